@@ -1,0 +1,43 @@
+# Everything a person needs: `make serve` and `make test` work on a fresh machine.
+# Pass options with ARGS: make serve ARGS="--port 9400", make test ARGS="-k lease -x"
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.PHONY: help install serve test check bench format lock clean
+
+BIN := .venv/bin
+DATA ?= ./penstock-data
+ARGS ?=
+
+help: ## list the targets
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 18
+
+install: ## build .venv from requirements.lock (instant when nothing changed)
+	@scripts/bootstrap
+
+serve: install ## run the embedded server, data in ./penstock-data (DATA=..., ARGS=...)
+	@exec $(BIN)/penstock serve --data $(DATA) $(ARGS)
+
+test: install ## run every test (ARGS=... goes to pytest)
+	@$(BIN)/pytest $(ARGS)
+
+check: install ## format, lint, types and layering
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy --strict
+	$(BIN)/pytest -q tests/architecture
+
+bench: install ## measure this machine and Penstock on it (ARGS=...)
+	@exec $(BIN)/penstock bench $(ARGS)
+
+format: install ## rewrite the code the way `make check` wants it
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+lock: ## renew requirements.lock from pyproject.toml
+	scripts/lock
+
+clean: ## remove what was built, never the data
+	rm -rf .venv build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	find src tests -type d -name __pycache__ -prune -exec rm -rf {} +

@@ -1,0 +1,3 @@
+"""Penstock: a self-hosted durable message queue."""
+
+__version__ = "0.1.0"

@@ -1,0 +1,79 @@
+"""The architecture as two tables: who may import whom, and who may touch which part of the world.
+
+Thinking packages decide and never touch the world; doing packages touch the world and decide nothing.
+A package that stands in neither table may not exist: add a row here first, and say why in `docs/adr/`.
+"""
+
+# --- who may import whom ------------------------------------------------------------------------------------
+# "penstock" is `penstock/__init__.py`, "config" is `penstock/config.py`. Every package may import itself.
+
+MAY_IMPORT: dict[str, set[str]] = {
+    # thinking
+    "model": set(),
+    "queue": {"model"},
+    "ordering": {"model"},
+    "wire": {"model"},
+    # synchronous, over interfaces: run by the runtime and by the simulation alike
+    "storage": {"model"},
+    "backend": {"model", "queue", "wire", "storage"},
+    # doing
+    "config": {"model"},
+    "client": {"model", "wire"},
+    "runtime": {"model", "queue", "ordering", "wire", "storage", "backend", "config", "penstock"},
+    "simulation": {"model", "queue", "wire", "storage", "backend"},
+    # on top
+    "penstock": {"model", "client"},
+}
+MAY_IMPORT["bench"] = set(MAY_IMPORT)
+MAY_IMPORT["cli"] = set(MAY_IMPORT)
+
+# --- who may touch what -------------------------------------------------------------------------------------
+# Module names, and the builtins that do the same work. What stands in none of these groups is free for all.
+
+WORLD: dict[str, set[str]] = {
+    "event loop": {"asyncio", "uvloop", "async"},
+    "threads": {"threading", "_thread", "queue", "signal"},
+    "processes": {"multiprocessing", "concurrent", "subprocess"},
+    "clock": {"time", "sched", "datetime.now"},
+    "dice": {"random", "secrets", "uuid"},
+    "system": {"os", "posix", "fcntl", "mmap", "ctypes", "resource"},
+    "disk": {"pathlib", "shutil", "tempfile", "glob", "sqlite3", "open"},
+    "network": {"socket", "ssl", "select", "selectors", "http", "urllib.request", "socketserver"},
+    "log": {"logging"},
+    "terminal": {"typer", "click", "rich", "print", "input"},
+    "imports by name": {"importlib", "runpy", "__import__"},
+}
+
+NOTHING: set[str] = set()
+EVERYTHING = set(WORLD)
+
+MAY_TOUCH: dict[str, set[str]] = {
+    "model": NOTHING,
+    "queue": NOTHING,
+    "ordering": NOTHING,
+    "wire": NOTHING,
+    "storage": {"log"},
+    "backend": {"log"},
+    "config": {"system", "disk"},
+    "client": EVERYTHING - {"terminal"},
+    "runtime": EVERYTHING - {"terminal"},
+    "simulation": NOTHING,
+    "penstock": NOTHING,
+    "bench": EVERYTHING,
+    "cli": EVERYTHING,
+}
+
+# Randomness as an argument: `random.Random` with a seed, and nothing else of `random`.
+MAY_USE_SEEDED_DICE = {"model", "queue", "ordering", "wire", "simulation"}
+
+# Single modules that may touch more than their package may.
+MODULE_MAY_ALSO_TOUCH: dict[str, set[str]] = {
+    "penstock.simulation.campaign": {"processes", "system"},  # spreads seeds over the cores
+}
+
+# --- size and names -----------------------------------------------------------------------------------------
+
+LINES_AT_MOST = 400
+
+# File names that say nothing about what lives there.
+EMPTY_NAMES = {"base", "common", "helper", "helpers", "misc", "util", "utils"}

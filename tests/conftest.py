@@ -1,0 +1,18 @@
+"""Settings every test shares: how Hypothesis searches.
+
+On CI the examples are derived from the test itself, so a failure there is the same failure everywhere.
+Elsewhere each run searches somewhere new. Neither has a deadline: a slow machine is not a bug.
+"""
+
+import os
+
+from hypothesis import HealthCheck, settings
+
+# Health checks on speed fail on a busy machine, never because of the code.
+TOO_SLOW = [HealthCheck.too_slow]
+
+settings.register_profile(
+    "ci", derandomize=True, deadline=None, print_blob=True, suppress_health_check=TOO_SLOW
+)
+settings.register_profile("dev", deadline=None, suppress_health_check=TOO_SLOW)
+settings.load_profile("ci" if os.environ.get("CI") else "dev")
