@@ -16,7 +16,7 @@ def test_the_tree_keeps_to_the_architecture() -> None:
 
 def test_the_checker_reads_the_whole_tree() -> None:
     modules, _ = read(ROOT)
-    assert {"penstock", "penstock.model"} <= {module.name for module in modules}
+    assert "penstock" in {module.name for module in modules}
     assert len(modules) == len(list(ROOT.rglob("*.py")))
 
 
