@@ -5,7 +5,7 @@ A package that stands in neither table may not exist: add a row here first, and 
 """
 
 # --- who may import whom ------------------------------------------------------------------------------------
-# "penstock" is `penstock/__init__.py`, "config" is `penstock/config.py`. Every package may import itself.
+# "penstock" is `penstock/__init__.py`, "config" may be a module or a package. Every package may import itself.
 
 MAY_IMPORT: dict[str, set[str]] = {
     # thinking
