@@ -1,0 +1,272 @@
+"""The batch: messages as columns and one block of bytes, on the wire and on disk alike.
+
+A producer builds it once; the server checks it, appends it verbatim, and hands out slices of it. Nobody makes
+an object per message unless a person wants to look at one. Layout, little-endian:
+
+    version u8 | columns u8 | reserved u16 | count u32 | body bytes u32
+    sizes        u32 × count                          the body size of each message
+    priorities   u8  × count                          if PRIORITIES
+    delays       u64 × count, UNSET = queue's         if DELAYS          milliseconds
+    ttls         u64 × count, UNSET = queue's         if TTLS            milliseconds
+    groups       u8 length × count, then the bytes    if GROUPS          length 0 = none
+    dedup. ids   u8 length × count, then the bytes    if DEDUPLICATION   length 0 = none
+    attributes   u32 size × count, then the bytes     if ATTRIBUTES      msgpack maps, size 0 = none
+    bodies       the bytes of all bodies, in order
+"""
+
+from __future__ import annotations
+
+import struct
+import sys
+from array import array
+from collections.abc import Iterable, Sequence
+from operator import add
+
+from penstock.model import limits
+from penstock.model.errors import ErrorCode, PenstockError
+
+if sys.byteorder != "little":  # columns are read in place, so the host must agree with the layout
+    raise ImportError("Penstock's columns are little-endian; this machine is not")
+
+Buffer = bytes | bytearray | memoryview
+
+VERSION = 1
+PRIORITIES, DELAYS, TTLS, GROUPS, DEDUPLICATION, ATTRIBUTES = 1, 2, 4, 8, 16, 32
+ALL_COLUMNS = 63
+UNSET = 2**64 - 1
+
+_HEADER = struct.Struct("<BBHII")
+HEADER_BYTES = _HEADER.size
+
+
+def _refuse(message: str) -> PenstockError:
+    return PenstockError(ErrorCode.BAD_REQUEST, f"bad batch: {message}")
+
+
+class Batch:
+    """A checked view of encoded messages; holds the bytes, copies nothing."""
+
+    __slots__ = ("body_offset", "columns", "count", "data", "offsets", "sizes")
+
+    def __init__(self, data: Buffer) -> None:
+        view = memoryview(data)
+        total = len(view)
+        if total < HEADER_BYTES:
+            raise _refuse(f"{total} bytes are too short for a header")
+        version, columns, _, count, body_bytes = _HEADER.unpack_from(view)
+        if version != VERSION:
+            raise _refuse(f"version {version} is not {VERSION}")
+        if columns & ~ALL_COLUMNS:
+            raise _refuse(f"unknown columns {columns:#x}")
+        if not 1 <= count <= limits.BATCH_MESSAGES:
+            raise _refuse(f"{count} messages; a batch has 1 to {limits.BATCH_MESSAGES}")
+        offset = HEADER_BYTES + 4 * count
+        if offset > total:
+            raise _refuse("it ends inside its sizes")
+        self.data = view
+        self.columns = columns
+        self.count = count
+        self.sizes = view[HEADER_BYTES:offset].cast("I")
+        self.offsets: dict[int, tuple[int, int]] = {}
+        if columns:
+            offset = self._find_columns(offset, total)
+        self.body_offset = offset
+        if offset + body_bytes != total or sum(self.sizes) != body_bytes:
+            raise _refuse("its sizes do not add up to its length")
+
+    def _find_columns(self, offset: int, total: int) -> int:
+        """Where each optional column starts, and where the variable part of those that have one does."""
+        for column, width in (
+            (PRIORITIES, 1),
+            (DELAYS, 8),
+            (TTLS, 8),
+            (GROUPS, 1),
+            (DEDUPLICATION, 1),
+            (ATTRIBUTES, 4),
+        ):
+            if not self.columns & column:
+                continue
+            block = offset + width * self.count
+            if block > total:
+                raise _refuse("it ends inside a column")
+            self.offsets[column] = (offset, block)
+            if column in (GROUPS, DEDUPLICATION):
+                offset = block + sum(self.data[offset:block])
+            elif column == ATTRIBUTES:
+                offset = block + sum(self.data[offset:block].cast("I"))
+            else:
+                offset = block
+            if offset > total:
+                raise _refuse("it ends inside a column")
+        return offset
+
+    def check(self) -> None:
+        """Raises unless every value is one a producer may send (structure is checked on construction)."""
+        if self.columns & PRIORITIES and max(self.priorities()) >= limits.PRIORITIES:
+            raise _refuse(f"a priority is over {limits.PRIORITIES - 1}")
+        for column in (DELAYS, TTLS):
+            for value in self.integers(column) or ():
+                if value != UNSET and value > limits.RETENTION_MS_MAX:
+                    raise _refuse(f"a delay or time to live is over {limits.RETENTION_MS_MAX} ms")
+        for column, most in ((GROUPS, limits.GROUP_BYTES), (DEDUPLICATION, limits.DEDUPLICATION_ID_BYTES)):
+            if self.columns & column:
+                offset, block = self.offsets[column]
+                if max(self.data[offset:block]) > most:
+                    raise _refuse(f"a group or deduplication id is over {most} bytes")
+        if self.columns & ATTRIBUTES and max(self._attribute_sizes()) > limits.ATTRIBUTES_BYTES:
+            raise _refuse(f"the attributes of a message are over {limits.ATTRIBUTES_BYTES} bytes")
+
+    # -- columns ---------------------------------------------------------------------------------------------
+
+    def message_sizes(self) -> memoryview | array[int]:
+        """Bytes of each message: body and attributes."""
+        if not self.columns & ATTRIBUTES:
+            return self.sizes
+        return array("I", map(add, self.sizes, self._attribute_sizes()))
+
+    def priorities(self) -> memoryview:
+        """One byte a message; empty where the batch has no such column."""
+        offset, block = self.offsets.get(PRIORITIES, (0, 0))
+        return self.data[offset:block]
+
+    def integers(self, column: int) -> memoryview | None:
+        """The DELAYS or TTLS column."""
+        if not self.columns & column:
+            return None
+        offset, block = self.offsets[column]
+        return self.data[offset:block].cast("Q")
+
+    def names(self, column: int) -> list[bytes] | None:
+        """The GROUPS or DEDUPLICATION column, as one byte string a message (empty = none)."""
+        if not self.columns & column:
+            return None
+        offset, block = self.offsets[column]
+        names, start = [], block
+        data = bytes(self.data[block : block + sum(self.data[offset:block])])
+        start = 0
+        for length in self.data[offset:block]:
+            names.append(data[start : start + length])
+            start += length
+        return names
+
+    def attributes(self, index: int) -> bytes:
+        """The encoded attributes of one message; empty = none."""
+        if not self.columns & ATTRIBUTES:
+            return b""
+        sizes = self._attribute_sizes()
+        start = self.offsets[ATTRIBUTES][1] + sum(sizes[:index])
+        return bytes(self.data[start : start + sizes[index]])
+
+    def body(self, index: int) -> memoryview:
+        """The body of one message."""
+        start = self.body_offset + sum(self.sizes[:index])
+        return self.data[start : start + self.sizes[index]]
+
+    def bodies(self) -> list[bytes]:
+        """All bodies, copied out."""
+        block = bytes(self.data[self.body_offset :])
+        bodies, start = [], 0
+        for size in self.sizes:
+            bodies.append(block[start : start + size])
+            start += size
+        return bodies
+
+    def _attribute_sizes(self) -> memoryview:
+        offset, block = self.offsets[ATTRIBUTES]
+        return self.data[offset:block].cast("I")
+
+    # -- slices ----------------------------------------------------------------------------------------------
+
+    def slice(self, start: int, stop: int) -> list[Buffer]:
+        """Messages [start, stop) as an encoded batch of their own, in buffers that alias this one."""
+        if start == 0 and stop == self.count:
+            return [self.data]
+        body_start = self.body_offset + sum(self.sizes[:start])
+        body_bytes = sum(self.sizes[start:stop])
+        header = _HEADER.pack(VERSION, self.columns, 0, stop - start, body_bytes)
+        parts: list[Buffer] = [header, self.data[HEADER_BYTES + 4 * start : HEADER_BYTES + 4 * stop]]
+        for column, (offset, block) in self.offsets.items():
+            width = {PRIORITIES: 1, DELAYS: 8, TTLS: 8, GROUPS: 1, DEDUPLICATION: 1, ATTRIBUTES: 4}[column]
+            parts.append(self.data[offset + width * start : offset + width * stop])
+            if column in (GROUPS, DEDUPLICATION, ATTRIBUTES):
+                lengths = self.data[offset:block] if width == 1 else self.data[offset:block].cast("I")
+                first = block + sum(lengths[:start])
+                parts.append(self.data[first : first + sum(lengths[start:stop])])
+        parts.append(self.data[body_start : body_start + body_bytes])
+        return parts
+
+    def select(self, indexes: Sequence[int]) -> Batch:
+        """A new batch of the chosen messages, in the order given."""
+        bodies = self.bodies()
+        delays, ttls = self.integers(DELAYS), self.integers(TTLS)
+        groups, identifiers, priorities = self.names(GROUPS), self.names(DEDUPLICATION), self.priorities()
+        return encode(
+            [bodies[i] for i in indexes],
+            priorities=[priorities[i] for i in indexes] if self.columns & PRIORITIES else None,
+            delays_ms=[delays[i] for i in indexes] if delays is not None else None,
+            ttls_ms=[ttls[i] for i in indexes] if ttls is not None else None,
+            groups=[groups[i] for i in indexes] if groups is not None else None,
+            deduplication_ids=[identifiers[i] for i in indexes] if identifiers is not None else None,
+            attributes=[self.attributes(i) for i in indexes] if self.columns & ATTRIBUTES else None,
+        )
+
+
+def encode_parts(
+    bodies: Sequence[Buffer],
+    *,
+    priorities: Iterable[int] | None = None,
+    delays_ms: Iterable[int] | None = None,
+    ttls_ms: Iterable[int] | None = None,
+    groups: Sequence[bytes] | None = None,
+    deduplication_ids: Sequence[bytes] | None = None,
+    attributes: Sequence[bytes] | None = None,
+) -> bytes:
+    """Encodes bodies and whichever columns are given; the result is what travels and what is stored."""
+    sizes = array("I", map(len, bodies))
+    columns = 0
+    parts: list[Buffer] = [b"", memoryview(sizes)]
+    if priorities is not None:
+        columns |= PRIORITIES
+        parts.append(bytes(priorities))
+    if delays_ms is not None:
+        columns |= DELAYS
+        parts.append(memoryview(array("Q", delays_ms)))
+    if ttls_ms is not None:
+        columns |= TTLS
+        parts.append(memoryview(array("Q", ttls_ms)))
+    for column, names in ((GROUPS, groups), (DEDUPLICATION, deduplication_ids)):
+        if names is not None:
+            columns |= column
+            parts.append(bytes(map(len, names)))
+            parts.extend(names)
+    if attributes is not None:
+        columns |= ATTRIBUTES
+        parts.append(memoryview(array("I", map(len, attributes))))
+        parts.extend(attributes)
+    parts[0] = _HEADER.pack(VERSION, columns, 0, len(sizes), sum(sizes))
+    parts.extend(bodies)
+    return b"".join(parts)
+
+
+def encode(
+    bodies: Sequence[Buffer],
+    *,
+    priorities: Iterable[int] | None = None,
+    delays_ms: Iterable[int] | None = None,
+    ttls_ms: Iterable[int] | None = None,
+    groups: Sequence[bytes] | None = None,
+    deduplication_ids: Sequence[bytes] | None = None,
+    attributes: Sequence[bytes] | None = None,
+) -> Batch:
+    """Like `encode_parts`, as a checked batch."""
+    return Batch(
+        encode_parts(
+            bodies,
+            priorities=priorities,
+            delays_ms=delays_ms,
+            ttls_ms=ttls_ms,
+            groups=groups,
+            deduplication_ids=deduplication_ids,
+            attributes=attributes,
+        )
+    )

@@ -1,0 +1,95 @@
+"""One table of everything that can go wrong between a client and a node.
+
+Each row says what it means, whether the same request may succeed later, and whether the client's idea of
+where the queue lives is out of date. The wire carries the code; people read the message.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import NamedTuple
+
+
+class ErrorCode(StrEnum):
+    """The closed set of error codes."""
+
+    BAD_REQUEST = "bad-request"
+    BAD_FRAME = "bad-frame"
+    UNSUPPORTED_VERSION = "unsupported-version"
+    UNKNOWN_REQUEST = "unknown-request"
+    QUEUE_NOT_FOUND = "queue-not-found"
+    QUEUE_EXISTS = "queue-exists"
+    QUEUE_DAMAGED = "queue-damaged"
+    QUEUE_FULL = "queue-full"
+    MESSAGE_TOO_LARGE = "message-too-large"
+    BAD_RECEIPT = "bad-receipt"
+    STALE_RECEIPT = "stale-receipt"
+    NO_DEAD_LETTER_QUEUE = "no-dead-letter-queue"
+    UNSUPPORTED = "unsupported"
+    TOO_MANY_WAITING = "too-many-waiting"
+    LIMIT_REACHED = "limit-reached"
+    DISK_FULL = "disk-full"
+    OVERLOADED = "overloaded"
+    SHUTTING_DOWN = "shutting-down"
+    INTERNAL = "internal"
+    UNREACHABLE = "unreachable"
+
+
+class ErrorRow(NamedTuple):
+    """What a code means and what a client may do about it."""
+
+    meaning: str
+    retryable: bool
+    refresh_route: bool = False
+
+
+ERRORS: dict[ErrorCode, ErrorRow] = {
+    ErrorCode.BAD_REQUEST: ErrorRow("the request is well formed but asks for something impossible", False),
+    ErrorCode.BAD_FRAME: ErrorRow("the bytes are not the protocol; the connection is closed", False),
+    ErrorCode.UNSUPPORTED_VERSION: ErrorRow("client and server share no protocol version", False),
+    ErrorCode.UNKNOWN_REQUEST: ErrorRow("this server does not know the request", False),
+    ErrorCode.QUEUE_NOT_FOUND: ErrorRow("no such queue, or not this incarnation of it", False, True),
+    ErrorCode.QUEUE_EXISTS: ErrorRow("a queue of that name exists with other settings", False),
+    ErrorCode.QUEUE_DAMAGED: ErrorRow(
+        "stored data of the queue is damaged; it is fenced until repaired", False
+    ),
+    ErrorCode.QUEUE_FULL: ErrorRow("the queue is at its limit and its overflow policy is reject", True),
+    ErrorCode.MESSAGE_TOO_LARGE: ErrorRow("a message or batch is over the limit", False),
+    ErrorCode.BAD_RECEIPT: ErrorRow("the receipt was not given out by this server", False),
+    ErrorCode.STALE_RECEIPT: ErrorRow("the lease has ended; the message is no longer yours", False),
+    ErrorCode.NO_DEAD_LETTER_QUEUE: ErrorRow(
+        "the queue has no dead-letter queue, or no source to return to", False
+    ),
+    ErrorCode.UNSUPPORTED: ErrorRow("the queue's settings do not allow this", False),
+    ErrorCode.TOO_MANY_WAITING: ErrorRow("too many receivers are waiting on the queue", True),
+    ErrorCode.LIMIT_REACHED: ErrorRow("a limit of the node is reached", False),
+    ErrorCode.DISK_FULL: ErrorRow("the disk is full; sends are refused until space returns", True),
+    ErrorCode.OVERLOADED: ErrorRow("the node has more unwritten work than it may hold", True),
+    ErrorCode.SHUTTING_DOWN: ErrorRow("the node is stopping", True, True),
+    ErrorCode.INTERNAL: ErrorRow("a defect of the server; its log says more", False),
+    ErrorCode.UNREACHABLE: ErrorRow(
+        "no server answered in time; what was asked may have been done or not", True
+    ),
+}
+
+
+class PenstockError(Exception):
+    """Anything a client can be told; `code` is a row of the table above."""
+
+    def __init__(self, code: ErrorCode, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+
+    @property
+    def retryable(self) -> bool:
+        """Whether the same request may succeed later."""
+        return ERRORS[self.code].retryable
+
+    @property
+    def refresh_route(self) -> bool:
+        """Whether the client should look up the queue again."""
+        return ERRORS[self.code].refresh_route
+
+    def __str__(self) -> str:
+        return f"{self.message} [{self.code}]"

@@ -1,0 +1,210 @@
+"""The catalogue of records: everything that ever changes a queue, and nothing else does.
+
+A record is a small head (here) and, for `Sent`, a payload (a batch, verbatim). Heads are explicit: they name
+the runs they change and the times they change them to, so that applying one needs no clock and no choice, and
+replaying them gives the same state on any replica. The journal stores them, replication ships them, the ledger
+reads them.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from penstock.model.runs import Runs
+from penstock.model.settings import QueueSettings
+
+CATALOGUE = 0
+"""The partition number of the node's own catalogue of queues."""
+
+Reason = Literal["max-receives", "expired", "overflow", "queue-deleted", "redrive"]
+ReleaseReason = Literal["released", "lease-ended", "undelivered"]
+
+
+class Origin(msgspec.Struct, frozen=True, array_like=True):
+    """Where moved messages came from, and why; one per `Sent` that carries a move."""
+
+    source_id: int
+    source: str
+    reason: Reason
+    runs: Runs
+    """Sequence numbers in the source, in the order of the batch."""
+    sent_ms: int
+    receive_counts: list[int]
+    moved_ms: int
+
+
+class Sent(msgspec.Struct, frozen=True, array_like=True, tag=1):
+    """A batch was appended at [first, first + count). Payload: the batch."""
+
+    first: int
+    count: int
+    sent_ms: int
+    delay_ms: int
+    ttl_ms: int
+    """The queue's default when it was sent, for messages without their own; 0 = none."""
+    producer: int
+    number: int
+    origin: Origin | None = None
+    duplicates: list[tuple[int, int]] | None = None
+    """(index in the producer's batch, sequence of the original) of messages left out as duplicates."""
+
+
+class Leased(msgspec.Struct, frozen=True, array_like=True, tag=2):
+    """Messages were handed out under one lease."""
+
+    lease: int
+    runs: Runs
+    at_ms: int
+    until_ms: int
+
+
+class Deleted(msgspec.Struct, frozen=True, array_like=True, tag=3):
+    """The consumer that held the lease is done with the messages."""
+
+    lease: int
+    runs: Runs
+    at_ms: int
+
+
+class Released(msgspec.Struct, frozen=True, array_like=True, tag=4):
+    """A lease on the messages ended without a delete; ready at `ready_ms` (not before)."""
+
+    lease: int
+    runs: Runs
+    reason: ReleaseReason
+    at_ms: int
+    ready_ms: int
+
+
+class Extended(msgspec.Struct, frozen=True, array_like=True, tag=5):
+    """The lease on the messages now ends at `until_ms`."""
+
+    lease: int
+    runs: Runs
+    at_ms: int
+    until_ms: int
+
+
+class Matured(msgspec.Struct, frozen=True, array_like=True, tag=6):
+    """The delay of the messages is over."""
+
+    runs: Runs
+    at_ms: int
+
+
+class Expired(msgspec.Struct, frozen=True, array_like=True, tag=7):
+    """The messages outlived their time to live or the queue's retention."""
+
+    runs: Runs
+    reason: Literal["ttl", "retention"]
+    at_ms: int
+
+
+class Dropped(msgspec.Struct, frozen=True, array_like=True, tag=8):
+    """The oldest messages made room under overflow policy drop-oldest."""
+
+    runs: Runs
+    at_ms: int
+
+
+class MoveStarted(msgspec.Struct, frozen=True, array_like=True, tag=9):
+    """The messages are on their way to another queue: here they are neither ready nor gone."""
+
+    runs: Runs
+    target: str
+    reason: Reason
+    at_ms: int
+
+
+class MoveFinished(msgspec.Struct, frozen=True, array_like=True, tag=10):
+    """The target has the messages on disk: they are gone from here."""
+
+    runs: Runs
+    at_ms: int
+
+
+class MoveAbandoned(msgspec.Struct, frozen=True, array_like=True, tag=11):
+    """The target cannot take the messages: they are ready here again."""
+
+    runs: Runs
+    at_ms: int
+
+
+class OriginsForgotten(msgspec.Struct, frozen=True, array_like=True, tag=12):
+    """The source knows that the move is finished, so the target need not remember it."""
+
+    source_id: int
+    runs: Runs
+    at_ms: int
+
+
+class Purged(msgspec.Struct, frozen=True, array_like=True, tag=13):
+    """Everything before `end` is gone, whatever state it was in (moves on their way excepted)."""
+
+    end: int
+    at_ms: int
+
+
+class SettingsChanged(msgspec.Struct, frozen=True, array_like=True, tag=14):
+    """The queue has new settings."""
+
+    settings: QueueSettings
+    at_ms: int
+
+
+class QueueCreated(msgspec.Struct, frozen=True, array_like=True, tag=20):
+    """Catalogue: a queue exists. Its id is its incarnation and is never used again."""
+
+    queue_id: int
+    name: str
+    settings: QueueSettings
+    at_ms: int
+
+
+class QueueDeleted(msgspec.Struct, frozen=True, array_like=True, tag=21):
+    """Catalogue: the name is free and the queue takes no more requests; what it must move, it still moves."""
+
+    queue_id: int
+    at_ms: int
+
+
+class QueueRemoved(msgspec.Struct, frozen=True, array_like=True, tag=22):
+    """Catalogue: nothing of the deleted queue is left."""
+
+    queue_id: int
+    at_ms: int
+
+
+QueueRecord = (
+    Sent
+    | Leased
+    | Deleted
+    | Released
+    | Extended
+    | Matured
+    | Expired
+    | Dropped
+    | MoveStarted
+    | MoveFinished
+    | MoveAbandoned
+    | OriginsForgotten
+    | Purged
+    | SettingsChanged
+)
+CatalogueRecord = QueueCreated | QueueDeleted | QueueRemoved
+Record = QueueRecord | CatalogueRecord
+
+_encoder = msgspec.msgpack.Encoder()
+_decoder: msgspec.msgpack.Decoder[Record] = msgspec.msgpack.Decoder(Record)
+
+
+def encode_record(record: Record) -> bytes:
+    """The head as stored."""
+    return _encoder.encode(record)
+
+
+def decode_record(head: bytes | memoryview) -> Record:
+    """The head as read back; raises `msgspec.DecodeError` on anything else."""
+    return _decoder.decode(head)

@@ -1,0 +1,84 @@
+"""Runs: sorted, disjoint ranges of sequence numbers, the algebra of the engine.
+
+A run is `(first, count)`. Everything that happens to messages happens to runs of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+Run = tuple[int, int]
+Runs = list[Run]
+
+
+def count_of(runs: Iterable[Run]) -> int:
+    """How many messages the runs hold."""
+    return sum(count for _, count in runs)
+
+
+def runs_of(sequences: Iterable[int]) -> Runs:
+    """Joins single sequence numbers, given in rising order, into runs."""
+    runs: Runs = []
+    first = end = -1
+    for sequence in sequences:
+        if sequence == end:
+            end += 1
+            continue
+        if end > first:
+            runs.append((first, end - first))
+        first, end = sequence, sequence + 1
+    if end > first:
+        runs.append((first, end - first))
+    return runs
+
+
+def normalized(runs: Iterable[Run]) -> Runs:
+    """Sorts and merges runs that touch or overlap."""
+    merged: Runs = []
+    for first, count in sorted(runs):
+        if count <= 0:
+            continue
+        if merged and first <= merged[-1][0] + merged[-1][1]:
+            start, length = merged[-1]
+            merged[-1] = (start, max(start + length, first + count) - start)
+        else:
+            merged.append((first, count))
+    return merged
+
+
+def intersection(left: Runs, right: Runs) -> Runs:
+    """What both hold; both sorted and disjoint."""
+    shared: Runs = []
+    i = j = 0
+    while i < len(left) and j < len(right):
+        left_first, left_count = left[i]
+        right_first, right_count = right[j]
+        first = max(left_first, right_first)
+        end = min(left_first + left_count, right_first + right_count)
+        if first < end:
+            shared.append((first, end - first))
+        if left_first + left_count < right_first + right_count:
+            i += 1
+        else:
+            j += 1
+    return shared
+
+
+def difference(left: Runs, right: Runs) -> Runs:
+    """What `left` holds and `right` does not; both sorted and disjoint."""
+    rest: Runs = []
+    j = 0
+    for run_first, count in left:
+        first, end = run_first, run_first + count
+        while j < len(right) and right[j][0] + right[j][1] <= first:
+            j += 1
+        k = j
+        while k < len(right) and right[k][0] < end:
+            cut_first, cut_count = right[k]
+            if cut_first > first:
+                rest.append((first, cut_first - first))
+            first = max(first, cut_first + cut_count)
+            k += 1
+        if first < end:
+            rest.append((first, end - first))
+    return rest

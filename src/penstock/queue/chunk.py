@@ -1,0 +1,133 @@
+"""A chunk: the columns of 4,096 neighbouring messages.
+
+A waiting message costs 1 byte of state, 4 of size and its share of 10 bytes a batch for the position; the
+other columns are made only when something first needs them.
+"""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_right
+
+CHUNK_BITS = 12
+CHUNK_MESSAGES = 1 << CHUNK_BITS
+CHUNK_MASK = CHUNK_MESSAGES - 1
+
+FILE_SHIFT = 32
+"""A position is file number << 32 | offset."""
+
+
+class Chunk:
+    """Columns, indexed by sequence number & CHUNK_MASK. A piece is the part of a batch that lies in the chunk."""
+
+    __slots__ = (
+        "attempts",
+        "files",
+        "first_received_ms",
+        "groups",
+        "living",
+        "number",
+        "positions",
+        "sizes",
+        "starts",
+        "states",
+    )
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self.states = bytearray()
+        self.sizes = array("I")
+        self.living = 0
+        self.starts = array("H")
+        self.positions = array("Q")
+        self.files: dict[int, int] = {}
+        """Living pieces per file."""
+        self.attempts: bytearray | None = None
+        self.first_received_ms: array[int] | None = None
+        self.groups: array[int] | None = None
+
+    def append(self, states: bytes | bytearray, sizes: memoryview | array[int], position: int) -> None:
+        """Adds the next messages: one piece of one batch."""
+        self.starts.append(len(self.states))
+        self.positions.append(position)
+        file = position >> FILE_SHIFT
+        self.files[file] = self.files.get(file, 0) + 1
+        self.living += len(states)
+        self.states += states
+        self.sizes.frombytes(sizes.tobytes() if isinstance(sizes, array) else sizes.cast("B"))
+
+    def fill_groups(self, start: int, groups: array[int] | None, count: int) -> None:
+        """Keeps the group column, if there is one, as long as the others."""
+        if groups is None and self.groups is None:
+            return
+        if self.groups is None:
+            self.groups = array("I", bytes(4 * start))
+        self.groups.extend(groups if groups is not None else array("I", bytes(4 * count)))
+
+    def bury(self, start: int, stop: int) -> tuple[int, list[int]]:
+        """Marks living messages gone; returns their bytes, and the files that lost a piece by it."""
+        count = stop - start
+        self.states[start:stop] = bytes(count)
+        self.living -= count
+        emptied: list[int] = []
+        starts, states = self.starts, self.states
+        piece = bisect_right(starts, start) - 1
+        while piece < len(starts) and starts[piece] < stop:
+            low = starts[piece]
+            high = starts[piece + 1] if piece + 1 < len(starts) else len(states)
+            if states.count(0, low, high) == high - low:
+                file = self.positions[piece] >> FILE_SHIFT
+                emptied.append(file)
+                if self.files[file] == 1:
+                    del self.files[file]
+                else:
+                    self.files[file] -= 1
+            piece += 1
+        return sum(self.sizes[start:stop]), emptied
+
+    def count_files(self) -> None:
+        """Counts the living pieces per file anew."""
+        self.files = {}
+        for _, position in self.living_pieces(None):
+            file = position >> FILE_SHIFT
+            self.files[file] = self.files.get(file, 0) + 1
+
+    def living_pieces(self, files: set[int] | None) -> list[tuple[int, int]]:
+        """(piece, position) of every living piece that lies in one of the files (None: in any)."""
+        found = []
+        starts, states = self.starts, self.states
+        for piece, position in enumerate(self.positions):
+            if files is None or position >> FILE_SHIFT in files:
+                low = starts[piece]
+                high = starts[piece + 1] if piece + 1 < len(starts) else len(states)
+                if states.count(0, low, high) != high - low:
+                    found.append((piece, position))
+        return found
+
+    def relocate(self, piece: int, position: int) -> None:
+        """The piece now lies at another position."""
+        old = self.positions[piece] >> FILE_SHIFT
+        new = position >> FILE_SHIFT
+        if self.files[old] == 1:
+            del self.files[old]
+        else:
+            self.files[old] -= 1
+        self.files[new] = self.files.get(new, 0) + 1
+        self.positions[piece] = position
+
+    def piece_of(self, index: int) -> tuple[int, int]:
+        """(position, end) of the piece that holds the message: `end` is where the next piece starts."""
+        piece = bisect_right(self.starts, index) - 1
+        end = self.starts[piece + 1] if piece + 1 < len(self.starts) else len(self.states)
+        return self.positions[piece], end
+
+    def memory_bytes(self) -> int:
+        """What the columns occupy."""
+        size = 600 + len(self.states) + 4 * len(self.sizes) + 2 * len(self.starts) + 8 * len(self.positions)
+        if self.attempts is not None:
+            size += len(self.attempts)
+        if self.first_received_ms is not None:
+            size += 8 * len(self.first_received_ms)
+        if self.groups is not None:
+            size += 4 * len(self.groups)
+        return size

@@ -1,0 +1,243 @@
+"""Lanes: which ready message is next. One lane a priority; in a lane, fair turns between groups.
+
+A lane finds plain ready messages by looking for their state byte in the lowest chunk that may hold one, so a
+receive costs the same whatever waits behind. Messages with a group wait in their group, and groups and the
+plain messages take turns, so a noisy group cannot starve the quiet ones. What is chosen here changes nothing:
+the caller writes a record, and applying the record is what moves messages out of READY.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from heapq import heappop, heappush
+from itertools import accumulate
+
+from penstock.model import limits
+from penstock.model.runs import Run, Runs, runs_of
+from penstock.queue import states
+from penstock.queue.chunk import CHUNK_BITS, CHUNK_MASK
+from penstock.queue.table import MessageTable
+
+_PLAIN = -1
+"""The turn of messages without a group."""
+
+
+class Budget:
+    """How many messages and bytes a receive may still take; the first message always fits."""
+
+    __slots__ = ("bytes", "messages", "taken")
+
+    def __init__(self, messages: int, size: int) -> None:
+        self.messages = messages
+        self.bytes = size
+        self.taken = 0
+
+    def spent(self) -> bool:
+        """Whether nothing more may be taken."""
+        return self.messages <= 0 or (self.bytes <= 0 and self.taken > 0)
+
+    def take(self, sizes: memoryview | list[int]) -> int:
+        """How many of the next messages, of these sizes, fit; they count as taken."""
+        count = min(len(sizes), self.messages)
+        total = sum(sizes[:count])
+        if total > self.bytes:
+            fitting = sum(1 for reached in accumulate(sizes[:count]) if reached <= self.bytes)
+            count = max(fitting, 0 if self.taken else 1)
+            total = sum(sizes[:count])
+            self.bytes = min(self.bytes, total)  # what did not fit ends the receive, to keep the order
+        self.messages -= count
+        self.bytes -= total
+        self.taken += count
+        return count
+
+
+class Lane:
+    """The ready messages of one priority."""
+
+    def __init__(self, table: MessageTable, priority: int) -> None:
+        self._table = table
+        self._value = states.READY | priority
+        self._value_bytes = bytes([self._value])
+        self._chunks: list[int] = []
+        self._listed: set[int] = set()
+        self._groups: dict[int, list[int]] = {}
+        self._turns: deque[int] = deque()
+        self._waiting: set[int] = set()
+
+    def add_run(self, run: Run) -> None:
+        """Plain messages of the run became ready."""
+        first, count = run
+        for number in range(first >> CHUNK_BITS, (first + count - 1 >> CHUNK_BITS) + 1):
+            if number not in self._listed:
+                self._listed.add(number)
+                heappush(self._chunks, number)
+
+    def add_grouped(self, group: int, sequence: int) -> None:
+        """A message with a group became ready."""
+        heap = self._groups.get(group)
+        if heap is None:
+            heap = self._groups[group] = []
+        heappush(heap, sequence)
+        if group not in self._waiting:
+            self._waiting.add(group)
+            self._turns.append(group)
+
+    def choose(self, budget: Budget) -> Runs:
+        """Ready messages, in the order to deliver them."""
+        if not self._turns:
+            return self._choose_plain(budget, budget.messages, 1)
+        runs: Runs = []
+        if self._chunks and _PLAIN not in self._waiting:
+            self._waiting.add(_PLAIN)
+            self._turns.append(_PLAIN)
+        plain_after = 0
+        while self._turns and not budget.spent():
+            group = self._turns.popleft()
+            share = max(1, budget.messages // (len(self._turns) + 1))
+            if group == _PLAIN:
+                chosen = self._choose_plain(budget, share, plain_after)
+                plain_after = chosen[-1][0] + chosen[-1][1] if chosen else plain_after
+                more = bool(chosen)
+            else:
+                chosen = self._choose_group(group, budget, share)
+                more = group in self._groups
+            runs += chosen
+            if more:
+                self._turns.append(group)
+            else:
+                self._waiting.discard(group)
+        return runs
+
+    def _choose_plain(self, budget: Budget, most: int, after: int) -> Runs:
+        """Runs of plain ready messages from `after` on, lowest first."""
+        runs: Runs = []
+        chunks, value = self._table.chunks, self._value
+        skipped: list[int] = []
+        while self._chunks and most > 0 and not budget.spent():
+            number = self._chunks[0]
+            chunk = chunks.get(number)
+            base = number << CHUNK_BITS
+            if chunk is None or (found := chunk.states.find(value)) < 0:
+                heappop(self._chunks)
+                self._listed.discard(number)
+                continue
+            found = chunk.states.find(value, max(found, after - base)) if after > base else found
+            while found >= 0 and most > 0 and not budget.spent():
+                part = chunk.states[found : found + min(most, budget.messages)]
+                length = (
+                    len(part)
+                    if part.count(value) == len(part)
+                    else len(part) - len(part.lstrip(self._value_bytes))
+                )
+                count = budget.take(memoryview(chunk.sizes)[found : found + length])
+                if not count:
+                    break
+                runs.append((base + found, count))
+                most -= count
+                found = chunk.states.find(value, found + count)
+            if most > 0 and not budget.spent():
+                skipped.append(heappop(self._chunks))
+        for number in skipped:  # still listed: the messages leave READY only when the record is applied
+            heappush(self._chunks, number)
+        return runs
+
+    def _choose_group(self, group: int, budget: Budget, most: int) -> Runs:
+        """The lowest ready messages of a group. They leave the group's heap; a release brings them back."""
+        heap = self._groups[group]
+        chosen: list[int] = []
+        table = self._table
+        ready = self._value | states.GROUPED
+        while heap and len(chosen) < most and not budget.spent():
+            sequence = heap[0]
+            if table.state(sequence) == ready:
+                size = table.chunks[sequence >> CHUNK_BITS].sizes[sequence & CHUNK_MASK]
+                if not budget.take([size]):
+                    break
+                chosen.append(sequence)
+            while heap and heap[0] == sequence:  # once more for each time it became ready again
+                heappop(heap)
+        if not heap:
+            del self._groups[group]
+        return runs_of(chosen)
+
+
+class Lanes:
+    """All priorities, served in proportion to their weights."""
+
+    def __init__(self, table: MessageTable) -> None:
+        self._table = table
+        self._lanes: dict[int, Lane] = {0: Lane(table, 0)}
+        self._carry: dict[int, float] = {}
+
+    def add(self, run: Run) -> None:
+        """Messages of the run became ready; their state bytes say in which lanes, with or without a group."""
+        for chunk, start, stop in self._table.pieces(run):
+            part = chunk.states[start:stop]
+            base = (chunk.number << CHUNK_BITS) + start
+            for value in set(part):
+                if value & states.STATE_BITS != states.READY:
+                    continue
+                lane = self._lane(value & states.PRIORITY_BITS)
+                if not value & states.GROUPED:
+                    lane.add_run((base, len(part)))
+                    continue
+                assert chunk.groups is not None
+                index = part.find(value)
+                while index >= 0:
+                    lane.add_grouped(chunk.groups[start + index], base + index)
+                    index = part.find(value, index + 1)
+
+    def sent(self, first: int, groups: Sequence[int]) -> None:
+        """Nothing to keep: a message counts here from when it is ready."""
+
+    def departed(self, groups: set[int]) -> None:
+        """Nothing to keep: nobody waits for another's end."""
+
+    def choose(self, budget: Budget) -> Runs:
+        """The next messages to deliver, higher priorities first, each lane by its weight."""
+        waiting = [priority for priority, count in enumerate(self._table.ready_by_priority) if count]
+        if len(waiting) == 1:
+            return self._lane(waiting[0]).choose(budget)
+        runs: Runs = []
+        quotas = self._quotas(waiting, budget.messages)
+        for priority in sorted(waiting, reverse=True):
+            quota = quotas[priority]
+            if budget.spent() or not quota:
+                self._carry[priority] += quota
+                continue
+            share = Budget(quota, budget.bytes)
+            share.taken = budget.taken
+            runs += self._lane(priority).choose(share)
+            budget.messages -= quota - share.messages
+            budget.bytes, budget.taken = share.bytes, share.taken
+            self._carry[priority] += share.messages
+        return runs
+
+    def _quotas(self, waiting: list[int], messages: int) -> dict[int, int]:
+        """Shares of the messages by weight; the fraction left of a share is carried to the next receive."""
+        ready = self._table.ready_by_priority
+        weights = {priority: limits.PRIORITY_WEIGHTS[priority] for priority in waiting}
+        total = sum(weights.values())
+        exact = {p: self._carry.get(p, 0.0) + messages * weight / total for p, weight in weights.items()}
+        quotas = {p: min(ready[p], max(0, int(share))) for p, share in exact.items()}
+        left = min(messages, sum(ready[p] for p in waiting)) - sum(quotas.values())
+        while left > 0:
+            hungriest = max((p for p in waiting if quotas[p] < ready[p]), key=lambda p: exact[p] - quotas[p])
+            more = max(
+                1, min(left, ready[hungriest] - quotas[hungriest], int(exact[hungriest] - quotas[hungriest]))
+            )
+            quotas[hungriest] += more
+            left -= more
+        while left < 0:
+            fullest = max((p for p in waiting if quotas[p]), key=lambda p: quotas[p] - exact[p])
+            quotas[fullest] -= 1
+            left += 1
+        self._carry = {p: max(-1.0, min(1.0, exact[p] - quotas[p])) for p in waiting}
+        return quotas
+
+    def _lane(self, priority: int) -> Lane:
+        lane = self._lanes.get(priority)
+        if lane is None:
+            lane = self._lanes[priority] = Lane(self._table, priority)
+        return lane

@@ -1,0 +1,101 @@
+"""Moving messages between queues so that a crash at any point leaves each in exactly one of them (I6).
+
+source: MoveStarted     the messages are neither ready nor gone here
+target: Sent(origin)    they arrive; the target remembers their origin, so a repeated move adds nothing
+source: MoveFinished    gone here (only after the arrival is on disk)
+target: OriginsForgotten   the source will not repeat it (only after that is on disk)
+"""
+
+from __future__ import annotations
+
+from penstock.model.batch import Batch
+from penstock.model.records import (
+    Expired,
+    MoveAbandoned,
+    MoveFinished,
+    MoveStarted,
+    Origin,
+    OriginsForgotten,
+    Sent,
+)
+from penstock.model.runs import Runs, difference, intersection, normalized
+from penstock.queue import states
+from penstock.queue.decision import Decision, Written
+from penstock.queue.partition import Partition
+
+
+def start_move(partition: Partition, runs: Runs, target: str, now_ms: int) -> Decision[int]:
+    """Sends ready messages of the runs on their way (redrive); the reply is how many."""
+    ready = [
+        found
+        for first, count in normalized(runs)
+        for found in partition.table.runs_in(states.RUNS_IN[states.READY], first, first + count, count)
+    ]
+    if not ready:
+        return Decision((), 0)
+    record = MoveStarted(ready, target, "redrive", now_ms)
+    return Decision((Written(record),), sum(count for _, count in ready))
+
+
+def arrive(partition: Partition, batch: Batch, origin: Origin, now_ms: int) -> list[Written]:
+    """Takes moved messages in, except those that arrived before."""
+    known = partition.origins.arrived(origin.source_id, origin.runs)
+    if known:
+        sequences = [s for first, count in origin.runs for s in range(first, first + count)]
+        arrived = {s for first, count in known for s in range(first, first + count)}
+        fresh = [index for index, sequence in enumerate(sequences) if sequence not in arrived]
+        if not fresh:
+            return []
+        batch = batch.select(fresh)
+        origin = Origin(
+            origin.source_id,
+            origin.source,
+            origin.reason,
+            difference(normalized(origin.runs), known),
+            origin.sent_ms,
+            [origin.receive_counts[index] for index in fresh],
+            origin.moved_ms,
+        )
+    record = Sent(
+        first=partition.table.next,
+        count=batch.count,
+        sent_ms=max(now_ms, partition.last_sent_ms),
+        delay_ms=0,
+        ttl_ms=0,
+        producer=0,
+        number=0,
+        origin=origin,
+    )
+    return [Written(record, batch)]
+
+
+def finish_move(partition: Partition, runs: Runs, now_ms: int) -> list[Written]:
+    """The target has them on disk."""
+    left = _moving(partition, runs)
+    return [Written(MoveFinished(left, now_ms))] if left else []
+
+
+def abandon_move(partition: Partition, runs: Runs, now_ms: int) -> list[Written]:
+    """The target does not exist: messages that expired are gone, all others are ready here again."""
+    written: list[Written] = []
+    for (_, reason), moving in list(partition.moves.items()):
+        left = intersection(moving, normalized(runs))
+        if not left:
+            continue
+        if reason == "expired":
+            written += [Written(MoveAbandoned(left, now_ms)), Written(Expired(left, "ttl", now_ms))]
+        else:
+            written.append(Written(MoveAbandoned(left, now_ms)))
+    return written
+
+
+def forget_origins(partition: Partition, source_id: int, runs: Runs, now_ms: int) -> list[Written]:
+    """The source knows that they arrived."""
+    known = partition.origins.arrived(source_id, runs)
+    return [Written(OriginsForgotten(source_id, known, now_ms))] if known else []
+
+
+def _moving(partition: Partition, runs: Runs) -> Runs:
+    return normalized(
+        run for moving in partition.moves.values() for run in intersection(moving, normalized(runs))
+    )

@@ -1,0 +1,252 @@
+"""A partition of a queue: its state, and `apply`, the only thing that changes it.
+
+`apply` takes a record as it stands in the log and never decides: no clock, no choice, no error. Whoever
+applies the same records to the same state gets the same state. Decisions are in the modules beside this one
+(`sending`, `receiving`, `settling`, `upkeep`, `moving`); what survives in a snapshot is in `snapshot`.
+"""
+
+from __future__ import annotations
+
+from array import array
+from typing import assert_never
+
+import msgspec
+
+from penstock.model import records
+from penstock.model.batch import DEDUPLICATION, DELAYS, GROUPS, PRIORITIES, TTLS, UNSET, Batch
+from penstock.model.runs import Runs, count_of, difference, normalized
+from penstock.model.settings import QueueSettings
+from penstock.queue import states
+from penstock.queue.deduplication import DeduplicationWindow, OriginTable, ProducerTable, StoredBatch
+from penstock.queue.groups import FifoGroups, GroupNames
+from penstock.queue.lanes import Lanes
+from penstock.queue.leases import LeaseTable
+from penstock.queue.table import MessageTable
+from penstock.queue.timers import SentTimes, SlotTimers
+
+MoveKey = tuple[str, records.Reason]
+
+
+class Totals(msgspec.Struct, array_like=True):
+    """Messages since the queue was created."""
+
+    sent: int = 0
+    deleted: int = 0
+    redelivered: int = 0
+    expired: int = 0
+    dead_lettered: int = 0
+    dropped: int = 0
+    purged: int = 0
+
+
+class Partition:
+    """State of one partition of one incarnation of a queue."""
+
+    def __init__(self, queue_id: int, name: str, settings: QueueSettings, created_ms: int) -> None:
+        self.queue_id = queue_id
+        self.name = name
+        self.settings = settings
+        self.created_ms = created_ms
+        self.index = 0
+        """Records applied so far: the partition's place in its log."""
+        self.last_sent_ms = 0
+        self.table = MessageTable()
+        self.leases = LeaseTable()
+        self.delays = SlotTimers()
+        self.expiries = SlotTimers()
+        self.sent_times = SentTimes()
+        self.window = DeduplicationWindow()
+        self.producers = ProducerTable()
+        self.origins = OriginTable()
+        self.groups = GroupNames()
+        self.order = self.new_order()
+        self.moves: dict[MoveKey, Runs] = {}
+        """What is on its way out, by target and reason."""
+        self.totals = Totals()
+
+    def new_order(self) -> Lanes | FifoGroups:
+        """The ready order that the settings ask for, empty."""
+        return FifoGroups(self.table) if self.settings.fifo else Lanes(self.table)
+
+    def apply(self, record: records.QueueRecord, batch: Batch | None = None, position: int = 0) -> None:
+        """Makes the state what the record says."""
+        self.index += 1
+        match record:
+            case records.Sent():
+                assert batch is not None
+                self._sent(record, batch, position)
+            case records.Leased():
+                for run in record.runs:
+                    self.table.move(run, states.LEASED)
+                    self.table.count_receive(run)
+                self.leases.add(record.lease, record.runs, record.at_ms, record.until_ms)
+            case records.Deleted():
+                self.leases.remove(record.lease, record.runs)
+                self.totals.deleted += self._bury(record.runs)
+            case records.Released():
+                self._released(record)
+            case records.Extended():
+                self.leases.extend(record.lease, record.runs, record.until_ms)
+            case records.Matured():
+                self.delays.take_due(record.at_ms)
+                self._ready(record.runs)
+            case records.Expired():
+                self._leave_leases(record.runs)
+                self.totals.expired += self._bury(record.runs)
+            case records.Dropped():
+                self.totals.dropped += self._bury(record.runs)
+            case records.MoveStarted():
+                self._leave_leases(record.runs)
+                for run in record.runs:
+                    self.table.move(run, states.MOVING)
+                key = (record.target, record.reason)
+                self.moves[key] = normalized([*self.moves.get(key, []), *record.runs])
+            case records.MoveFinished():
+                self._end_moves(record.runs)
+                self.totals.dead_lettered += self._bury(record.runs)
+            case records.MoveAbandoned():
+                self._end_moves(record.runs)
+                self._ready(record.runs)
+            case records.OriginsForgotten():
+                self.origins.forget(record.source_id, record.runs)
+            case records.Purged():
+                self._purged(record)
+            case records.SettingsChanged():
+                self.settings = record.settings
+            case _ as unreachable:
+                assert_never(unreachable)
+
+    # -- sent ------------------------------------------------------------------------------------------------
+
+    def _sent(self, record: records.Sent, batch: Batch, position: int) -> None:
+        first, count, sent_ms = record.first, record.count, record.sent_ms
+        columns = batch.columns
+        moved_in = record.origin is not None
+        groups: array[int] | None = None
+        if columns & GROUPS:
+            groups = self.groups.enter(batch.names(GROUPS) or ())
+        delay_ms = 0 if moved_in else record.delay_ms
+        self.last_sent_ms = sent_ms
+        self.sent_times.add(sent_ms, first)
+        self.sent_times.forget_before(self.table.first_living())
+        if columns & (DELAYS | PRIORITIES) or groups is not None:
+            state_bytes = self._state_column(record, batch, groups, delay_ms)
+        elif delay_ms:
+            state_bytes = bytes([states.DELAYED]) * count
+            self.delays.add(sent_ms + delay_ms, (first, count))
+        else:
+            state_bytes = bytes([states.READY]) * count
+        self.table.append(state_bytes, batch.message_sizes(), position, groups)
+        if not moved_in:
+            self._time_to_live(record, batch)
+            if columns & DEDUPLICATION:
+                until_ms = sent_ms + self.settings.deduplication_window_ms
+                for sequence, identifier in enumerate(batch.names(DEDUPLICATION) or (), first):
+                    if identifier:
+                        self.window.add(identifier, sequence, until_ms)
+            self.window.forget(sent_ms)
+        else:
+            assert record.origin is not None
+            self.origins.add(record.origin.source_id, record.origin.runs)
+        if record.producer:
+            stored = StoredBatch(first, count, sent_ms, record.duplicates or [])
+            self.producers.add(record.producer, record.number, stored)
+        if self.settings.fifo:
+            self.order.sent(first, groups if groups is not None else bytes(count))
+        self.order.add((first, count))
+        self.totals.sent += count
+
+    def _state_column(
+        self, record: records.Sent, batch: Batch, groups: array[int] | None, delay_ms: int
+    ) -> bytes:
+        """State bytes of messages that differ from each other; also starts their delays."""
+        count = batch.count
+        delays = batch.integers(DELAYS) if record.origin is None else None
+        priorities = (
+            batch.priorities() if batch.columns & PRIORITIES and not self.settings.fifo else bytes(count)
+        )
+        column = bytearray(priorities)
+        fair = groups is not None and not self.settings.fifo
+        for index in range(count):
+            delay = delay_ms if delays is None or delays[index] == UNSET else delays[index]
+            if delay:
+                column[index] |= states.DELAYED
+                self.delays.add(record.sent_ms + delay, (record.first + index, 1))
+            else:
+                column[index] |= states.READY
+            if fair and groups is not None and groups[index]:
+                column[index] |= states.GROUPED
+        return bytes(column)
+
+    def _time_to_live(self, record: records.Sent, batch: Batch) -> None:
+        ttls = batch.integers(TTLS)
+        if ttls is None:
+            if record.ttl_ms:
+                self.expiries.add(record.sent_ms + record.ttl_ms, (record.first, record.count))
+            return
+        for sequence, ttl in enumerate(ttls, record.first):
+            ttl_ms = record.ttl_ms if ttl == UNSET else ttl
+            if ttl_ms:
+                self.expiries.add(record.sent_ms + ttl_ms, (sequence, 1))
+
+    # -- everything after ------------------------------------------------------------------------------------
+
+    def _released(self, record: records.Released) -> None:
+        lease = self.leases.get(record.lease)
+        at_ms = lease.at_ms if lease is not None else record.at_ms
+        self.leases.remove(record.lease, record.runs)
+        for run in record.runs:
+            self.table.remember_first_received(run, at_ms)
+        self.totals.redelivered += count_of(record.runs)
+        if record.ready_ms > record.at_ms:
+            for run in record.runs:
+                self.table.move(run, states.DELAYED)
+                self.delays.add(record.ready_ms, run)
+        else:
+            self._ready(record.runs)
+
+    def _ready(self, runs: Runs) -> None:
+        for run in runs:
+            self.table.move(run, states.READY)
+        for run in runs:
+            self.order.add(run)
+
+    def _leave_leases(self, runs: Runs) -> None:
+        """Takes messages that end for another reason out of the leases that hold them."""
+        if self.table.counts[states.LEASED]:
+            self.leases.remove_anywhere(runs)
+
+    def _end_moves(self, runs: Runs) -> None:
+        for key, moving in list(self.moves.items()):
+            rest = difference(moving, runs)
+            if rest:
+                self.moves[key] = rest
+            else:
+                del self.moves[key]
+
+    def _bury(self, runs: Runs) -> int:
+        """The messages of the runs, all living, are gone."""
+        if not self.groups and not self.settings.fifo:
+            return sum(self.table.bury(run) for run in runs)
+        departed: set[int] = set()
+        buried = 0
+        for run in runs:
+            for chunk, start, stop in self.table.pieces(run):
+                if chunk.groups is None:
+                    departed.add(0)
+                else:
+                    column = chunk.groups[start:stop]
+                    departed.update(column)
+                    self.groups.leave(column)
+            buried += self.table.bury(run)
+        self.order.departed(departed)
+        return buried
+
+    def _purged(self, record: records.Purged) -> None:
+        runs = self.table.runs_in(states.RUNS_EXPIRABLE, 1, record.end, self.table.messages)
+        self.totals.purged += self._bury(runs)
+        self.leases.clear()
+        self.window.clear()
+        if record.end >= self.table.next:
+            self.delays.clear()
+            self.expiries.clear()

@@ -1,0 +1,38 @@
+"""Receipt tokens: proof that a lease was given out by this server, for this incarnation of the queue.
+
+A token authenticates (queue id, lease number). Which messages it covers is in the lease table, so a token says
+nothing about messages its lease never held, and nothing at all once the lease has ended.
+"""
+
+from __future__ import annotations
+
+import struct
+from hashlib import blake2b
+from hmac import compare_digest
+
+from penstock.model.errors import ErrorCode, PenstockError
+
+_IDENTITY = struct.Struct("<QQ")
+_SEAL_BYTES = 16
+TOKEN_BYTES = _IDENTITY.size + _SEAL_BYTES
+
+
+class ReceiptSeal:
+    """Makes and checks tokens with the node's secret."""
+
+    def __init__(self, secret: bytes) -> None:
+        self._secret = secret
+
+    def token(self, queue_id: int, lease: int) -> bytes:
+        """The token of a lease."""
+        identity = _IDENTITY.pack(queue_id, lease)
+        return identity + blake2b(identity, key=self._secret, digest_size=_SEAL_BYTES).digest()
+
+    def open(self, token: bytes) -> tuple[int, int]:
+        """(queue id, lease) of a token this server gave out; raises on any other."""
+        identity = token[: _IDENTITY.size]
+        seal = blake2b(identity, key=self._secret, digest_size=_SEAL_BYTES).digest()
+        if len(token) != TOKEN_BYTES or not compare_digest(seal, token[_IDENTITY.size :]):
+            raise PenstockError(ErrorCode.BAD_RECEIPT, "the receipt was not given out by this server")
+        queue_id, lease = _IDENTITY.unpack(identity)
+        return queue_id, lease

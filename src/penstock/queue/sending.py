@@ -1,0 +1,154 @@
+"""Deciding a send: is it a retry, are its messages duplicates, is there room, and if not, who makes room."""
+
+from __future__ import annotations
+
+from penstock.model import limits
+from penstock.model.batch import DEDUPLICATION, PRIORITIES, Batch
+from penstock.model.errors import ErrorCode, PenstockError
+from penstock.model.records import Dropped, MoveStarted, Sent
+from penstock.model.runs import Runs, count_of, runs_of
+from penstock.queue import states
+from penstock.queue.chunk import CHUNK_BITS
+from penstock.queue.decision import Admitted, Decision, Written
+from penstock.queue.deduplication import StoredBatch
+from penstock.queue.partition import Partition
+
+
+def admit(partition: Partition, batch: Batch, producer: int, number: int, now_ms: int) -> Decision[Admitted]:
+    """Takes a batch in, or raises with the reason why not."""
+    if producer:
+        stored = partition.producers.stored(producer, number)
+        if stored is not None:
+            return Decision((), _answer(stored))
+        if partition.producers.too_old(producer, number):
+            raise PenstockError(
+                ErrorCode.BAD_REQUEST,
+                f"batch {number} of producer {producer} is older than the {limits.PRODUCER_BATCHES_REMEMBERED} "
+                "batches remembered, so nobody can tell whether it was stored",
+            )
+    _check(partition, batch)
+    sent_ms = max(now_ms, partition.last_sent_ms)
+    duplicates = _duplicates(partition, batch, now_ms) if batch.columns & DEDUPLICATION else []
+    if duplicates:
+        known = {index for index, _ in duplicates}
+        fresh = [index for index in range(batch.count) if index not in known]
+        if not fresh:
+            return Decision((), Admitted(runs_of_any([s for _, s in duplicates]), sorted(known), sent_ms))
+        batch = batch.select(fresh)
+    room = _make_room(partition, batch, now_ms)
+    settings = partition.settings
+    first = partition.table.next
+    # A duplicate of a message in the same batch was given as an index; now its number is known.
+    duplicates = [
+        (index, sequence if sequence > 0 else first - sequence - 1) for index, sequence in duplicates
+    ]
+    record = Sent(
+        first=first,
+        count=batch.count,
+        sent_ms=sent_ms,
+        delay_ms=settings.delay_ms,
+        ttl_ms=settings.default_ttl_ms or 0,
+        producer=producer,
+        number=number,
+        duplicates=duplicates or None,
+    )
+    answer = _answer(StoredBatch(first, batch.count, sent_ms, duplicates))
+    return Decision((*room, Written(record, batch)), answer)
+
+
+def _check(partition: Partition, batch: Batch) -> None:
+    settings = partition.settings
+    if batch.columns:
+        batch.check()
+        if batch.columns & PRIORITIES and settings.fifo and any(batch.priorities()):
+            raise PenstockError(
+                ErrorCode.UNSUPPORTED,
+                f"queue {partition.name!r} is fifo: order leaves no room for priorities",
+            )
+    largest = max(batch.message_sizes())
+    if largest > settings.max_message_bytes:
+        raise PenstockError(
+            ErrorCode.MESSAGE_TOO_LARGE,
+            f"a message of {largest} bytes is over the {settings.max_message_bytes} that queue "
+            f"{partition.name!r} takes (max_message_bytes)",
+        )
+
+
+def _duplicates(partition: Partition, batch: Batch, now_ms: int) -> list[tuple[int, int]]:
+    """(index, original) of messages already sent; an original in this batch is -(its place among the fresh) - 1."""
+    found: list[tuple[int, int]] = []
+    here: dict[bytes, int] = {}
+    fresh = 0
+    for index, identifier in enumerate(batch.names(DEDUPLICATION) or ()):
+        original = partition.window.original(identifier, now_ms) if identifier else None
+        if original is not None:
+            found.append((index, original))
+        elif identifier in here:
+            found.append((index, -here[identifier] - 1))
+        else:
+            if identifier:
+                here[identifier] = fresh
+            fresh += 1
+    return found
+
+
+def _answer(stored: StoredBatch) -> Admitted:
+    """The sequence numbers of a batch in its order, duplicates among them."""
+    if not stored.duplicates:
+        return Admitted([(stored.first, stored.count)], [], stored.sent_ms)
+    originals = dict(stored.duplicates)
+    fresh = iter(range(stored.first, stored.first + stored.count))
+    total = stored.count + len(originals)
+    sequences = [originals[index] if index in originals else next(fresh) for index in range(total)]
+    return Admitted(runs_of_any(sequences), sorted(originals), stored.sent_ms)
+
+
+def runs_of_any(sequences: list[int]) -> Runs:
+    """Runs in the order given, joining only neighbours that follow each other."""
+    runs: Runs = []
+    for sequence in sequences:
+        if runs and runs[-1][0] + runs[-1][1] == sequence:
+            runs[-1] = (runs[-1][0], runs[-1][1] + 1)
+        else:
+            runs.append((sequence, 1))
+    return runs
+
+
+def _make_room(partition: Partition, batch: Batch, now_ms: int) -> list[Written]:
+    """Records that make room for the batch under the queue's limits; raises where there is none to make."""
+    settings, table = partition.settings, partition.table
+    if settings.max_messages is None and settings.max_bytes is None:
+        return []
+    incoming = sum(batch.message_sizes())
+    over_messages = (
+        table.messages - table.counts[states.MOVING] + batch.count - (settings.max_messages or 2**63)
+    )
+    over_bytes = table.bytes + incoming - (settings.max_bytes or 2**63)
+    if over_messages <= 0 and over_bytes <= 0:
+        return []
+    oldest = _oldest(partition, over_messages, over_bytes) if settings.overflow != "reject" else None
+    if oldest is None:
+        raise PenstockError(
+            ErrorCode.QUEUE_FULL,
+            f"queue {partition.name!r} is full: {table.messages} messages, {table.bytes} bytes "
+            f"(max_messages {settings.max_messages}, max_bytes {settings.max_bytes}, overflow {settings.overflow})",
+        )
+    if settings.overflow == "dead-letter" and settings.dead_letter_queue is not None:
+        return [Written(MoveStarted(oldest, settings.dead_letter_queue, "overflow", now_ms))]
+    return [Written(Dropped(oldest, now_ms))]
+
+
+def _oldest(partition: Partition, over_messages: int, over_bytes: int) -> Runs | None:
+    """The oldest ready messages that are enough, or None."""
+    table = partition.table
+    runs = table.runs_in(states.RUNS_IN[states.READY], 1, table.next, max(over_messages, 1))
+    freed = sum(sum(chunk.sizes[start:stop]) for run in runs for chunk, start, stop in table.pieces(run))
+    while freed < over_bytes:
+        last = runs[-1][0] + runs[-1][1] if runs else 1
+        more = table.runs_in(states.RUNS_IN[states.READY], last, table.next, 1)
+        if not more:
+            return None
+        sequence = more[0][0]
+        freed += table.chunks[sequence >> CHUNK_BITS].sizes[sequence & 4095]
+        runs = runs_of([s for first, count in [*runs, *more] for s in range(first, first + count)])
+    return runs if count_of(runs) >= over_messages else None

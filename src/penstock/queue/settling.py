@@ -1,0 +1,84 @@
+"""Deciding what a receipt may still do: delete, release, extend. A stale one does nothing (I4)."""
+
+from __future__ import annotations
+
+from penstock.model import limits
+from penstock.model.errors import ErrorCode, PenstockError
+from penstock.model.records import Deleted, Extended, MoveStarted, Released, ReleaseReason
+from penstock.model.runs import Runs, count_of, difference, intersection, normalized, runs_of
+from penstock.queue import states
+from penstock.queue.decision import Decision, Outcome, Written
+from penstock.queue.partition import Partition
+
+
+def delete(partition: Partition, lease: int, runs: Runs, now_ms: int) -> Decision[Outcome]:
+    """The consumer is done with the messages."""
+    done, outcome = _held(partition, lease, runs)
+    return Decision((Written(Deleted(lease, done, now_ms)),) if done else (), outcome)
+
+
+def release(partition: Partition, lease: int, runs: Runs, delay_ms: int, now_ms: int) -> Decision[Outcome]:
+    """The consumer gives the messages back."""
+    done, outcome = _held(partition, lease, runs)
+    return Decision(give_back(partition, lease, done, "released", now_ms, now_ms + delay_ms), outcome)
+
+
+def extend(
+    partition: Partition, lease: int, runs: Runs, visibility_timeout_ms: int, now_ms: int
+) -> Decision[Outcome]:
+    """The consumer lives and wants to keep the messages for longer."""
+    done, outcome = _held(partition, lease, runs)
+    record = Extended(lease, done, now_ms, now_ms + visibility_timeout_ms)
+    return Decision((Written(record),) if done else (), outcome)
+
+
+def give_back(
+    partition: Partition, lease: int, runs: Runs, reason: ReleaseReason, now_ms: int, ready_ms: int
+) -> list[Written]:
+    """Ends the lease on the messages; those received too often go to the dead-letter queue."""
+    if not runs:
+        return []
+    written = [Written(Released(lease, runs, reason, now_ms, ready_ms))]
+    settings = partition.settings
+    if settings.max_receives is not None and settings.dead_letter_queue is not None:
+        spent = _received_at_least(partition, runs, settings.max_receives)
+        if spent:
+            written.append(Written(MoveStarted(spent, settings.dead_letter_queue, "max-receives", now_ms)))
+    return written
+
+
+def _received_at_least(partition: Partition, runs: Runs, most: int) -> Runs:
+    spent: list[int] = []
+    for run in runs:
+        counts = partition.table.receive_counts(run)
+        if max(counts) >= most:
+            spent.extend(run[0] + offset for offset, count in enumerate(counts) if count >= most)
+    return runs_of(spent)
+
+
+def _held(partition: Partition, number: int, runs: Runs) -> tuple[Runs, Outcome]:
+    """Which of the messages the lease still holds, and what became of the others."""
+    lease = partition.leases.get(number)
+    held = lease.runs() if lease is not None else []
+    if runs == held:
+        return runs, Outcome(count_of(runs), 0, [])
+    wanted = _checked(runs)
+    done = intersection(wanted, held)
+    rest = difference(wanted, done)
+    gone = 0
+    stale: Runs = []
+    for run in rest:
+        living = partition.table.runs_in(states.RUNS_LIVING, run[0], run[0] + run[1], run[1])
+        stale += living
+        gone += run[1] - count_of(living)
+    return done, Outcome(count_of(done), gone, stale)
+
+
+def _checked(runs: Runs) -> Runs:
+    """Bounds what a receipt may name before anything walks over it."""
+    if any(first < 0 or count < 1 for first, count in runs) or count_of(runs) > limits.RECEIVE_MESSAGES:
+        raise PenstockError(
+            ErrorCode.BAD_REQUEST,
+            f"a receipt names 1 to {limits.RECEIVE_MESSAGES} messages by (first, count)",
+        )
+    return normalized(runs)

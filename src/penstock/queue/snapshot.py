@@ -1,0 +1,184 @@
+"""A partition as bytes and back: everything that records made, nothing that can be derived.
+
+Columns that hold one value throughout are written as that value, so a long backlog of equal messages costs
+a few bytes a chunk.
+"""
+
+from __future__ import annotations
+
+from array import array
+
+import msgspec
+
+from penstock.model.runs import Runs
+from penstock.model.settings import QueueSettings
+from penstock.queue import states
+from penstock.queue.chunk import CHUNK_BITS, CHUNK_MESSAGES, Chunk
+from penstock.queue.leases import Part
+from penstock.queue.partition import MoveKey, Partition, Totals
+
+VERSION = 1
+
+Column = tuple[int, bytes]
+"""(length, value) of a column with one value, (-1, bytes) of any other."""
+
+
+class ChunkImage(msgspec.Struct, array_like=True):
+    """The columns of a chunk."""
+
+    number: int
+    states: Column
+    sizes: Column
+    starts: bytes
+    positions: bytes
+    attempts: Column | None
+    first_received_ms: Column | None
+    groups: Column | None
+
+
+class PartitionImage(msgspec.Struct, array_like=True):
+    """Everything of a partition."""
+
+    version: int
+    queue_id: int
+    name: str
+    settings: QueueSettings
+    created_ms: int
+    index: int
+    last_sent_ms: int
+    next_sequence: int
+    next_lease: int
+    totals: Totals
+    chunks: list[ChunkImage]
+    many_attempts: dict[int, int]
+    leases: list[tuple[int, int, list[Part]]]
+    delays: list[tuple[int, Runs]]
+    expiries: list[tuple[int, Runs]]
+    sent_times: list[tuple[int, int]]
+    window: list[tuple[bytes, int, int]]
+    producers: list[tuple[int, int, list[tuple[int, int, int, int, list[tuple[int, int]]]]]]
+    origins: list[tuple[int, Runs]]
+    groups: tuple[list[tuple[bytes, int, int]], list[int]]
+    moves: list[tuple[MoveKey, Runs]]
+
+
+_encoder = msgspec.msgpack.Encoder()
+_decoder = msgspec.msgpack.Decoder(PartitionImage)
+
+
+def dump(partition: Partition) -> bytes:
+    """The partition as bytes."""
+    table = partition.table
+    return _encoder.encode(
+        PartitionImage(
+            version=VERSION,
+            queue_id=partition.queue_id,
+            name=partition.name,
+            settings=partition.settings,
+            created_ms=partition.created_ms,
+            index=partition.index,
+            last_sent_ms=partition.last_sent_ms,
+            next_sequence=table.next,
+            next_lease=partition.leases.next,
+            totals=partition.totals,
+            chunks=[_chunk_image(chunk) for chunk in table.chunks.values()],
+            many_attempts=table.many_attempts,
+            leases=partition.leases.dump(),
+            delays=partition.delays.dump(),
+            expiries=partition.expiries.dump(),
+            sent_times=partition.sent_times.dump(),
+            window=partition.window.dump(),
+            producers=partition.producers.dump(),
+            origins=partition.origins.dump(),
+            groups=partition.groups.dump(),
+            moves=list(partition.moves.items()),
+        )
+    )
+
+
+def load(data: bytes | memoryview) -> Partition:
+    """The partition from bytes; raises `msgspec.DecodeError` or `ValueError` on anything else."""
+    image = _decoder.decode(data)
+    if image.version != VERSION:
+        raise ValueError(f"a partition of snapshot version {image.version}; this program reads {VERSION}")
+    partition = Partition(image.queue_id, image.name, image.settings, image.created_ms)
+    partition.index = image.index
+    partition.last_sent_ms = image.last_sent_ms
+    partition.totals = image.totals
+    table = partition.table
+    table.next = image.next_sequence
+    table.many_attempts = image.many_attempts
+    for chunk_image in image.chunks:
+        chunk = _chunk(chunk_image)
+        table.adopt(chunk)
+    partition.leases.load(image.leases)
+    partition.leases.next = image.next_lease
+    partition.delays.load(image.delays)
+    partition.expiries.load(image.expiries)
+    partition.sent_times.load(image.sent_times)
+    partition.window.load(image.window)
+    partition.producers.load(image.producers)
+    partition.origins.load(image.origins)
+    partition.groups.load(image.groups)
+    partition.moves = dict(image.moves)
+    _derive_order(partition)
+    return partition
+
+
+def _derive_order(partition: Partition) -> None:
+    """Who is next follows from the columns."""
+    partition.order = partition.new_order()
+    table = partition.table
+    living = table.runs_in(states.RUNS_LIVING, 1, table.next, table.messages) if table.messages else []
+    if partition.settings.fifo:
+        for run in living:
+            for chunk, start, stop in table.pieces(run):
+                base = (chunk.number << CHUNK_BITS) + start
+                groups = chunk.groups[start:stop] if chunk.groups is not None else bytes(stop - start)
+                partition.order.sent(base, groups)
+    for run in living:
+        partition.order.add(run)
+
+
+def _chunk_image(chunk: Chunk) -> ChunkImage:
+    return ChunkImage(
+        number=chunk.number,
+        states=_column(chunk.states, 1),
+        sizes=_column(chunk.sizes.tobytes(), 4),
+        starts=chunk.starts.tobytes(),
+        positions=chunk.positions.tobytes(),
+        attempts=_column(chunk.attempts, 1) if chunk.attempts is not None else None,
+        first_received_ms=_column(chunk.first_received_ms.tobytes(), 8) if chunk.first_received_ms else None,
+        groups=_column(chunk.groups.tobytes(), 4) if chunk.groups is not None else None,
+    )
+
+
+def _chunk(image: ChunkImage) -> Chunk:
+    chunk = Chunk(image.number)
+    chunk.states = bytearray(_bytes(image.states))
+    chunk.sizes = array("I", _bytes(image.sizes))
+    chunk.starts = array("H", image.starts)
+    chunk.positions = array("Q", image.positions)
+    if image.attempts is not None:
+        chunk.attempts = bytearray(_bytes(image.attempts))
+    if image.first_received_ms is not None:
+        chunk.first_received_ms = array("Q", _bytes(image.first_received_ms))
+    if image.groups is not None:
+        chunk.groups = array("I", _bytes(image.groups))
+    chunk.living = len(chunk.states) - chunk.states.count(0)
+    chunk.count_files()
+    if len(chunk.states) > CHUNK_MESSAGES or len(chunk.sizes) != len(chunk.states):
+        raise ValueError(f"chunk {image.number} has columns of different lengths")
+    return chunk
+
+
+def _column(data: bytes | bytearray, width: int) -> Column:
+    value = bytes(data[:width])
+    if data == value * (len(data) // width):
+        return len(data) // width, value
+    return -1, bytes(data)
+
+
+def _bytes(column: Column) -> bytes:
+    length, value = column
+    return value if length < 0 else value * length

@@ -1,0 +1,49 @@
+"""The state byte of a message, and the tables that change a whole run of them in one step.
+
+High bit: the message has a group. Next three bits: the state. Low four bits: the priority. Keeping all three
+in one byte lets `bytes.find` look for the next ready message of a priority, and one `bytes.translate` move a
+run from state to state while each message keeps its priority and group flag.
+"""
+
+from __future__ import annotations
+
+import re
+
+GONE, READY, LEASED, DELAYED, MOVING = 0x00, 0x10, 0x20, 0x30, 0x40
+GROUPED = 0x80
+STATE_BITS = 0x70
+PRIORITY_BITS = 0x0F
+
+NAMES = {READY: "ready", LEASED: "leased", DELAYED: "delayed", MOVING: "moving"}
+
+
+def _into(state: int) -> bytes:
+    """A table that moves every living message into `state`."""
+    return bytes((byte & ~STATE_BITS) | state if byte & STATE_BITS else GONE for byte in range(256))
+
+
+INTO = {state: _into(state) for state in (READY, LEASED, DELAYED, MOVING)}
+
+STATE_ONLY = bytes(byte & STATE_BITS for byte in range(256))
+"""Strips priority and group, for counting."""
+
+ONE_MORE = bytes([*range(1, 256), 255])
+"""Adds one receive; 255 means "look in the overflow table"."""
+
+
+def _runs_in(*states: int) -> re.Pattern[bytes]:
+    """Matches a run of messages in any of the states."""
+    ranges = [
+        bytes([flag | state]) + b"-" + bytes([flag | state | PRIORITY_BITS])
+        for state in states
+        for flag in (0, GROUPED)
+    ]
+    escaped = b"".join(
+        b"".join(b"\\x%02x" % byte if byte != 0x2D else b"-" for byte in part) for part in ranges
+    )
+    return re.compile(b"[" + escaped + b"]+")
+
+
+RUNS_IN = {state: _runs_in(state) for state in (READY, LEASED, DELAYED, MOVING)}
+RUNS_EXPIRABLE = _runs_in(READY, LEASED, DELAYED)
+RUNS_LIVING = _runs_in(READY, LEASED, DELAYED, MOVING)

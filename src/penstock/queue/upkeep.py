@@ -1,0 +1,81 @@
+"""What time alone does to a queue: leases end, delays end, messages expire."""
+
+from __future__ import annotations
+
+from penstock.model.records import Expired, Matured, MoveStarted
+from penstock.model.runs import Runs
+from penstock.queue import states
+from penstock.queue.decision import Written
+from penstock.queue.partition import Partition
+from penstock.queue.settling import give_back
+
+_LEASES_AT_ONCE = 1_000
+_MESSAGES_AT_ONCE = 1_000_000
+
+
+def upkeep_due(partition: Partition) -> int | None:
+    """When there is next something to do."""
+    oldest_ms = partition.sent_times.oldest_ms()
+    times = [
+        partition.leases.next_ms(),
+        partition.delays.next_ms(),
+        partition.expiries.next_ms(),
+        oldest_ms + partition.settings.retention_ms if oldest_ms is not None else None,
+    ]
+    return min((time for time in times if time is not None), default=None)
+
+
+def end_leases(partition: Partition, now_ms: int) -> list[Written]:
+    """Leases whose time is over."""
+    return [
+        written
+        for lease, runs in partition.leases.due(now_ms, _LEASES_AT_ONCE)
+        for written in give_back(partition, lease, runs, "lease-ended", now_ms, now_ms)
+    ]
+
+
+def end_delays(partition: Partition, now_ms: int) -> list[Written]:
+    """Messages whose delay is over. The record is written even when none is left, so that replicas forget too."""
+    due_ms = partition.delays.next_ms()
+    if due_ms is None or due_ms > now_ms:
+        return []
+    runs = _still(partition, partition.delays.take_due(now_ms), delayed_only=True)
+    return [Written(Matured(runs, now_ms))]
+
+
+def expire(partition: Partition, now_ms: int) -> list[Written]:
+    """Messages whose time to live is over go to the dead-letter queue, or are gone."""
+    due_ms = partition.expiries.next_ms()
+    if due_ms is None or due_ms > now_ms:
+        return []
+    runs = _still(partition, partition.expiries.take_due(now_ms), delayed_only=False)
+    if not runs:
+        return []
+    target = partition.settings.dead_letter_queue
+    if target is not None:
+        return [Written(MoveStarted(runs, target, "expired", now_ms))]
+    return [Written(Expired(runs, "ttl", now_ms))]
+
+
+def retain(partition: Partition, now_ms: int) -> list[Written]:
+    """Messages older than the retention are gone, whatever state they are in."""
+    table = partition.table
+    end = partition.sent_times.expired_before(now_ms - partition.settings.retention_ms, table.next)
+    if not end:
+        return []
+    runs = table.runs_in(states.RUNS_EXPIRABLE, table.first_living(), end, _MESSAGES_AT_ONCE)
+    if not runs:
+        partition.sent_times.forget_before(end)
+        if end == table.next:
+            partition.sent_times.clear()
+        return []
+    return [Written(Expired(runs, "retention", now_ms))]
+
+
+def _still(partition: Partition, runs: Runs, *, delayed_only: bool) -> Runs:
+    pattern = states.RUNS_IN[states.DELAYED] if delayed_only else states.RUNS_EXPIRABLE
+    return [
+        found
+        for first, count in runs
+        for found in partition.table.runs_in(pattern, first, first + count, count)
+    ]
