@@ -1,3 +1,102 @@
-"""Penstock: a self-hosted durable message queue."""
+"""Penstock: a self-hosted durable message queue.
+
+    async with penstock.connect() as client:
+        queue = await client.create_queue("orders")
+        await queue.send(b"hello")
+
+The client is imported when one of its names is first used, so that `import penstock` costs next to nothing.
+"""
+
+TYPE_CHECKING = False  # what type checkers take for true, without the cost of importing `typing`
+if TYPE_CHECKING:
+    from penstock.client import (
+        BatchConsumer,
+        BlockingBatchConsumer,
+        BlockingClient,
+        BlockingConsumer,
+        BlockingDeliveredMessages,
+        BlockingMessage,
+        BlockingProducer,
+        BlockingQueue,
+        BlockingTicket,
+        Client,
+        DeadLetter,
+        DeliveredMessages,
+        ErrorCode,
+        FailedBatch,
+        Message,
+        MessageConsumer,
+        NodeDescription,
+        OutgoingMessage,
+        PeekedMessage,
+        PeekFilter,
+        PenstockError,
+        Producer,
+        ProducerError,
+        Queue,
+        QueueDescription,
+        QueueOptions,
+        QueueSettings,
+        QueueStatistics,
+        SentMessage,
+        SentMessages,
+        Settlement,
+        Ticket,
+        connect,
+        connect_blocking,
+    )
 
 __version__ = "0.1.0"
+
+__all__ = [
+    "BatchConsumer",
+    "BlockingBatchConsumer",
+    "BlockingClient",
+    "BlockingConsumer",
+    "BlockingDeliveredMessages",
+    "BlockingMessage",
+    "BlockingProducer",
+    "BlockingQueue",
+    "BlockingTicket",
+    "Client",
+    "DeadLetter",
+    "DeliveredMessages",
+    "ErrorCode",
+    "FailedBatch",
+    "Message",
+    "MessageConsumer",
+    "NodeDescription",
+    "OutgoingMessage",
+    "PeekFilter",
+    "PeekedMessage",
+    "PenstockError",
+    "Producer",
+    "ProducerError",
+    "Queue",
+    "QueueDescription",
+    "QueueOptions",
+    "QueueSettings",
+    "QueueStatistics",
+    "SentMessage",
+    "SentMessages",
+    "Settlement",
+    "Ticket",
+    "__version__",
+    "connect",
+    "connect_blocking",
+]
+
+
+def __getattr__(name: str) -> object:
+    """Imports the client when one of its names is first used."""
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from penstock import client
+
+    value: object = getattr(client, name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,0 +1,62 @@
+"""The Python client: an asyncio client and its blocking twin, over the native protocol.
+
+Start at `client.py`. `link.py` is the connection that mends itself, `route.py` what a client knows about one
+queue; the rest is one noun a file. The client decides nothing about messages: the server does.
+"""
+
+from penstock.client.blocking.client import BlockingClient, connect_blocking
+from penstock.client.blocking.consumer import BlockingBatchConsumer, BlockingConsumer
+from penstock.client.blocking.delivered import BlockingDeliveredMessages, BlockingMessage
+from penstock.client.blocking.producer import BlockingProducer, BlockingTicket
+from penstock.client.blocking.queue import BlockingQueue
+from penstock.client.client import Client, connect
+from penstock.client.consumer import BatchConsumer, MessageConsumer
+from penstock.client.delivered import DeliveredMessages, Message
+from penstock.client.message import DeadLetter, PeekedMessage
+from penstock.client.options import QueueOptions
+from penstock.client.outgoing import OutgoingMessage
+from penstock.client.parcel import FailedBatch, ProducerError, Ticket
+from penstock.client.producer import Producer
+from penstock.client.queue import Queue
+from penstock.client.sent import SentMessage, SentMessages
+from penstock.client.settlement import Settlement
+from penstock.model.errors import ErrorCode, PenstockError
+from penstock.model.settings import QueueSettings
+from penstock.wire.messages import NodeDescription, PeekFilter, QueueDescription, QueueStatistics
+
+__all__ = [
+    "BatchConsumer",
+    "BlockingBatchConsumer",
+    "BlockingClient",
+    "BlockingConsumer",
+    "BlockingDeliveredMessages",
+    "BlockingMessage",
+    "BlockingProducer",
+    "BlockingQueue",
+    "BlockingTicket",
+    "Client",
+    "DeadLetter",
+    "DeliveredMessages",
+    "ErrorCode",
+    "FailedBatch",
+    "Message",
+    "MessageConsumer",
+    "NodeDescription",
+    "OutgoingMessage",
+    "PeekFilter",
+    "PeekedMessage",
+    "PenstockError",
+    "Producer",
+    "ProducerError",
+    "Queue",
+    "QueueDescription",
+    "QueueOptions",
+    "QueueSettings",
+    "QueueStatistics",
+    "SentMessage",
+    "SentMessages",
+    "Settlement",
+    "Ticket",
+    "connect",
+    "connect_blocking",
+]

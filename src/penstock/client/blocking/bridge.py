@@ -1,0 +1,69 @@
+"""The bridge to the event loop: a thread that runs one, and calls into it that wait for their result."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any, ParamSpec, TypeVar
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class Bridge:
+    """An event loop on a background thread. Any thread may call, several at once."""
+
+    def __init__(self) -> None:
+        self._loop = _new_loop()
+        self._thread = threading.Thread(target=self._run, name="penstock client", daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        asyncio.set_event_loop(self._loop)
+        try:
+            self._loop.run_forever()
+        finally:
+            self._loop.close()
+
+    def call(self, function: Callable[P, Awaitable[T]], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Calls the function on the loop's thread and waits for what it awaits."""
+
+        async def carry_out() -> T:
+            return await function(*args, **kwargs)
+
+        return self.run(carry_out())
+
+    def call_plain(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Calls a plain function on the loop's thread."""
+
+        async def carry_out() -> T:
+            return function(*args, **kwargs)
+
+        return self.run(carry_out())
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """Runs a coroutine and waits for its result; interrupted, it cancels the work."""
+        if threading.current_thread() is self._thread or self._loop.is_closed():
+            work.close()
+            raise RuntimeError("the blocking client is closed, or called from its own event loop")
+        future = asyncio.run_coroutine_threadsafe(work, self._loop)
+        try:
+            return future.result()
+        except BaseException:
+            future.cancel()
+            raise
+
+    def stop(self) -> None:
+        """Ends the loop and its thread."""
+        if not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._loop.stop)
+            self._thread.join()
+
+
+def _new_loop() -> asyncio.AbstractEventLoop:
+    try:
+        import uvloop
+    except ImportError:
+        return asyncio.new_event_loop()
+    return uvloop.new_event_loop()

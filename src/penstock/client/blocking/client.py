@@ -1,0 +1,87 @@
+"""The blocking client: the calls of `penstock.client.client.Client` without `await`, from any thread."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from types import TracebackType
+from typing import Self, Unpack
+
+from penstock.client.address import DEFAULT_URL
+from penstock.client.blocking.bridge import Bridge
+from penstock.client.blocking.queue import BlockingQueue
+from penstock.client.client import Client, connect
+from penstock.client.options import QueueOptions
+from penstock.wire.messages import NodeDescription, QueueDescription
+
+
+class BlockingClient:
+    """A connection to a server that mends itself; made by `penstock.connect_blocking()`."""
+
+    def __init__(self, bridge: Bridge, client: Client) -> None:
+        self._bridge = bridge
+        self._client = client
+
+    def close(self) -> None:
+        """Flushes producers, ends consumers, closes the connection. `with` does it by itself."""
+        try:
+            self._bridge.call(self._client.close)
+        finally:
+            self._bridge.stop()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def queue(self, name: str) -> BlockingQueue:
+        """A handle on a queue; the server is asked on first use."""
+        return BlockingQueue(self._bridge, self._client.queue(name))
+
+    def create_queue(self, name: str, **options: Unpack[QueueOptions]) -> BlockingQueue:
+        """Creates a queue, or finds the one that has the same settings. See `QueueOptions`."""
+        return BlockingQueue(self._bridge, self._bridge.run(self._client.create_queue(name, **options)))
+
+    def alter_queue(self, name: str, **options: Unpack[QueueOptions]) -> QueueDescription:
+        """Changes settings of a queue; those not named stay as they are."""
+        return self._bridge.run(self._client.alter_queue(name, **options))
+
+    def delete_queue(self, name: str) -> None:
+        """Deletes a queue and what is in it."""
+        self._bridge.call(self._client.delete_queue, name)
+
+    def describe_queue(self, name: str) -> QueueDescription:
+        """Settings and statistics of a queue, as of now."""
+        return self._bridge.call(self._client.describe_queue, name)
+
+    def list_queues(self, prefix: str = "") -> Iterator[QueueDescription]:
+        """All queues whose name begins with `prefix`, by name."""
+        pages = self._client.queue_pages(prefix)
+        while True:
+            try:
+                page = self._bridge.call(pages.__anext__)
+            except StopAsyncIteration:
+                return
+            yield from page.queues
+
+    def describe_node(self) -> NodeDescription:
+        """The server itself: disk, memory, what is wrong."""
+        return self._bridge.call(self._client.describe_node)
+
+
+def connect_blocking(
+    url: str = DEFAULT_URL, *, timeout: float = 30.0, name: str | None = None
+) -> BlockingClient:
+    """Connects to a server: `with penstock.connect_blocking("penstock://127.0.0.1:9326") as client: ...`.
+
+    The arguments are those of `connect`.
+    """
+    connecting = connect(url, timeout=timeout, name=name)
+    bridge = Bridge()
+    try:
+        return BlockingClient(bridge, bridge.call(connecting.connect))
+    except BaseException:
+        bridge.stop()
+        raise

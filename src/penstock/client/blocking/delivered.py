@@ -1,0 +1,93 @@
+"""Delivered messages of the blocking client: views that settle without `await`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import overload
+
+from penstock.client.blocking.bridge import Bridge
+from penstock.client.delivered import DeliveredMessages, Message
+from penstock.client.duration import Duration
+from penstock.client.message import MessageView
+from penstock.client.settlement import Settlement
+
+
+class BlockingMessage(MessageView):
+    """A message that is yours until its lease ends: read it, then delete, release or extend it.
+
+    Each call returns when the server has done it, on disk, and raises `stale-receipt` when the lease had ended.
+    """
+
+    __slots__ = ("_bridge", "message")
+
+    def __init__(self, bridge: Bridge, message: Message) -> None:
+        super().__init__(*message.place)
+        self._bridge = bridge
+        self.message = message
+        """Its twin on the event loop."""
+
+    def delete(self) -> None:
+        """Done with it: the server forgets the message."""
+        self._bridge.call(self.message.delete)
+
+    ack = delete
+
+    def release(self, delay: Duration = 0) -> None:
+        """Gives it back for another try, not before `delay` seconds."""
+        self._bridge.call(self.message.release, delay)
+
+    def extend(self, visibility_timeout: Duration) -> None:
+        """Keeps it for so many seconds from now."""
+        self._bridge.call(self.message.extend, visibility_timeout)
+
+
+class BlockingDeliveredMessages(Sequence[BlockingMessage]):
+    """Messages that were delivered together; a sequence of `BlockingMessage`, each made when looked at."""
+
+    __slots__ = ("_bridge", "_messages")
+
+    def __init__(self, bridge: Bridge, messages: DeliveredMessages) -> None:
+        self._bridge = bridge
+        self._messages = messages
+
+    @property
+    def queue_name(self) -> str:
+        """The queue they came from."""
+        return self._messages.queue_name
+
+    def bodies(self) -> list[bytes]:
+        """All bodies, in order: the quickest way to them."""
+        return self._messages.bodies()
+
+    def __len__(self) -> int:
+        return len(self._messages)
+
+    def __iter__(self) -> Iterator[BlockingMessage]:
+        for message in self._messages:
+            yield BlockingMessage(self._bridge, message)
+
+    @overload
+    def __getitem__(self, index: int) -> BlockingMessage: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[BlockingMessage]: ...
+    def __getitem__(self, index: int | slice) -> BlockingMessage | list[BlockingMessage]:
+        if isinstance(index, slice):
+            return [BlockingMessage(self._bridge, message) for message in self._messages[index]]
+        return BlockingMessage(self._bridge, self._messages[index])
+
+    def __repr__(self) -> str:
+        return repr(self._messages)
+
+    def delete(self) -> Settlement:
+        """Done with them: the server forgets the messages."""
+        return self._bridge.call(self._messages.delete)
+
+    ack = delete
+
+    def release(self, delay: Duration = 0) -> Settlement:
+        """Gives them back for another try, not before `delay` seconds."""
+        return self._bridge.call(self._messages.release, delay)
+
+    def extend(self, visibility_timeout: Duration) -> Settlement:
+        """Keeps them for so many seconds from now."""
+        return self._bridge.call(self._messages.extend, visibility_timeout)

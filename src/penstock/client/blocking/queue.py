@@ -1,0 +1,204 @@
+"""A queue as the blocking client holds it: the calls of `penstock.client.queue.Queue` without `await`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+from penstock.client.blocking.bridge import Bridge
+from penstock.client.blocking.consumer import BlockingBatchConsumer, BlockingConsumer
+from penstock.client.blocking.delivered import BlockingDeliveredMessages, BlockingMessage
+from penstock.client.blocking.producer import BlockingProducer
+from penstock.client.duration import Duration
+from penstock.client.message import PeekedMessage
+from penstock.client.outgoing import AttributeValue, Body, Sendable
+from penstock.client.queue import Queue
+from penstock.client.sent import SentMessage, SentMessages
+from penstock.client.settlement import Settlement
+from penstock.model import limits
+from penstock.wire.messages import PeekFilter, QueueDescription
+
+
+class BlockingQueue:
+    """A handle on one queue; made by `client.queue(name)`, without asking the server."""
+
+    def __init__(self, bridge: Bridge, queue: Queue) -> None:
+        self._bridge = bridge
+        self._queue = queue
+
+    @property
+    def name(self) -> str:
+        """The queue's name."""
+        return self._queue.name
+
+    def __repr__(self) -> str:
+        return repr(self._queue)
+
+    def describe(self) -> QueueDescription:
+        """Settings and statistics as of now."""
+        return self._bridge.call(self._queue.describe)
+
+    # -- sending ---------------------------------------------------------------------------------------------
+
+    def send(
+        self,
+        body: Body,
+        *,
+        attributes: Mapping[str, AttributeValue] | None = None,
+        delay: Duration | None = None,
+        ttl: Duration | None = None,
+        priority: int | None = None,
+        group: str | bytes | None = None,
+        deduplication_id: str | bytes | None = None,
+    ) -> SentMessage:
+        """Sends one message; returns when it is on disk. See `OutgoingMessage` for what the arguments mean."""
+        return self._bridge.call(
+            self._queue.send,
+            body,
+            attributes=attributes,
+            delay=delay,
+            ttl=ttl,
+            priority=priority,
+            group=group,
+            deduplication_id=deduplication_id,
+        )
+
+    def send_batch(self, messages: Sequence[Sendable]) -> SentMessages:
+        """Sends messages as one batch, stored together or not at all; returns when it is on disk."""
+        return self._bridge.call(self._queue.send_batch, messages)
+
+    def producer(
+        self,
+        *,
+        batch_messages: int = 100,
+        batch_bytes: int = limits.MEBIBYTE,
+        linger: Duration = 0.002,
+        in_flight: int = 16,
+        in_flight_bytes: int = 16 * limits.MEBIBYTE,
+    ) -> BlockingProducer:
+        """A producer that batches by itself and keeps several batches on their way; use it with `with`."""
+        producer = self._bridge.call_plain(
+            self._queue.producer,
+            batch_messages=batch_messages,
+            batch_bytes=batch_bytes,
+            linger=linger,
+            in_flight=in_flight,
+            in_flight_bytes=in_flight_bytes,
+        )
+        return BlockingProducer(self._bridge, producer)
+
+    # -- receiving -------------------------------------------------------------------------------------------
+
+    def receive(
+        self,
+        max_messages: int = 10,
+        *,
+        wait: Duration = 0,
+        visibility_timeout: Duration | None = None,
+        max_bytes: int | None = None,
+    ) -> BlockingDeliveredMessages:
+        """Receives what is there, up to `max_messages`; with none, waits up to `wait` seconds for some."""
+        messages = self._bridge.call(
+            self._queue.receive,
+            max_messages,
+            wait=wait,
+            visibility_timeout=visibility_timeout,
+            max_bytes=max_bytes,
+        )
+        return BlockingDeliveredMessages(self._bridge, messages)
+
+    def consume(
+        self,
+        *,
+        credit: int = 1_000,
+        batch_messages: int = 100,
+        visibility_timeout: Duration | None = None,
+        heartbeat: bool = False,
+    ) -> BlockingConsumer:
+        """Messages as the server pushes them: `for message in queue.consume(): ...`."""
+        consumer = self._bridge.call_plain(
+            self._queue.consume,
+            credit=credit,
+            batch_messages=batch_messages,
+            visibility_timeout=visibility_timeout,
+            heartbeat=heartbeat,
+        )
+        return BlockingConsumer(self._bridge, consumer)
+
+    def consume_batches(
+        self,
+        *,
+        credit: int = 10_000,
+        batch_messages: int = 1_000,
+        visibility_timeout: Duration | None = None,
+        heartbeat: bool = False,
+    ) -> BlockingBatchConsumer:
+        """Like `consume`, a whole delivery at a time: the fast way."""
+        consumer = self._bridge.call_plain(
+            self._queue.consume_batches,
+            credit=credit,
+            batch_messages=batch_messages,
+            visibility_timeout=visibility_timeout,
+            heartbeat=heartbeat,
+        )
+        return BlockingBatchConsumer(self._bridge, consumer)
+
+    # -- settling many ---------------------------------------------------------------------------------------
+
+    def delete_batch(self, messages: Iterable[BlockingMessage]) -> Settlement:
+        """Deletes received messages, from any number of deliveries."""
+        return self._bridge.call(self._queue.delete_batch, [message.message for message in messages])
+
+    def release_batch(self, messages: Iterable[BlockingMessage], delay: Duration = 0) -> Settlement:
+        """Gives received messages back, ready again after `delay` seconds."""
+        return self._bridge.call(self._queue.release_batch, [message.message for message in messages], delay)
+
+    def extend_batch(self, messages: Iterable[BlockingMessage], visibility_timeout: Duration) -> Settlement:
+        """Keeps received messages for so many seconds from now."""
+        chosen = [message.message for message in messages]
+        return self._bridge.call(self._queue.extend_batch, chosen, visibility_timeout)
+
+    # -- looking and moving ----------------------------------------------------------------------------------
+
+    def peek(
+        self,
+        start: int = 0,
+        *,
+        limit: int | None = None,
+        filter: PeekFilter | None = None,  # noqa: A002
+    ) -> Iterator[PeekedMessage]:
+        """Looks at messages from sequence number `start` on without receiving them, in any state."""
+        pages = self._queue.peek_pages(start, limit, filter)
+        while True:
+            try:
+                page = self._bridge.call(pages.__anext__)
+            except StopAsyncIteration:
+                return
+            yield from page.messages()
+
+    def purge(self) -> int:
+        """Deletes every message that is in the queue now; returns how many."""
+        return self._bridge.call(self._queue.purge)
+
+    def redrive(
+        self,
+        target: str | None = None,
+        *,
+        max_messages: int | None = None,
+        rate: float | None = None,
+        sequences: Iterable[int] | None = None,
+        filter: PeekFilter | None = None,  # noqa: A002
+        on_progress: Callable[[int], None] | None = None,
+    ) -> int:
+        """Moves the ready messages of this (dead-letter) queue on; returns how many are on their way.
+
+        `on_progress` is called on the client's own thread.
+        """
+        return self._bridge.call(
+            self._queue.redrive,
+            target,
+            max_messages=max_messages,
+            rate=rate,
+            sequences=sequences,
+            filter=filter,
+            on_progress=on_progress,
+        )

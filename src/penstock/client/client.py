@@ -1,0 +1,161 @@
+"""The client: queues by name, and the requests that are about queues rather than messages."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import secrets
+import socket
+from collections.abc import AsyncIterator, Generator
+from types import TracebackType
+from typing import Unpack
+
+from penstock.client.address import DEFAULT_URL, parse_address
+from penstock.client.call import FutureCall, expecting
+from penstock.client.failure import refused
+from penstock.client.link import Link
+from penstock.client.options import QueueOptions, changes_of, settings_of
+from penstock.client.queue import Queue
+from penstock.client.route import Route
+from penstock.client.settlement import Settler
+from penstock.model.errors import ErrorCode, PenstockError
+from penstock.model.settings import check_queue_name, check_settings
+from penstock.wire.messages import (
+    AlterQueue,
+    CreateQueue,
+    DeleteQueue,
+    DescribeNode,
+    Done,
+    ListQueues,
+    NodeDescription,
+    QueueDescription,
+    QueueList,
+)
+
+QUEUES_PER_PAGE = 100
+
+
+class Client:
+    """A connection to a server that mends itself; made by `penstock.connect()`. Use it from one event loop."""
+
+    def __init__(self, link: Link) -> None:
+        self._link = link
+        self._producer = secrets.randbits(63) or 1
+        self._queues: dict[str, Queue] = {}
+        self._routes: dict[str, Route] = {}
+
+    async def close(self) -> None:
+        """Flushes producers, ends consumers, closes the connection. `async with` does it by itself."""
+        await self._link.close()
+
+    # -- queues ----------------------------------------------------------------------------------------------
+
+    def queue(self, name: str) -> Queue:
+        """A handle on a queue; the server is asked on first use."""
+        queue = self._queues.get(name)
+        if queue is None:
+            route = Route(name, self._link, self._producer)
+            queue = Queue(route, Settler(name, self._link))
+            self._routes[name] = route
+            self._queues[name] = queue
+        return queue
+
+    async def create_queue(self, name: str, **options: Unpack[QueueOptions]) -> Queue:
+        """Creates a queue, or finds the one that has the same settings. See `QueueOptions`."""
+        check_queue_name(name)
+        settings = settings_of(options)
+        check_settings(name, settings)
+        description = await self._link.ask(CreateQueue(name, settings), QueueDescription)
+        queue = self.queue(name)
+        self._routes[name].learn(description)
+        return queue
+
+    async def alter_queue(self, name: str, **options: Unpack[QueueOptions]) -> QueueDescription:
+        """Changes settings of a queue; those not named stay as they are."""
+        if not options:
+            raise refused("name at least one option to change")
+        description = await self._link.ask(AlterQueue(name, changes_of(options)), QueueDescription)
+        if name in self._routes:
+            self._routes[name].learn(description)
+        return description
+
+    async def delete_queue(self, name: str) -> None:
+        """Deletes a queue and what is in it."""
+        call = FutureCall(self._link.loop, expecting(Done))
+        self._link.start(call, DeleteQueue(name))
+        try:
+            await call.future
+        except PenstockError as error:
+            # Sent again after a lost connection, it may find that it was done before.
+            if error.code is not ErrorCode.QUEUE_NOT_FOUND or not call.resent:
+                raise
+        if name in self._routes:
+            self._routes[name].forget()
+
+    async def describe_queue(self, name: str) -> QueueDescription:
+        """Settings and statistics of a queue, as of now."""
+        return await self.queue(name).describe()
+
+    async def list_queues(self, prefix: str = "") -> AsyncIterator[QueueDescription]:
+        """All queues whose name begins with `prefix`, by name."""
+        async for page in self.queue_pages(prefix):
+            for description in page.queues:
+                yield description
+
+    async def queue_pages(self, prefix: str) -> AsyncIterator[QueueList]:
+        """What `list_queues` asks the server for, a page at a time."""
+        after = ""
+        more = True
+        while more:
+            page = await self._link.ask(ListQueues(prefix, after, QUEUES_PER_PAGE), QueueList)
+            yield page
+            more = page.more and bool(page.queues)
+            after = page.queues[-1].name if page.queues else ""
+
+    async def describe_node(self) -> NodeDescription:
+        """The server itself: disk, memory, what is wrong."""
+        return await self._link.ask(DescribeNode(), NodeDescription)
+
+
+class Connecting:
+    """A client about to be: `async with penstock.connect() as client`, or `client = await penstock.connect()`."""
+
+    def __init__(self, url: str, timeout: float, name: str | None) -> None:
+        self._address = parse_address(url)
+        if not timeout > 0:
+            raise refused(f"timeout is {timeout}: give seconds, above 0")
+        self._timeout = timeout
+        self._name = name or f"python {socket.gethostname()}:{os.getpid()}"
+        self._client: Client | None = None
+
+    async def connect(self) -> Client:
+        """Connects; raises when the server cannot be reached."""
+        link = Link(self._address, self._timeout, self._name, asyncio.get_running_loop())
+        try:
+            await link.open()
+        except BaseException:
+            await link.close()
+            raise
+        return Client(link)
+
+    def __await__(self) -> Generator[object, None, Client]:
+        return self.connect().__await__()
+
+    async def __aenter__(self) -> Client:
+        self._client = await self.connect()
+        return self._client
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._client is not None:
+            await self._client.close()
+
+
+def connect(url: str = DEFAULT_URL, *, timeout: float = 30.0, name: str | None = None) -> Connecting:
+    """Connects to a server: `async with penstock.connect("penstock://127.0.0.1:9326") as client: ...`.
+
+    `timeout`: for how many seconds a lost connection is sought before what waits for it fails, with
+    `unreachable`. `name` is how operators see this client.
+    """
+    return Connecting(url, timeout, name)

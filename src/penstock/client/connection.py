@@ -1,0 +1,135 @@
+"""One TCP connection: bytes in, frames out, frames in, bytes out. Knows nothing of requests or of retrying."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from typing import Protocol
+
+from penstock.model import limits
+from penstock.model.batch import Buffer
+from penstock.model.errors import PenstockError
+from penstock.wire.frames import Frame, FrameReader
+
+WRITE_BUFFER_BYTES = 4 * limits.MEBIBYTE
+"""What may wait in the socket's buffer before senders are asked to wait."""
+
+
+class Receiver(Protocol):
+    """Who owns the connection."""
+
+    def frames_received(self, connection: Connection, frames: Iterable[Frame]) -> None:
+        """Whole frames arrived."""
+
+    def connection_lost(self, connection: Connection, error: Exception | None) -> None:
+        """The connection is gone; nothing more comes from it."""
+
+
+class Connection(asyncio.Protocol):
+    """The protocol object of one socket.
+
+    The first frame of a turn of the event loop is written at once, for latency; the others of that turn are
+    gathered and written together when it ends, so that a burst costs two system calls and not hundreds.
+    """
+
+    def __init__(self, receiver: Receiver, loop: asyncio.AbstractEventLoop) -> None:
+        self.receiver = receiver
+        self._loop = loop
+        self._reader = FrameReader()
+        self._transport: asyncio.Transport | None = None
+        self._gathered: list[Buffer] = []
+        self._wrote_this_turn = False
+        self._room: asyncio.Future[None] | None = None
+        self.heard = True
+        """Whether anything has arrived since this was last set to False."""
+
+    # -- asyncio's side --------------------------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Called by asyncio."""
+        assert isinstance(transport, asyncio.Transport)
+        transport.set_write_buffer_limits(high=WRITE_BUFFER_BYTES)
+        self._transport = transport
+
+    def data_received(self, data: bytes) -> None:
+        """Called by asyncio."""
+        self.heard = True
+        try:
+            frames = self._reader.feed(data)
+        except PenstockError as error:
+            self._end(error)
+            return
+        if frames:
+            self.receiver.frames_received(self, frames)
+
+    def connection_lost(self, error: Exception | None) -> None:
+        """Called by asyncio."""
+        self._end(error)
+
+    def pause_writing(self) -> None:
+        """Called by asyncio: the socket's buffer is full."""
+        if self._room is None:
+            self._room = self._loop.create_future()
+
+    def resume_writing(self) -> None:
+        """Called by asyncio: the socket's buffer has room."""
+        if self._room is not None:
+            self._room.set_result(None)
+            self._room = None
+
+    # -- the owner's side ------------------------------------------------------------------------------------
+
+    @property
+    def alive(self) -> bool:
+        """Whether anything can still be written and read."""
+        return self._transport is not None
+
+    @property
+    def congested(self) -> bool:
+        """Whether senders should await `room` before they write more."""
+        return self._room is not None
+
+    async def room(self) -> None:
+        """Returns when the socket takes more, or is gone."""
+        while self._room is not None:
+            await asyncio.shield(self._room)
+
+    def write(self, frame: list[Buffer]) -> None:
+        """Writes a frame; never blocks. Frames written after the end go nowhere."""
+        if self._transport is None:
+            return
+        if self._wrote_this_turn:
+            self._gathered += frame
+            return
+        self._wrote_this_turn = True
+        self._loop.call_soon(self._turn_ended)
+        self._transport.writelines(frame)
+
+    def close(self) -> None:
+        """Closes after writing what is waiting; the owner is told as for any other end."""
+        if self._transport is not None:
+            self._turn_ended()
+            transport = self._transport
+            self._end(None)
+            transport.close()
+
+    def abort(self, error: Exception) -> None:
+        """Cuts the connection now."""
+        self._end(error)
+
+    def _turn_ended(self) -> None:
+        self._wrote_this_turn = False
+        if self._gathered and self._transport is not None:
+            gathered, self._gathered = self._gathered, []
+            self._transport.writelines(gathered)
+
+    def _end(self, error: Exception | None) -> None:
+        """Tells the owner once, however the end came about."""
+        transport, self._transport = self._transport, None
+        if transport is None:
+            return
+        self._gathered.clear()
+        self.resume_writing()
+        if error is not None:
+            transport.abort()
+        self.receiver.connection_lost(self, error)

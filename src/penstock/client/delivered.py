@@ -1,0 +1,141 @@
+"""Messages that were delivered to this consumer and wait to be settled, alone or by the delivery."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from typing import overload
+
+from penstock.client.duration import Duration, milliseconds
+from penstock.client.lease import Lease
+from penstock.client.message import MessageView
+from penstock.client.part import Part, parts_of
+from penstock.client.settlement import DELETE, Action, Settlement, Settler
+from penstock.wire.messages import Delivery
+
+
+class Message(MessageView):
+    """A message that is yours until its lease ends: read it, then delete, release or extend it.
+
+    The three calls start at once and return a future. Awaiting it says that the server has done it, on disk; it
+    raises `stale-receipt` when the lease had ended before.
+    """
+
+    __slots__ = ("delivery",)
+
+    def __init__(self, delivery: DeliveredMessages, part: Part, index: int) -> None:
+        self._part = part
+        self._index = index
+        self._body = None
+        self.delivery = delivery
+        """What it was delivered with."""
+
+    @property
+    def place(self) -> tuple[Part, int]:
+        """Where it stands in its delivery."""
+        return self._part, self._index
+
+    def delete(self) -> asyncio.Future[None]:
+        """Done with it: the server forgets the message."""
+        return self.delivery.settler.one(DELETE, self.delivery.lease, self.sequence)
+
+    ack = delete
+
+    def release(self, delay: Duration = 0) -> asyncio.Future[None]:
+        """Gives it back for another try, not before `delay` seconds."""
+        action = Action("release", milliseconds(delay, "delay"))
+        return self.delivery.settler.one(action, self.delivery.lease, self.sequence)
+
+    def extend(self, visibility_timeout: Duration) -> asyncio.Future[None]:
+        """Keeps it for so many seconds from now."""
+        action = Action("extend", milliseconds(visibility_timeout, "visibility_timeout"))
+        return self.delivery.settler.one(action, self.delivery.lease, self.sequence)
+
+
+class DeliveredMessages(Sequence[Message]):
+    """Messages that were delivered together; a sequence of `Message`, each made when looked at.
+
+    The batch calls settle all that is not settled yet. They start at once and return a future; what was too
+    late is counted and listed in its `Settlement`, not raised.
+    """
+
+    __slots__ = ("_batches", "_body", "_count", "_parts", "lease", "queue_name", "settler", "until_ms")
+
+    def __init__(
+        self, queue_name: str, settler: Settler, delivery: Delivery, body: memoryview, arrived: float
+    ) -> None:
+        batches = delivery.batches
+        self.queue_name = queue_name
+        self.settler = settler
+        self.lease = Lease(delivery.token, batches, arrived)
+        self.until_ms = delivery.until_ms
+        """When the lease ends unless it is extended: milliseconds since 1970 by the server's clock."""
+        self._batches = batches
+        self._body = body
+        self._count = batches[0].count if len(batches) == 1 else sum(batch.count for batch in batches)
+        self._parts: list[Part] | None = None
+
+    @property
+    def parts(self) -> list[Part]:
+        """The runs of messages it came in."""
+        if self._parts is None:
+            self._parts = parts_of(self.queue_name, self._batches, self._body)
+        return self._parts
+
+    # -- reading ---------------------------------------------------------------------------------------------
+
+    def bodies(self) -> list[bytes]:
+        """All bodies, in order: the quickest way to them."""
+        parts = self.parts
+        if len(parts) == 1:
+            return parts[0].bodies()
+        return [body for part in parts for body in part.bodies()]
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __iter__(self) -> Iterator[Message]:
+        for part in self.parts:
+            for index in range(part.count):
+                yield Message(self, part, index)
+
+    @overload
+    def __getitem__(self, index: int) -> Message: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Message]: ...
+    def __getitem__(self, index: int | slice) -> Message | list[Message]:
+        if isinstance(index, slice):
+            return [self[one] for one in range(*index.indices(self._count))]
+        part, place = self.locate(index)
+        return Message(self, part, place)
+
+    def locate(self, index: int) -> tuple[Part, int]:
+        """The part that holds the message of that index, and its place there."""
+        place = index + self._count if index < 0 else index
+        if place >= 0:
+            for part in self.parts:
+                if place < part.count:
+                    return part, place
+                place -= part.count
+        raise IndexError("no such message in the delivery")
+
+    def __repr__(self) -> str:
+        return f"<{self._count} messages of {self.queue_name!r}>"
+
+    # -- settling --------------------------------------------------------------------------------------------
+
+    def delete(self) -> asyncio.Future[Settlement]:
+        """Done with them: the server forgets the messages."""
+        return self.settler.together(DELETE, self.lease)
+
+    ack = delete
+
+    def release(self, delay: Duration = 0) -> asyncio.Future[Settlement]:
+        """Gives them back for another try, not before `delay` seconds."""
+        return self.settler.together(Action("release", milliseconds(delay, "delay")), self.lease)
+
+    def extend(self, visibility_timeout: Duration) -> asyncio.Future[Settlement]:
+        """Keeps them for so many seconds from now."""
+        return self.settler.together(
+            Action("extend", milliseconds(visibility_timeout, "visibility_timeout")), self.lease
+        )

@@ -1,0 +1,24 @@
+"""Errors the client makes itself, and those it is told, as one kind: `PenstockError`."""
+
+from __future__ import annotations
+
+from penstock.model.errors import ErrorCode, PenstockError
+from penstock.wire.messages import Failed
+
+
+def error_of(answer: Failed) -> PenstockError:
+    """What the server said; a code that this client is too old to know becomes `internal`."""
+    try:
+        return PenstockError(ErrorCode(answer.code), answer.message)
+    except ValueError:
+        return PenstockError(ErrorCode.INTERNAL, f"{answer.message} (unknown error code {answer.code!r})")
+
+
+def closed() -> PenstockError:
+    """Somebody uses a client after closing it."""
+    return PenstockError(ErrorCode.BAD_REQUEST, "this client is closed; connect again")
+
+
+def refused(message: str) -> PenstockError:
+    """The client refuses what the server would refuse."""
+    return PenstockError(ErrorCode.BAD_REQUEST, message)

@@ -1,0 +1,302 @@
+"""The link: a connection to a server that mends itself.
+
+A request stays in the table, frame and all, until it is answered. When the connection breaks, a new one is made
+with growing pauses and the table is sent again, in order; what the server did already it recognises. A request
+fails for want of a connection only when there was none for `timeout` seconds.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from collections.abc import Coroutine, Iterable, Sequence
+from typing import Any, Protocol, TypeVar
+from weakref import WeakSet
+
+import msgspec
+
+from penstock.client.address import Address
+from penstock.client.backoff import delays
+from penstock.client.call import Call, FutureCall, Stream, expecting, unexpected
+from penstock.client.connection import Connection
+from penstock.client.failure import closed, error_of
+from penstock.client.greeting import connect_and_greet
+from penstock.client.waiting import Waiting
+from penstock.model.batch import Buffer
+from penstock.model.errors import ErrorCode, PenstockError
+from penstock.wire.frames import Frame, encode_frame
+from penstock.wire.messages import (
+    Answer,
+    Delivery,
+    Done,
+    Failed,
+    Ping,
+    Request,
+    Unsubscribe,
+    Welcome,
+    decode_answer,
+    encode_message,
+)
+
+A = TypeVar("A")
+
+
+class Dependent(Protocol):
+    """Something that must end before its link does: a producer, a consumer."""
+
+    async def close(self) -> None:
+        """Finishes what is under way."""
+
+
+log = logging.getLogger("penstock.client")
+
+ATTEMPT_SECONDS = 10.0
+"""One attempt to connect takes no longer, so that a silent host does not use up the whole timeout."""
+_FINAL = {ErrorCode.UNSUPPORTED_VERSION, ErrorCode.BAD_REQUEST, ErrorCode.UNKNOWN_REQUEST}
+"""Refusals of the greeting that no further attempt would change."""
+
+
+class Link:
+    """Requests in, answers out, over whichever connection works at the moment."""
+
+    def __init__(self, address: Address, timeout: float, name: str, loop: asyncio.AbstractEventLoop) -> None:
+        self.loop = loop
+        self.timeout = timeout
+        self.welcome: Welcome | None = None
+        """What the server last greeted with."""
+        self.dependents: WeakSet[Dependent] = WeakSet()
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self._address = address
+        self._name = name
+        self._waiting = Waiting(timeout)
+        self._connection: Connection | None = None
+        self._seeking: asyncio.Task[None] | None = None
+        self._watch: asyncio.TimerHandle | None = None
+        self._probed = False
+        self._closed = False
+        self._reason = ""
+
+    # -- asking ----------------------------------------------------------------------------------------------
+
+    def start(self, call: Call, message: Request, body: Sequence[Buffer] = ()) -> None:
+        """Sends a request, now or as soon as there is a connection; `call` gets the answer."""
+        if self._closed:
+            raise closed()
+        request_id = self._waiting.new_request_id()
+        call.frame = encode_frame(request_id, encode_message(message), body)
+        self._waiting.calls[request_id] = call
+        if self._connection is not None:
+            self._connection.write(call.frame)
+        else:
+            call.deadline = self.loop.time() + self.timeout
+            self._seek()
+
+    def ask(self, message: Request, kind: type[A], *, resend: bool = True) -> asyncio.Future[A]:
+        """Sends a request whose answer is wanted as it is."""
+        call = FutureCall(self.loop, expecting(kind), resend=resend)
+        self.start(call, message)
+        return call.future
+
+    def post(self, message: Request) -> None:
+        """Sends a request that has no answer; without a connection it is dropped."""
+        if self._connection is not None:
+            self._connection.write(encode_frame(self._waiting.new_request_id(), encode_message(message)))
+
+    def open_stream(self, stream: Stream) -> None:
+        """Opens a subscription, now and again on every later connection."""
+        if self._closed:
+            raise closed()
+        stream.request_id = self._waiting.new_request_id()
+        self._waiting.streams[stream.request_id] = stream
+        if self._connection is not None:
+            self._open_on(self._connection, stream)
+        else:
+            stream.deadline = self.loop.time() + self.timeout
+            self._seek()
+
+    async def close_stream(self, stream: Stream) -> None:
+        """Ends a subscription; when this returns, no delivery follows."""
+        try:
+            if self._connection is not None and stream.request_id in self._waiting.streams:
+                # Not sent again: a subscription does not outlive its connection.
+                await self.ask(Unsubscribe(stream.request_id), Done, resend=False)
+        except PenstockError:
+            pass  # then it is gone, one way or another
+        finally:
+            self._waiting.streams.pop(stream.request_id, None)
+
+    @property
+    def connected(self) -> bool:
+        """Whether there is a connection right now."""
+        return self._connection is not None
+
+    @property
+    def congested(self) -> bool:
+        """Whether senders should await `room` first."""
+        return self._connection is not None and self._connection.congested
+
+    async def room(self) -> None:
+        """Returns when the connection takes more bytes, or there is none."""
+        if self._connection is not None:
+            await self._connection.room()
+
+    def in_background(self, work: Coroutine[Any, Any, None]) -> None:
+        """Runs work that nobody awaits."""
+        task = self.loop.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    # -- opening and closing ---------------------------------------------------------------------------------
+
+    async def open(self) -> None:
+        """Returns when the server has answered for the first time; raises when it cannot be reached."""
+        try:
+            await self.ask(Ping(), Done)
+        except PenstockError as error:
+            if error.code is not ErrorCode.UNREACHABLE:
+                raise
+            raise PenstockError(
+                ErrorCode.UNREACHABLE,
+                f"could not reach a server at {self._address} within {self.timeout:g} s: {self._reason}. "
+                "Is `penstock serve` running there?",
+            ) from None
+
+    async def close(self) -> None:
+        """Finishes what depends on the link, then ends the connection; whatever still waits fails."""
+        if self._closed:
+            return
+        finished = await asyncio.gather(
+            *(one.close() for one in list(self.dependents)), return_exceptions=True
+        )
+        self._end()
+        for result in finished:
+            if isinstance(result, BaseException):
+                raise result
+
+    def _end(self) -> None:
+        self._closed = True
+        if self._seeking is not None:
+            self._seeking.cancel()
+        if self._connection is not None:
+            self._connection.close()
+        self._waiting.fail_all(closed())
+
+    # -- answers ---------------------------------------------------------------------------------------------
+
+    def frames_received(self, connection: Connection, frames: Iterable[Frame]) -> None:
+        """Called by the connection: hands every answer to who waits for it."""
+        calls = self._waiting.calls
+        stopping = False
+        for request_id, head, body in frames:
+            try:
+                answer = decode_answer(head)
+            except msgspec.DecodeError as error:
+                connection.abort(PenstockError(ErrorCode.BAD_FRAME, f"an answer that is none: {error}"))
+                return
+            call = calls.get(request_id)
+            if call is None:
+                self._answered_no_call(request_id, answer, body)
+            elif not isinstance(answer, Failed):
+                del calls[request_id]
+                call.succeed(answer, body)
+            elif answer.code == ErrorCode.SHUTTING_DOWN and call.resend:
+                stopping = True  # it keeps its place in the table, for the server that comes after
+            else:
+                del calls[request_id]
+                call.fail(error_of(answer))
+        if stopping:
+            connection.abort(PenstockError(ErrorCode.SHUTTING_DOWN, "the server is stopping"))
+
+    def _answered_no_call(self, request_id: int, answer: Answer, body: memoryview) -> None:
+        stream = self._waiting.streams.get(request_id)
+        if stream is None:
+            if request_id == 0 and isinstance(answer, Failed):
+                log.warning("%s refuses this connection: %s", self._address, error_of(answer))
+        elif isinstance(answer, Delivery):
+            stream.delivered(answer, body)
+        elif isinstance(answer, Failed) and answer.code == ErrorCode.SHUTTING_DOWN:
+            pass  # the connection ends in a moment, and the stream is opened again on the next one
+        else:
+            del self._waiting.streams[request_id]
+            stream.failed(error_of(answer) if isinstance(answer, Failed) else unexpected(answer))
+
+    # -- connecting ------------------------------------------------------------------------------------------
+
+    def _seek(self) -> None:
+        if self._seeking is None and not self._closed:
+            self._seeking = self.loop.create_task(self._connect(), name="penstock connects")
+
+    async def _connect(self) -> None:
+        """Tries until there is a connection or nobody waits for one."""
+        pauses = delays(random.Random())
+        try:
+            while self._waiting:
+                try:
+                    await self._attempt()
+                    return
+                except (OSError, PenstockError) as error:
+                    self._reason = str(error) or type(error).__name__
+                    if isinstance(error, PenstockError) and error.code in _FINAL:
+                        self._waiting.fail_all(error)
+                await self._pause(next(pauses))
+        finally:
+            self._seeking = None
+
+    async def _attempt(self) -> None:
+        soonest = self._waiting.soonest_deadline()
+        left = ATTEMPT_SECONDS if soonest is None else max(0.001, soonest - self.loop.time())
+        connection, self.welcome = await connect_and_greet(
+            self._address, self._name, min(left, ATTEMPT_SECONDS), self, self.loop
+        )
+        self._connection = connection
+        self._probed = False
+        self._watch = self.loop.call_later(self.timeout / 2, self._look_alive)
+        for call in self._waiting.calls.values():
+            connection.write(call.frame)
+        for stream in self._waiting.streams.values():
+            self._open_on(connection, stream)
+
+    async def _pause(self, seconds: float) -> None:
+        """Waits before the next attempt, but wakes to fail what may not wait that long."""
+        until = self.loop.time() + seconds
+        while self._waiting:
+            self._waiting.give_up(self.loop.time(), self._reason)
+            soonest = self._waiting.soonest_deadline()
+            left = until - self.loop.time()
+            if soonest is None or left <= 0:
+                return
+            await asyncio.sleep(min(left, max(0.001, soonest - self.loop.time())))
+
+    def _open_on(self, connection: Connection, stream: Stream) -> None:
+        connection.write(encode_frame(stream.request_id, encode_message(stream.opening())))
+
+    # -- losing the connection -------------------------------------------------------------------------------
+
+    def connection_lost(self, connection: Connection, error: Exception | None) -> None:
+        """Called by the connection: sorts out what can be asked again, and looks for a new one."""
+        self._connection = None
+        self._reason = str(error) if error is not None else "the server closed the connection"
+        if self._watch is not None:
+            self._watch.cancel()
+        if self._closed:
+            return
+        self._waiting.connection_lost(self.loop.time(), self._reason)
+        if self._waiting:
+            log.warning("lost the connection to %s (%s); connecting again", self._address, self._reason)
+            self._seek()
+
+    def _look_alive(self) -> None:
+        """A peer that is silent while we wait is asked whether it is there; silent again, it is given up."""
+        connection = self._connection
+        if connection is None:
+            return
+        self._watch = self.loop.call_later(self.timeout / 2, self._look_alive)
+        if connection.heard or not self._waiting:
+            connection.heard = False
+            self._probed = False
+        elif self._probed:
+            connection.abort(TimeoutError(f"silent for {self.timeout:g} s"))
+        else:
+            self._probed = True
+            self.post(Ping())

@@ -1,0 +1,186 @@
+"""A message as a reader sees it: a view on the bytes that arrived. Nothing here talks to the server."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import NamedTuple
+
+import msgspec
+
+from penstock.client.duration import moment
+from penstock.client.outgoing import AttributeValue
+from penstock.client.part import Part
+from penstock.model.batch import DELAYS, PRIORITIES, TTLS, UNSET
+from penstock.model.errors import ErrorCode, PenstockError
+from penstock.model.records import Origin, Reason
+from penstock.wire.messages import MessageState
+
+_attributes: msgspec.msgpack.Decoder[dict[str, AttributeValue]] = msgspec.msgpack.Decoder(
+    dict[str, AttributeValue]
+)
+
+
+class DeadLetter(NamedTuple):
+    """Where a moved message came from, and why it was moved."""
+
+    reason: Reason
+    source: str
+    """The queue it came from."""
+    sequence: int
+    """Its sequence number there."""
+    sent_at: datetime
+    """When it was sent to that queue."""
+    receive_count: int
+    """How often it had been received there."""
+    moved_at: datetime
+
+
+class MessageView:
+    """A message, as far as it can be read."""
+
+    __slots__ = ("_body", "_index", "_part")
+
+    def __init__(self, part: Part, index: int) -> None:
+        self._part = part
+        self._index = index
+        self._body: bytes | None = None
+
+    @property
+    def queue_name(self) -> str:
+        """The queue it was read from."""
+        return self._part.queue
+
+    @property
+    def sequence(self) -> int:
+        """Its number in the queue, rising in the order of sending."""
+        return self._part.first + self._index
+
+    @property
+    def body(self) -> bytes:
+        """The body, as it was sent."""
+        if self._body is None:
+            self._body = self._part.body(self._index)
+        return self._body
+
+    def text(self, encoding: str = "utf-8") -> str:
+        """The body as text."""
+        return self.body.decode(encoding)
+
+    @property
+    def attributes(self) -> dict[str, AttributeValue]:
+        """The attributes it was sent with; a new dict every time."""
+        encoded = self._part.attributes(self._index)
+        if not encoded:
+            return {}
+        try:
+            return _attributes.decode(encoded)
+        except msgspec.DecodeError as error:
+            raise PenstockError(
+                ErrorCode.BAD_REQUEST,
+                f"message {self.sequence} was sent with attributes that are none: {error}",
+            ) from None
+
+    @property
+    def group(self) -> str | None:
+        """The group it was sent in."""
+        return _name(self._part.columns.groups, self._index)
+
+    @property
+    def deduplication_id(self) -> str | None:
+        """The deduplication id it was sent with."""
+        return _name(self._part.columns.deduplication_ids, self._index)
+
+    @property
+    def priority(self) -> int:
+        """0 (least) to 9."""
+        batch = self._part.columns.batch
+        return int(batch.priorities()[self._index]) if batch.columns & PRIORITIES else 0
+
+    @property
+    def delay_ms(self) -> int | None:
+        """The delay it was sent with; None: the queue's."""
+        return self._integer(DELAYS)
+
+    @property
+    def ttl_ms(self) -> int | None:
+        """The time to live it was sent with; None: the queue's."""
+        return self._integer(TTLS)
+
+    def _integer(self, column: int) -> int | None:
+        values = self._part.columns.batch.integers(column)
+        if values is None or values[self._index] == UNSET:
+            return None
+        return int(values[self._index])
+
+    @property
+    def sent_ms(self) -> int:
+        """When the server took it, in milliseconds since 1970."""
+        return self._part.head.sent_ms
+
+    @property
+    def sent_at(self) -> datetime:
+        """When the server took it."""
+        return moment(self.sent_ms)
+
+    @property
+    def receive_count(self) -> int:
+        """How often it has been received, this time included."""
+        counts = self._part.head.receive_counts
+        return counts if isinstance(counts, int) else counts[self._index]
+
+    @property
+    def first_received_ms(self) -> int | None:
+        """When it was first received, in milliseconds since 1970; None: never yet."""
+        stamps = self._part.head.first_received_ms
+        return (stamps if isinstance(stamps, int) else stamps[self._index]) or None
+
+    @property
+    def first_received_at(self) -> datetime | None:
+        """When it was first received; None: never yet."""
+        stamp = self.first_received_ms
+        return None if stamp is None else moment(stamp)
+
+    @property
+    def dead_letter(self) -> DeadLetter | None:
+        """Where it came from and why, if it was moved here; None: it was sent here."""
+        origin = self._part.head.origin
+        return None if origin is None else _dead_letter(origin, self._index)
+
+    def __repr__(self) -> str:
+        body = self.body
+        shown = repr(body) if len(body) <= 40 else f"{body[:40]!r}… ({len(body)} bytes)"
+        return f"<message {self.sequence} of {self.queue_name!r}: {shown}>"
+
+
+class PeekedMessage(MessageView):
+    """A message that was read without being received: it can be looked at, not settled."""
+
+    __slots__ = ()
+
+    @property
+    def state(self) -> MessageState:
+        """What it is doing in the queue: ready, leased, delayed or moving."""
+        states = self._part.head.states
+        return "ready" if states is None else states[self._index]
+
+
+def _name(names: list[bytes] | None, index: int) -> str | None:
+    if names is None or not names[index]:
+        return None
+    return names[index].decode("utf-8", "surrogateescape")
+
+
+def _dead_letter(origin: Origin, index: int) -> DeadLetter:
+    before = index
+    for first, count in origin.runs:
+        if before < count:
+            return DeadLetter(
+                origin.reason,
+                origin.source,
+                first + before,
+                moment(origin.sent_ms),
+                origin.receive_counts[index] if index < len(origin.receive_counts) else 0,
+                moment(origin.moved_ms),
+            )
+        before -= count
+    raise PenstockError(ErrorCode.INTERNAL, "the server sent a dead letter without saying where it came from")

@@ -1,0 +1,162 @@
+"""One batch of a producer on its way, and what people hold on to while it is: tickets and failures."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Generator
+from typing import NamedTuple
+
+from penstock.client.call import Call, unexpected
+from penstock.client.incarnation import Incarnation
+from penstock.client.outgoing import Sendable, encode_outgoing
+from penstock.client.route import Route
+from penstock.client.sent import SentMessage, SentMessages
+from penstock.model.errors import ErrorCode, PenstockError
+from penstock.wire.messages import Answer, Send, SendResult
+
+
+class Parcel(Call):
+    """A batch: gathered, then on its way, then stored or failed. It is its own call: no future unless one is asked for."""
+
+    __slots__ = (
+        "_finished",
+        "_incarnation",
+        "_looked_again",
+        "_number",
+        "_route",
+        "_waiters",
+        "bytes",
+        "due",
+        "error",
+        "messages",
+        "result",
+    )
+
+    def __init__(self, finished: Callable[[Parcel], None]) -> None:
+        super().__init__()
+        self.messages: list[Sendable] = []
+        self.bytes = 0
+        self.due = 0.0
+        """When it is sent though it is not full."""
+        self.result: SendResult | None = None
+        self.error: PenstockError | None = None
+        self._finished = finished
+        self._waiters: list[asyncio.Future[None]] = []
+        self._route: Route | None = None
+        self._incarnation: Incarnation | None = None
+        self._number = 0
+        self._looked_again = False
+
+    @property
+    def done(self) -> bool:
+        """Whether it is stored or has failed."""
+        return self.result is not None or self.error is not None
+
+    def start(self, route: Route, incarnation: Incarnation, number: int) -> None:
+        """Sends it."""
+        self._route, self._incarnation, self._number = route, incarnation, number
+        try:
+            payload = encode_outgoing(self.messages)
+            route.link.start(self, Send(incarnation.queue_id, route.producer, number), (payload,))
+        except PenstockError as error:
+            self.give_up(error)
+
+    def succeed(self, answer: Answer, body: memoryview) -> None:
+        """Stored."""
+        if isinstance(answer, SendResult):
+            self.result = answer
+            self.frame = []  # a ticket may live on; the bytes need not
+            self.messages = []
+            self._end()
+        else:
+            self.give_up(unexpected(answer))
+
+    def fail(self, error: PenstockError) -> None:
+        """Refused: by a queue that was made again it is tried once more."""
+        if error.code is ErrorCode.QUEUE_NOT_FOUND and not self._looked_again and self._route is not None:
+            self._looked_again = True
+            self._route.link.in_background(self._look_again(error))
+        else:
+            self.give_up(error)
+
+    async def _look_again(self, error: PenstockError) -> None:
+        route, refused = self._route, self._incarnation
+        assert route is not None
+        assert refused is not None
+        try:
+            present = await route.refresh(refused)
+            if present is None:
+                raise error
+            while (number := present.take_number()) is None:
+                await present.number_free()
+        except PenstockError as failure:
+            self.give_up(failure)
+        else:
+            refused.answered(self._number)
+            self.start(route, present, number)
+
+    def give_up(self, error: PenstockError) -> None:
+        """It has failed for good."""
+        self.error = error
+        self.frame = []
+        self._end()
+
+    def _end(self) -> None:
+        if self._incarnation is not None:
+            self._incarnation.answered(self._number)
+        for waiter in self._waiters:
+            if not waiter.done():
+                waiter.set_result(None)
+        self._waiters = []
+        self._finished(self)
+
+    async def finished(self) -> None:
+        """Returns when it is stored or has failed."""
+        if not self.done:
+            waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._waiters.append(waiter)
+            await waiter
+
+
+class Ticket:
+    """A message on its way; await it to know that it is stored. Costs nothing if nobody does."""
+
+    __slots__ = ("_index", "_parcel")
+
+    def __init__(self, parcel: Parcel, index: int) -> None:
+        self._parcel = parcel
+        self._index = index
+
+    def __await__(self) -> Generator[object, None, SentMessage]:
+        return self.outcome().__await__()
+
+    def done(self) -> bool:
+        """Whether awaiting it would return at once."""
+        return self._parcel.done
+
+    async def outcome(self) -> SentMessage:
+        """What awaiting the ticket gives."""
+        await self._parcel.finished()
+        if self._parcel.error is not None:
+            raise self._parcel.error
+        return SentMessages(self._parcel.result)[self._index]
+
+
+class FailedBatch(NamedTuple):
+    """Messages that were not stored, and why."""
+
+    error: PenstockError
+    messages: list[Sendable]
+
+
+class ProducerError(PenstockError):
+    """Messages given to a producer were not stored; `failures` has them, batch by batch, with the reason of each."""
+
+    def __init__(self, queue: str, failures: list[FailedBatch]) -> None:
+        first = failures[0].error
+        messages = sum(len(failure.messages) for failure in failures)
+        super().__init__(
+            first.code,
+            f"{messages} messages in {len(failures)} batches were not stored in {queue!r}: {first.message}",
+        )
+        self.failures = failures

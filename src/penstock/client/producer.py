@@ -1,0 +1,275 @@
+"""A producer: gathers messages into batches, keeps several batches on their way, and waits when that is enough.
+
+It holds no more than `in_flight` batches and `in_flight_bytes` that the server has not answered, plus the batch
+being gathered. What fails is kept until somebody is told.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Iterable
+from itertools import islice
+from types import TracebackType
+from typing import Self
+
+from penstock.client.duration import Duration, milliseconds
+from penstock.client.failure import refused
+from penstock.client.outgoing import Sendable, prepared
+from penstock.client.parcel import FailedBatch, Parcel, ProducerError, Ticket
+from penstock.client.route import Route
+from penstock.model import limits
+from penstock.model.errors import PenstockError
+
+log = logging.getLogger("penstock.client")
+
+TIMER_SLACK_SECONDS = 0.0005
+"""A batch that is due this soon is sent now: another timer would cost more than it gains."""
+
+
+class Producer:
+    """Sends many messages quickly; made by `queue.producer()`."""
+
+    __slots__ = (
+        "__weakref__",
+        "_backlog",
+        "_batch_bytes",
+        "_batch_messages",
+        "_closed",
+        "_failures",
+        "_flying",
+        "_flying_bytes",
+        "_in_flight",
+        "_in_flight_bytes",
+        "_linger",
+        "_open",
+        "_resolving",
+        "_room",
+        "_route",
+        "_timer",
+    )
+
+    def __init__(
+        self,
+        route: Route,
+        *,
+        batch_messages: int,
+        batch_bytes: int,
+        linger: Duration,
+        in_flight: int,
+        in_flight_bytes: int,
+    ) -> None:
+        if not 1 <= batch_messages <= limits.BATCH_MESSAGES:
+            raise refused(f"batch_messages is {batch_messages}: use 1 to {limits.BATCH_MESSAGES}")
+        if in_flight < 1:
+            raise refused(f"in_flight is {in_flight}: allow at least 1 batch")
+        self._route = route
+        self._batch_messages = batch_messages
+        self._batch_bytes = max(1, min(batch_bytes, limits.BATCH_BYTES // 2))
+        self._linger = milliseconds(linger, "linger") / 1000
+        self._in_flight = in_flight
+        self._in_flight_bytes = in_flight_bytes
+        self._open = Parcel(self._finished)
+        self._backlog: deque[Parcel] = deque()
+        self._flying: dict[Parcel, None] = {}
+        self._flying_bytes = 0
+        self._failures: list[FailedBatch] = []
+        self._room: list[asyncio.Future[None]] = []
+        self._timer: asyncio.Handle | None = None
+        self._resolving = False
+        self._closed = False
+        route.link.dependents.add(self)
+
+    # -- sending ---------------------------------------------------------------------------------------------
+
+    async def send(self, message: Sendable) -> Ticket:
+        """Takes a message; waits only for room. Await the ticket to know that it is stored.
+
+        Raises `ProducerError` when earlier messages failed and nobody has been told yet; then this message has
+        not been taken.
+        """
+        if self._backlog or self._failures or self._closed:
+            await self._admission()
+        if type(message) is bytes:
+            size = len(message)
+        else:
+            message, size = prepared(message)
+        return self._put(message, size)
+
+    async def send_many(self, messages: Iterable[Sendable]) -> None:
+        """Takes any number of messages, in order; several times quicker than `send` for each."""
+        source = iter(messages)
+        while chunk := list(islice(source, self._batch_messages - len(self._open.messages))):
+            if self._backlog or self._failures or self._closed:
+                await self._admission()
+            size = sum(map(len, chunk)) if set(map(type, chunk)) == {bytes} else None  # type: ignore[arg-type]
+            if size is not None and self._open.bytes + size <= self._batch_bytes:
+                self._put_all(chunk, size)
+                continue
+            for message in chunk:
+                if self._backlog:
+                    await self._admission()
+                self._put(*prepared(message))
+
+    async def flush(self) -> None:
+        """Returns when everything taken so far is stored; raises `ProducerError` with what was not."""
+        if self._open.messages:
+            self._seal()
+        for parcel in (*self._flying, *self._backlog):
+            await parcel.finished()
+        self._raise_failures()
+
+    def take_failures(self) -> list[FailedBatch]:
+        """What failed since somebody was last told, and forgets it."""
+        failures, self._failures = self._failures, []
+        return failures
+
+    async def close(self) -> None:
+        """Flushes; takes no more messages."""
+        self._closed = True
+        self._wake()
+        await self.flush()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is None:
+            await self.close()
+        elif isinstance(error, Exception):
+            try:
+                await self.close()
+            except PenstockError as failure:  # the error that is on its way says more
+                log.warning("while leaving a producer because of an error: %s", failure)
+        else:  # cancelled: what was taken is sent, but not waited for
+            self._closed = True
+            self._wake()
+            if self._open.messages:
+                self._seal()
+
+    # -- inside ----------------------------------------------------------------------------------------------
+
+    async def _admission(self) -> None:
+        """Waits for room; raises when the producer is closed or something failed."""
+        while True:
+            if self._closed:
+                raise refused("this producer is closed")
+            self._raise_failures()
+            if not self._backlog:
+                return
+            room: asyncio.Future[None] = self._route.link.loop.create_future()
+            self._room.append(room)
+            await room
+
+    def _raise_failures(self) -> None:
+        if self._failures:
+            raise ProducerError(self._route.name, self.take_failures())
+
+    def _put(self, message: Sendable, size: int) -> Ticket:
+        parcel = self._open
+        messages = parcel.messages
+        if parcel.bytes + size > self._batch_bytes and messages:
+            self._seal()
+            parcel = self._open
+            messages = parcel.messages
+        messages.append(message)
+        parcel.bytes += size
+        count = len(messages)
+        if count >= self._batch_messages:
+            self._seal()
+        elif count == 1:
+            self._start_linger(parcel)
+        return Ticket(parcel, count - 1)
+
+    def _put_all(self, messages: list[Sendable], size: int) -> None:
+        parcel = self._open
+        begun = bool(parcel.messages)
+        parcel.messages += messages
+        parcel.bytes += size
+        if len(parcel.messages) >= self._batch_messages:
+            self._seal()
+        elif not begun:
+            self._start_linger(parcel)
+
+    def _start_linger(self, parcel: Parcel) -> None:
+        """One timer serves all batches, one after the other: most are full before it fires."""
+        loop = self._route.link.loop
+        parcel.due = loop.time() + self._linger
+        if self._timer is None:
+            self._timer = (
+                loop.call_at(parcel.due, self._lingered) if self._linger else loop.call_soon(self._lingered)
+            )
+
+    def _lingered(self) -> None:
+        self._timer = None
+        parcel = self._open
+        if not parcel.messages:
+            return
+        loop = self._route.link.loop
+        if parcel.due > loop.time() + TIMER_SLACK_SECONDS:
+            self._timer = loop.call_at(parcel.due, self._lingered)
+        else:
+            self._seal()
+
+    def _seal(self) -> None:
+        self._backlog.append(self._open)
+        self._open = Parcel(self._finished)
+        self._pump()
+
+    def _pump(self) -> None:
+        """Sends waiting batches while they fit into what may be on its way."""
+        route = self._route
+        while self._backlog and self._has_room(self._backlog[0]):
+            incarnation = route.incarnation
+            if incarnation is None:
+                if not self._resolving:
+                    self._resolving = True
+                    route.link.in_background(self._resolve())
+                return
+            number = incarnation.take_number()
+            if number is None:
+                incarnation.number_free().add_done_callback(lambda _: self._pump())
+                return
+            parcel = self._backlog.popleft()
+            self._flying[parcel] = None
+            self._flying_bytes += parcel.bytes
+            parcel.start(route, incarnation, number)
+        if not self._backlog:
+            self._wake()
+
+    def _has_room(self, parcel: Parcel) -> bool:
+        if not self._flying:
+            return True
+        return (
+            len(self._flying) < self._in_flight and self._flying_bytes + parcel.bytes <= self._in_flight_bytes
+        )
+
+    async def _resolve(self) -> None:
+        try:
+            await self._route.resolve()
+        except PenstockError as error:
+            failed, self._backlog = self._backlog, deque()
+            for parcel in failed:
+                parcel.give_up(error)
+        finally:
+            self._resolving = False
+        self._pump()
+
+    def _finished(self, parcel: Parcel) -> None:
+        """A batch is stored, or has failed for good."""
+        if parcel in self._flying:
+            del self._flying[parcel]
+            self._flying_bytes -= parcel.bytes
+        if parcel.error is not None:
+            self._failures.append(FailedBatch(parcel.error, parcel.messages))
+            self._wake()
+        self._pump()
+
+    def _wake(self) -> None:
+        room, self._room = self._room, []
+        for waiter in room:
+            if not waiter.done():
+                waiter.set_result(None)

@@ -1,0 +1,235 @@
+"""A queue as a client holds it: send, receive, consume, settle, look, purge, redrive."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+
+from penstock.client.browse import Page, pages, redrive, resolved
+from penstock.client.call import FutureCall, unexpected
+from penstock.client.consumer import BatchConsumer, MessageConsumer
+from penstock.client.delivered import DeliveredMessages, Message
+from penstock.client.duration import Duration, milliseconds, optional_milliseconds
+from penstock.client.incarnation import Incarnation
+from penstock.client.message import PeekedMessage
+from penstock.client.outgoing import AttributeValue, Body, OutgoingMessage, Sendable, encode_outgoing
+from penstock.client.producer import Producer
+from penstock.client.route import Route
+from penstock.client.sending import send_payload
+from penstock.client.sent import SentMessage, SentMessages
+from penstock.client.settlement import DELETE, Action, Settlement, Settler
+from penstock.client.subscription import Subscription, Terms
+from penstock.model import limits
+from penstock.wire.messages import Answer, Count, Delivery, PeekFilter, Purge, QueueDescription, Receive
+
+
+class Queue:
+    """A handle on one queue; made by `client.queue(name)`, without asking the server."""
+
+    def __init__(self, route: Route, settler: Settler) -> None:
+        self._route = route
+        self._settler = settler
+
+    @property
+    def name(self) -> str:
+        """The queue's name."""
+        return self._route.name
+
+    def __repr__(self) -> str:
+        return f"<queue {self.name!r}>"
+
+    async def describe(self) -> QueueDescription:
+        """Settings and statistics as of now."""
+        return await self._route.describe()
+
+    # -- sending ---------------------------------------------------------------------------------------------
+
+    async def send(
+        self,
+        body: Body,
+        *,
+        attributes: Mapping[str, AttributeValue] | None = None,
+        delay: Duration | None = None,
+        ttl: Duration | None = None,
+        priority: int | None = None,
+        group: str | bytes | None = None,
+        deduplication_id: str | bytes | None = None,
+    ) -> SentMessage:
+        """Sends one message; returns when it is on disk. See `OutgoingMessage` for what the arguments mean."""
+        message = OutgoingMessage(body, attributes, delay, ttl, priority, group, deduplication_id)
+        return SentMessages(await send_payload(self._route, encode_outgoing([message])))[0]
+
+    async def send_batch(self, messages: Sequence[Sendable]) -> SentMessages:
+        """Sends messages as one batch, stored together or not at all; returns when it is on disk."""
+        if not messages:
+            return SentMessages(None)
+        return SentMessages(await send_payload(self._route, encode_outgoing(messages)))
+
+    def producer(
+        self,
+        *,
+        batch_messages: int = 100,
+        batch_bytes: int = limits.MEBIBYTE,
+        linger: Duration = 0.002,
+        in_flight: int = 16,
+        in_flight_bytes: int = 16 * limits.MEBIBYTE,
+    ) -> Producer:
+        """A producer that batches by itself and keeps several batches on their way; use it with `async with`.
+
+        A batch is sent when it has `batch_messages` or `batch_bytes`, or `linger` after its first message. With
+        `in_flight` batches or `in_flight_bytes` unanswered, `send` waits.
+        """
+        return Producer(
+            self._route,
+            batch_messages=batch_messages,
+            batch_bytes=batch_bytes,
+            linger=linger,
+            in_flight=in_flight,
+            in_flight_bytes=in_flight_bytes,
+        )
+
+    # -- receiving -------------------------------------------------------------------------------------------
+
+    async def receive(
+        self,
+        max_messages: int = 10,
+        *,
+        wait: Duration = 0,
+        visibility_timeout: Duration | None = None,
+        max_bytes: int | None = None,
+    ) -> DeliveredMessages:
+        """Receives what is there, up to `max_messages`; with none, waits up to `wait` seconds for some.
+
+        The messages are yours for `visibility_timeout` seconds (the queue's setting when None). An empty result
+        means that nothing came. After a lost connection the wait begins anew.
+        """
+        wait_ms = milliseconds(wait, "wait")
+        timeout_ms = optional_milliseconds(visibility_timeout, "visibility_timeout")
+
+        def ask(incarnation: Incarnation) -> asyncio.Future[DeliveredMessages]:
+            call = FutureCall(self._route.link.loop, self._delivered, unclaimed=self._give_back)
+            request = Receive(incarnation.queue_id, max_messages, wait_ms, timeout_ms, max_bytes)
+            self._route.link.start(call, request)
+            return call.future
+
+        return await resolved(self._route, ask)
+
+    def _delivered(
+        self, _call: FutureCall[DeliveredMessages], answer: Answer, body: memoryview
+    ) -> DeliveredMessages:
+        if not isinstance(answer, Delivery):
+            raise unexpected(answer)
+        return DeliveredMessages(self.name, self._settler, answer, body, self._route.link.loop.time())
+
+    def _give_back(self, messages: DeliveredMessages) -> None:
+        """A receive was cancelled and messages came all the same: somebody else may have them."""
+        if messages:
+            messages.release()
+
+    def consume(
+        self,
+        *,
+        credit: int = 1_000,
+        batch_messages: int = 100,
+        visibility_timeout: Duration | None = None,
+        heartbeat: bool = False,
+    ) -> MessageConsumer:
+        """Messages as the server pushes them: `async for message in queue.consume(): ...`.
+
+        The server sends up to `credit` messages ahead, in deliveries of up to `batch_messages`. With `heartbeat`,
+        leases are extended for as long as messages are being worked on. Messages sent ahead whose lease ends
+        before they are handed out are dropped here, since the server gives them out again.
+        """
+        return MessageConsumer(
+            self._route.link, self._subscription(credit, batch_messages, visibility_timeout, heartbeat)
+        )
+
+    def consume_batches(
+        self,
+        *,
+        credit: int = 10_000,
+        batch_messages: int = 1_000,
+        visibility_timeout: Duration | None = None,
+        heartbeat: bool = False,
+    ) -> BatchConsumer:
+        """Like `consume`, a whole delivery at a time: the fast way."""
+        return BatchConsumer(
+            self._route.link, self._subscription(credit, batch_messages, visibility_timeout, heartbeat)
+        )
+
+    def _subscription(
+        self, credit: int, batch_messages: int, visibility_timeout: Duration | None, heartbeat: bool
+    ) -> Subscription:
+        timeout_ms = optional_milliseconds(visibility_timeout, "visibility_timeout")
+        return Subscription(self._route, self._settler, Terms(credit, batch_messages, timeout_ms, heartbeat))
+
+    # -- settling many ---------------------------------------------------------------------------------------
+
+    async def delete_batch(self, messages: Iterable[Message]) -> Settlement:
+        """Deletes received messages, from any number of deliveries."""
+        return await self._settle(DELETE, messages)
+
+    async def release_batch(self, messages: Iterable[Message], delay: Duration = 0) -> Settlement:
+        """Gives received messages back, ready again after `delay` seconds."""
+        return await self._settle(Action("release", milliseconds(delay, "delay")), messages)
+
+    async def extend_batch(self, messages: Iterable[Message], visibility_timeout: Duration) -> Settlement:
+        """Keeps received messages for so many seconds from now."""
+        action = Action("extend", milliseconds(visibility_timeout, "visibility_timeout"))
+        return await self._settle(action, messages)
+
+    async def _settle(self, action: Action, messages: Iterable[Message]) -> Settlement:
+        return await self._settler.chosen(
+            action, ((message.delivery.lease, message.sequence) for message in messages)
+        )
+
+    # -- looking and moving ----------------------------------------------------------------------------------
+
+    async def peek(
+        self,
+        start: int = 0,
+        *,
+        limit: int | None = None,
+        filter: PeekFilter | None = None,  # noqa: A002
+    ) -> AsyncIterator[PeekedMessage]:
+        """Looks at messages from sequence number `start` on without receiving them, in any state."""
+        async for page in self.peek_pages(start, limit, filter):
+            for message in page.messages():
+                yield message
+
+    def peek_pages(self, start: int, limit: int | None, chosen: PeekFilter | None) -> AsyncIterator[Page]:
+        """What `peek` asks the server for, a page at a time."""
+        return pages(self._route, start, limit, chosen)
+
+    async def purge(self) -> int:
+        """Deletes every message that is in the queue now; returns how many."""
+
+        def ask(incarnation: Incarnation) -> asyncio.Future[Count]:
+            return self._route.link.ask(Purge(incarnation.queue_id), Count)
+
+        return (await resolved(self._route, ask)).messages
+
+    async def redrive(
+        self,
+        target: str | None = None,
+        *,
+        max_messages: int | None = None,
+        rate: float | None = None,
+        sequences: Iterable[int] | None = None,
+        filter: PeekFilter | None = None,  # noqa: A002
+        on_progress: Callable[[int], None] | None = None,
+    ) -> int:
+        """Moves the ready messages of this (dead-letter) queue on; returns how many are on their way.
+
+        Each goes back to the queue it died in, or all go to `target`. Choose them by `sequences` or `filter`, no
+        more than `max_messages`, no faster than `rate` a second; `on_progress` is told the count after each step.
+        """
+        return await redrive(
+            self._route,
+            target=target,
+            max_messages=max_messages,
+            rate=rate,
+            sequences=sequences,
+            chosen=filter,
+            on_progress=on_progress,
+        )

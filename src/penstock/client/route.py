@@ -1,0 +1,68 @@
+"""What a client knows about one queue. Every handle of the queue in a client shares one route."""
+
+from __future__ import annotations
+
+import asyncio
+
+from penstock.client.incarnation import Incarnation
+from penstock.client.link import Link
+from penstock.model.errors import ErrorCode, PenstockError
+from penstock.model.settings import check_queue_name
+from penstock.wire.messages import DescribeQueue, QueueDescription
+
+
+class Route:
+    """A queue as its name and, once resolved, its present incarnation."""
+
+    def __init__(self, name: str, link: Link, producer: int) -> None:
+        check_queue_name(name)
+        self.name = name
+        self.link = link
+        self.producer = producer
+        """Identifies this client to the server's protection against batches sent twice."""
+        self.incarnation: Incarnation | None = None
+        self.description: QueueDescription | None = None
+        """As of the last look; settings may have changed since."""
+        self._describing: asyncio.Future[QueueDescription] | None = None
+
+    def learn(self, description: QueueDescription) -> QueueDescription:
+        """Takes what the server just said about the queue."""
+        if self.incarnation is None or self.incarnation.queue_id != description.queue_id:
+            self.incarnation = Incarnation(description.queue_id, self.link.loop)
+        self.description = description
+        return description
+
+    def forget(self) -> None:
+        """The queue is gone; the next use looks again."""
+        self.incarnation = None
+        self.description = None
+
+    async def resolve(self) -> Incarnation:
+        """The queue's present incarnation; asks the server on first use, once for all who wait."""
+        while self.incarnation is None:
+            await self.describe()
+        return self.incarnation
+
+    async def refresh(self, refused: Incarnation) -> Incarnation | None:
+        """Another incarnation after the server did not know `refused`; None when there is no other."""
+        if self.incarnation is refused:
+            self.forget()
+        try:
+            present = await self.resolve()
+        except PenstockError as error:
+            if error.code is ErrorCode.QUEUE_NOT_FOUND:
+                return None
+            raise
+        return None if present.queue_id == refused.queue_id else present
+
+    async def describe(self) -> QueueDescription:
+        """Asks the server about the queue; callers that come meanwhile share the answer."""
+        if self._describing is None:
+            self._describing = self.link.ask(DescribeQueue(self.name), QueueDescription)
+            self._describing.add_done_callback(self._described)
+        return await asyncio.shield(self._describing)
+
+    def _described(self, future: asyncio.Future[QueueDescription]) -> None:
+        self._describing = None
+        if not future.cancelled() and future.exception() is None:
+            self.learn(future.result())

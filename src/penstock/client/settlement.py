@@ -1,0 +1,229 @@
+"""Deleting, releasing and extending delivered messages.
+
+Single messages settled in one turn of the event loop travel in one request; the answer resolves each of them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Iterator
+from typing import Literal, NamedTuple
+
+from penstock.client.call import Call, FutureCall, unexpected
+from penstock.client.lease import Lease
+from penstock.client.link import Link
+from penstock.model import limits
+from penstock.model.errors import ErrorCode, PenstockError
+from penstock.model.runs import Runs, runs_of
+from penstock.wire.messages import Answer, Delete, Extend, Receipt, Release, Settled
+
+RUNS_PER_REQUEST = 100_000
+"""Keeps the head of a request well inside its limit, however scattered the messages are."""
+
+
+class Settlement(NamedTuple):
+    """What became of messages that were settled together."""
+
+    done: int
+    """As asked, now."""
+    gone: int
+    """No longer in the queue: deleted before, expired or purged."""
+    stale: list[int]
+    """Sequence numbers of messages whose lease had ended: they may be with another consumer, or ready again."""
+
+
+class Action(NamedTuple):
+    """What to do with messages, and its time: the delay of a release, the timeout of an extension."""
+
+    kind: Literal["delete", "release", "extend"]
+    milliseconds: int = 0
+
+    def request(self, receipts: list[Receipt]) -> Delete | Release | Extend:
+        """The request that does it."""
+        match self.kind:
+            case "delete":
+                return Delete(receipts)
+            case "release":
+                return Release(receipts, self.milliseconds)
+            case "extend":
+                return Extend(receipts, self.milliseconds)
+
+
+DELETE = Action("delete")
+
+
+class Settler:
+    """Settles messages of one queue."""
+
+    def __init__(self, queue: str, link: Link) -> None:
+        self._queue = queue
+        self._link = link
+        self._turn: dict[Action, dict[Lease, list[tuple[int, asyncio.Future[None]]]]] = {}
+
+    # -- one by one ------------------------------------------------------------------------------------------
+
+    def one(self, action: Action, lease: Lease, sequence: int) -> asyncio.Future[None]:
+        """Settles one message, together with all others of this turn; raises `stale-receipt` when too late."""
+        future: asyncio.Future[None] = self._link.loop.create_future()
+        if not self._turn:
+            self._link.loop.call_soon(self._turn_ended)
+        self._turn.setdefault(action, {}).setdefault(lease, []).append((sequence, future))
+        return future
+
+    def _turn_ended(self) -> None:
+        turn, self._turn = self._turn, {}
+        for action, leases in turn.items():
+            entries = list(leases.items())
+            for start in range(0, len(entries), limits.RECEIPTS_PER_REQUEST):
+                self._send_turn(action, entries[start : start + limits.RECEIPTS_PER_REQUEST])
+
+    def _send_turn(
+        self, action: Action, entries: list[tuple[Lease, list[tuple[int, asyncio.Future[None]]]]]
+    ) -> None:
+        call = _TurnCall(self._queue, action, entries)
+        receipts = [
+            Receipt(lease.token, runs_of(sorted({sequence for sequence, _ in waiting})))
+            for lease, waiting in entries
+        ]
+        try:
+            self._link.start(call, action.request(receipts))
+        except PenstockError as error:
+            call.fail(error)
+
+    # -- together --------------------------------------------------------------------------------------------
+
+    def together(self, action: Action, lease: Lease) -> asyncio.Future[Settlement]:
+        """Settles all open messages of a delivery."""
+        receipt = lease.receipt()
+        if receipt is None:
+            done: asyncio.Future[Settlement] = self._link.loop.create_future()
+            done.set_result(Settlement(0, 0, []))
+            return done
+        return self._start(action, [(lease, receipt)])
+
+    async def all_of(self, action: Action, leases: Iterable[Lease]) -> Settlement:
+        """Settles all open messages of any number of deliveries."""
+        return await self._in_portions(
+            action, [(lease, receipt) for lease in leases if (receipt := lease.receipt()) is not None]
+        )
+
+    async def chosen(self, action: Action, chosen: Iterable[tuple[Lease, int]]) -> Settlement:
+        """Settles chosen messages, of any number of deliveries."""
+        by_lease: dict[Lease, set[int]] = {}
+        for lease, sequence in chosen:
+            by_lease.setdefault(lease, set()).add(sequence)
+        pairs = [
+            (lease, Receipt(lease.token, runs_of(sorted(numbers)))) for lease, numbers in by_lease.items()
+        ]
+        return await self._in_portions(action, pairs)
+
+    async def _in_portions(self, action: Action, pairs: list[tuple[Lease, Receipt]]) -> Settlement:
+        settlements = await asyncio.gather(*(self._start(action, some) for some in _portions(pairs)))
+        return Settlement(
+            sum(one.done for one in settlements),
+            sum(one.gone for one in settlements),
+            [sequence for one in settlements for sequence in one.stale],
+        )
+
+    def _start(self, action: Action, pairs: list[tuple[Lease, Receipt]]) -> asyncio.Future[Settlement]:
+        call = FutureCall(self._link.loop, _settlement_of(action, pairs))
+        self._link.start(call, action.request([receipt for _, receipt in pairs]))
+        return call.future
+
+
+def _portions(pairs: list[tuple[Lease, Receipt]]) -> Iterator[list[tuple[Lease, Receipt]]]:
+    """Cuts what is to be settled into requests of a bounded size."""
+    portion: list[tuple[Lease, Receipt]] = []
+    runs = 0
+    for pair in pairs:
+        if portion and (len(portion) == limits.RECEIPTS_PER_REQUEST or runs > RUNS_PER_REQUEST):
+            yield portion
+            portion, runs = [], 0
+        portion.append(pair)
+        runs += len(pair[1].runs)
+    if portion:
+        yield portion
+
+
+def _settlement_of(
+    action: Action, pairs: list[tuple[Lease, Receipt]]
+) -> Callable[[FutureCall[Settlement], Answer, memoryview], Settlement]:
+    def convert(call: FutureCall[Settlement], answer: Answer, _body: memoryview) -> Settlement:
+        if not isinstance(answer, Settled) or len(answer.outcomes) != len(pairs):
+            raise unexpected(answer)
+        done = gone = 0
+        stale: list[int] = []
+        for (lease, receipt), outcome in zip(pairs, answer.outcomes, strict=True):
+            done += outcome.done
+            gone += outcome.gone
+            if action.kind != "extend":
+                lease.close_runs(receipt.runs)
+            elif outcome.stale:
+                lease.close_runs(outcome.stale)
+            if outcome.stale:
+                numbers = [number for first, count in outcome.stale for number in range(first, first + count)]
+                if _was_done_before(action, call):
+                    done += len(numbers)
+                else:
+                    stale += numbers
+        return Settlement(done, gone, stale)
+
+    return convert
+
+
+def _was_done_before(action: Action, call: Call) -> bool:
+    """A release that is sent again finds the lease ended, by itself."""
+    return action.kind == "release" and call.resent > 0
+
+
+class _TurnCall(Call):
+    """Single messages that were settled in one turn."""
+
+    __slots__ = ("_action", "_entries", "_queue")
+
+    def __init__(
+        self, queue: str, action: Action, entries: list[tuple[Lease, list[tuple[int, asyncio.Future[None]]]]]
+    ) -> None:
+        super().__init__()
+        self._queue = queue
+        self._action = action
+        self._entries = entries
+
+    def succeed(self, answer: Answer, body: memoryview) -> None:
+        """Resolves every message by the outcome of its receipt."""
+        if not isinstance(answer, Settled) or len(answer.outcomes) != len(self._entries):
+            self.fail(unexpected(answer))
+            return
+        for (lease, waiting), outcome in zip(self._entries, answer.outcomes, strict=True):
+            stale = [] if _was_done_before(self._action, self) else outcome.stale
+            # Nobody can keep a message that is no longer there: all of them gone, extending has failed.
+            all_gone = self._action.kind == "extend" and outcome.gone > 0 and outcome.done == 0
+            if self._action.kind != "extend":
+                lease.close([sequence for sequence, _ in waiting])
+            elif outcome.stale:
+                lease.close_runs(outcome.stale)
+            for sequence, future in waiting:
+                if future.done():
+                    continue
+                if (stale and _within(stale, sequence)) or all_gone:
+                    future.set_exception(self._stale(sequence))
+                else:
+                    future.set_result(None)
+
+    def fail(self, error: PenstockError) -> None:
+        """Every message fails alike."""
+        for _, waiting in self._entries:
+            for _, future in waiting:
+                if not future.done():
+                    future.set_exception(error)
+
+    def _stale(self, sequence: int) -> PenstockError:
+        return PenstockError(
+            ErrorCode.STALE_RECEIPT,
+            f"too late to {self._action.kind} message {sequence} of {self._queue!r}: its lease has ended and it may be "
+            "with another consumer. Use a longer visibility_timeout, extend(), or heartbeat=True",
+        )
+
+
+def _within(runs: Runs, sequence: int) -> bool:
+    return any(first <= sequence < first + count for first, count in runs)
