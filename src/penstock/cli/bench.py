@@ -1,0 +1,64 @@
+"""`penstock bench`: measures this machine and Penstock on it."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from penstock.cli.exits import reported
+from penstock.cli.parameters import Json
+
+
+@reported
+def bench(
+    only: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--only",
+            help="Run only this section; may be repeated. Sections: machine, throughput, single, end-to-end, memory, "
+            "backlog, fifo.",
+            metavar="SECTION",
+        ),
+    ] = None,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Smaller runs: a first impression, not a result.")
+    ] = False,
+    size: Annotated[
+        str,
+        typer.Option("--size", help="Message sizes to measure throughput with, in bytes.", metavar="BYTES,…"),
+    ] = "100,1024",
+    backlog: Annotated[
+        str | None,
+        typer.Option("--backlog", help="Backlogs to receive from. [default: 1k,100k,10m]", metavar="COUNT,…"),
+    ] = None,
+    durability: Annotated[
+        str, typer.Option("--durability", help="sync or os, as for `penstock serve`.", metavar="CHOICE")
+    ] = "sync",
+    data: Annotated[
+        str | None, typer.Option("--data", help="Measure on the disk of this directory.", metavar="DIR")
+    ] = None,
+    output: Annotated[
+        str | None, typer.Option("--output", help="Write the results here too, as JSON.", metavar="FILE")
+    ] = None,
+    profile: Annotated[
+        bool, typer.Option("--profile", help="Say where the server's time goes. Slows everything down.")
+    ] = False,
+    json: Json = False,
+) -> None:
+    """Measure the machine's own limits, and Penstock beside them."""
+    from penstock.bench import command
+
+    raise typer.Exit(
+        command.run(
+            only=only or [],
+            quick=quick,
+            data=data,
+            output=output,
+            json=json,
+            size=size,
+            durability=durability,
+            backlogs=backlog,
+            profile=profile,
+        )
+    )

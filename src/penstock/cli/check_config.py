@@ -1,0 +1,47 @@
+"""`penstock check-config`: what is wrong with a configuration, all of it at once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from penstock.cli.exits import FAILED, reported
+from penstock.cli.output import error_console, print_json, print_line, print_table
+from penstock.cli.parameters import Json
+
+
+@reported
+def check_config(
+    file: Annotated[Path, typer.Argument(help="The TOML file.", show_default=False)],
+    json: Json = False,
+) -> None:
+    """Check a configuration file, together with the environment, and show what would be used."""
+    from penstock.config import ConfigurationError, load_serve_config
+    from penstock.config.serve import OPTIONS
+
+    try:
+        config = load_serve_config(file)
+    except ConfigurationError as error:
+        for problem in error.problems:
+            if json:
+                print_json(
+                    {
+                        "source": problem.source,
+                        "line": problem.line,
+                        "field": problem.field,
+                        "problem": problem.message,
+                    }
+                )
+            else:
+                error_console().print(str(problem), style="red", markup=False)
+        raise typer.Exit(FAILED) from None
+    values = {
+        option.key: option.kind.write(getattr(config, attribute)) for attribute, option in OPTIONS.values()
+    }
+    if json:
+        print_json(values)
+    else:
+        print_line(f"{file} is good", "green")
+        print_table(("key", "value"), values.items())

@@ -1,0 +1,98 @@
+"""How a command ends: its exit code, and one red sentence that says what to do next. Never a traceback."""
+
+from __future__ import annotations
+
+import functools
+import os
+import sys
+from collections.abc import Callable
+from typing import NoReturn, ParamSpec, TypeVar
+
+import typer
+
+from penstock.cli.output import error_console
+from penstock.model.errors import ErrorCode, PenstockError
+
+OK = 0
+FAILED = 1
+USAGE = 2
+NOT_FOUND = 3
+REFUSED = 4
+UNREACHABLE = 5
+INTERRUPTED = 130
+
+MEANINGS = {
+    OK: "it was done",
+    FAILED: "it was not done; the error says why",
+    USAGE: "the command, an option or a setting is wrong",
+    NOT_FOUND: "there is no such queue",
+    REFUSED: "the server refused for now: the same command may succeed later",
+    UNREACHABLE: "no server answered",
+    INTERRUPTED: "stopped with Ctrl-C",
+}
+
+CODES: dict[ErrorCode, int] = {
+    ErrorCode.BAD_REQUEST: USAGE,
+    ErrorCode.MESSAGE_TOO_LARGE: USAGE,
+    ErrorCode.UNSUPPORTED: USAGE,
+    ErrorCode.QUEUE_NOT_FOUND: NOT_FOUND,
+    ErrorCode.QUEUE_FULL: REFUSED,
+    ErrorCode.TOO_MANY_WAITING: REFUSED,
+    ErrorCode.LIMIT_REACHED: REFUSED,
+    ErrorCode.DISK_FULL: REFUSED,
+    ErrorCode.OVERLOADED: REFUSED,
+    ErrorCode.SHUTTING_DOWN: REFUSED,
+    ErrorCode.UNREACHABLE: UNREACHABLE,
+}
+"""Exit codes of errors; what is not named here is `FAILED`."""
+
+HINTS: dict[ErrorCode, str] = {
+    ErrorCode.QUEUE_NOT_FOUND: "`penstock queue list` shows the queues there are.",
+    ErrorCode.QUEUE_EXISTS: "`penstock queue show` shows its settings, `penstock queue alter` changes them.",
+    ErrorCode.QUEUE_FULL: "Receive from it, or raise its limits with `penstock queue alter`.",
+    ErrorCode.QUEUE_DAMAGED: "`penstock node show` names the file; the other queues are not affected.",
+    ErrorCode.NO_DEAD_LETTER_QUEUE: "`penstock queue alter --dead-letter-queue` gives it one.",
+    ErrorCode.DISK_FULL: "Free space on the server's disk; it goes on by itself.",
+}
+
+Arguments = ParamSpec("Arguments")
+Result = TypeVar("Result")
+
+
+class CommandError(Exception):
+    """Something a command finds wrong by itself."""
+
+    def __init__(self, message: str, code: int = FAILED) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+def fail(message: str, code: int = FAILED) -> NoReturn:
+    """Says what is wrong in one sentence and ends the command."""
+    error_console().print(f"error: {message}", style="red", markup=False, highlight=False, soft_wrap=True)
+    raise typer.Exit(code)
+
+
+def reported(command: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
+    """Turns whatever a command runs into into a sentence and an exit code."""
+
+    @functools.wraps(command)
+    def guarded(*arguments: Arguments.args, **options: Arguments.kwargs) -> Result:
+        try:
+            return command(*arguments, **options)
+        except CommandError as error:
+            fail(str(error), error.code)
+        except PenstockError as error:
+            hint = HINTS.get(error.code, "")
+            sentence = (
+                error.message if error.message.endswith((".", "?", "!")) or not hint else f"{error.message}."
+            )
+            fail(f"{sentence} {hint}".strip(), CODES.get(error.code, FAILED))
+        except KeyboardInterrupt:
+            raise typer.Exit(INTERRUPTED) from None
+        except BrokenPipeError:
+            # Whoever read our output has had enough. Python would complain once more when it flushes at exit.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise typer.Exit(FAILED) from None
+
+    return guarded

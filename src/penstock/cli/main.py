@@ -1,0 +1,50 @@
+"""The entry point: the tree of commands. Each imports what it needs when it runs, so that help is instant."""
+
+from __future__ import annotations
+
+import typer
+
+from penstock.cli import dlq, node, queue
+from penstock.cli.bench import bench
+from penstock.cli.check_config import check_config
+from penstock.cli.peek import peek
+from penstock.cli.purge import purge
+from penstock.cli.receive import receive
+from penstock.cli.send import send
+from penstock.cli.serve import serve
+from penstock.cli.simulate import simulate
+from penstock.cli.version import version
+
+app = typer.Typer(
+    name="penstock",
+    help="Penstock: a self-hosted durable message queue.",
+    no_args_is_help=True,
+    add_completion=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    pretty_exceptions_enable=False,
+)
+
+for name, command, panel in (
+    ("serve", serve, "Server"),
+    ("check-config", check_config, "Server"),
+    ("send", send, "Messages"),
+    ("receive", receive, "Messages"),
+    ("peek", peek, "Messages"),
+    ("purge", purge, "Messages"),
+    ("bench", bench, "Measure and test"),
+    ("simulate", simulate, "Measure and test"),
+    ("version", version, "Other"),
+):
+    app.command(name, rich_help_panel=panel)(command)
+app.add_typer(queue.app, name="queue", rich_help_panel="Messages")
+app.add_typer(dlq.app, name="dlq", rich_help_panel="Messages")
+app.add_typer(node.app, name="node", rich_help_panel="Server")
+
+
+def main() -> None:
+    """Runs the command that the arguments name."""
+    app()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,109 @@
+"""How a message looks: for people, as JSON, or its body alone."""
+
+from __future__ import annotations
+
+import sys
+from datetime import datetime
+from typing import Any
+
+from penstock.cli.output import (
+    attribute_json,
+    attribute_text,
+    body_json,
+    body_text,
+    console,
+    moment,
+    moment_json,
+    print_json,
+    printable,
+)
+from penstock.client.message import DeadLetter, MessageView, PeekedMessage
+
+BODY_CHARACTERS = 2_000
+"""What people see of a body on a terminal; `--json` and `--body` show all of it."""
+
+
+def message_json(message: MessageView) -> dict[str, Any]:
+    """Every field that is set."""
+    fields: dict[str, Any] = {
+        "queue": message.queue_name,
+        "sequence": message.sequence,
+        **body_json(message.body),
+        "sent": moment_json(message.sent_ms),
+        "receive_count": message.receive_count,
+        "first_received": moment_json(message.first_received_ms),
+    }
+    if isinstance(message, PeekedMessage):
+        fields["state"] = message.state
+    if message.attributes:
+        fields["attributes"] = {name: attribute_json(value) for name, value in message.attributes.items()}
+    if message.group is not None:
+        fields["group"] = message.group
+    if message.priority:
+        fields["priority"] = message.priority
+    if message.deduplication_id is not None:
+        fields["deduplication_id"] = message.deduplication_id
+    if (dead := message.dead_letter) is not None:
+        fields["dead_letter"] = {
+            "reason": dead.reason,
+            "source": dead.source,
+            "source_sequence": dead.sequence,
+            "sent": moment_json(_milliseconds(dead.sent_at)),
+            "receive_count": dead.receive_count,
+            "moved": moment_json(_milliseconds(dead.moved_at)),
+        }
+    return fields
+
+
+def show_message(message: MessageView, *, json: bool, body_only: bool = False) -> None:
+    """Prints one message."""
+    if json:
+        print_json(message_json(message))
+    elif body_only:
+        # As it was sent: this is for programs, so nothing is escaped.
+        sys.stdout.buffer.write(message.body + b"\n")
+        sys.stdout.buffer.flush()
+    else:
+        _show(message)
+
+
+def _show(message: MessageView) -> None:
+    target = console()
+    facts = [f"#{message.sequence}", f"sent {moment(message.sent_ms)}"]
+    if isinstance(message, PeekedMessage):
+        facts.append(message.state)
+    if message.receive_count:
+        facts.append(f"received {message.receive_count}×")
+    if message.group is not None:
+        facts.append(f"group {message.group}")
+    if message.priority:
+        facts.append(f"priority {message.priority}")
+    if message.deduplication_id is not None:
+        facts.append(f"deduplication id {message.deduplication_id}")
+    target.print(_one_line("  ".join(facts)), style="bold cyan", markup=False)
+    if (dead := message.dead_letter) is not None:
+        target.print(_one_line(f"  {_death(dead)}"), style="yellow", markup=False)
+    for name, value in message.attributes.items():
+        target.print(_one_line(f"  {name} = {attribute_text(value)}"), style="dim", markup=False)
+    text, encoded = body_text(message.body)
+    if encoded:
+        target.print("  [base64, the body is not UTF-8]", style="magenta", markup=False)
+    if target.is_terminal and len(text) > BODY_CHARACTERS:
+        text = f"{text[:BODY_CHARACTERS]}… ({len(message.body):,} bytes; --json shows all)"
+    target.print(printable(text), markup=False)
+
+
+def _death(dead: DeadLetter) -> str:
+    times = "once" if dead.receive_count == 1 else f"{dead.receive_count} times"
+    return (
+        f"{dead.reason}: came from {dead.source} #{dead.sequence} at {moment(_milliseconds(dead.moved_at))}, "
+        f"received {times} there"
+    )
+
+
+def _one_line(text: str) -> str:
+    return printable(text).replace("\n", "\\n").replace("\t", "\\t")
+
+
+def _milliseconds(stamp: datetime) -> int:
+    return round(stamp.timestamp() * 1000)

@@ -1,0 +1,56 @@
+"""Options and arguments that several commands share, and how their values are read."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from penstock.config.units import parse_duration_ms, parse_size_bytes
+
+DEFAULT_URL = "penstock://127.0.0.1:9326"
+NO_VALUE = "none"
+"""What a person writes to lift a limit."""
+
+
+def duration_seconds(text: str) -> float:
+    """`30s` as seconds; a bare number counts seconds."""
+    try:
+        return parse_duration_ms(text) / 1000
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from None
+
+
+def size_bytes(text: str) -> int:
+    """`64KiB` as bytes."""
+    try:
+        return parse_size_bytes(text)
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from None
+
+
+def attributes_of(texts: list[str]) -> dict[str, str]:
+    """`key=value`, any number of times."""
+    attributes: dict[str, str] = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not equals or not name:
+            raise typer.BadParameter(f"{text!r} is not an attribute; write name=value")
+        attributes[name] = value
+    return attributes
+
+
+Url = Annotated[
+    str,
+    typer.Option(
+        "--url",
+        envvar="PENSTOCK_URL",
+        help="The server to ask.",
+        metavar="URL",
+        show_envvar=True,
+        rich_help_panel="Common",
+    ),
+]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object a line.", rich_help_panel="Common")]
+QueueName = Annotated[str, typer.Argument(metavar="QUEUE", help="The queue's name.", show_default=False)]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask whether you mean it.")]

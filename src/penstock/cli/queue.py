@@ -1,0 +1,176 @@
+"""`penstock queue`: create, alter, delete, list and show queues."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from penstock.cli import queue_settings as settings
+from penstock.cli.exits import USAGE, CommandError, reported
+from penstock.cli.output import print_hint, print_json, print_line, print_table
+from penstock.cli.parameters import DEFAULT_URL, Json, QueueName, Url, Yes
+
+if TYPE_CHECKING:
+    from penstock.client.client import Client
+    from penstock.wire.messages import QueueDescription
+
+app = typer.Typer(no_args_is_help=True, help="Create, change, list and look at queues.")
+
+
+@app.command("create")
+@reported
+def create(
+    name: QueueName,
+    fifo: Annotated[bool, typer.Option("--fifo", help="Strict order within each message group.")] = False,
+    max_messages: settings.MaxMessages = None,
+    max_bytes: settings.MaxBytes = None,
+    max_message_size: settings.MaxMessageSize = None,
+    overflow: settings.OverflowPolicy = None,
+    visibility_timeout: settings.VisibilityTimeout = None,
+    retention: settings.Retention = None,
+    delay: settings.Delay = None,
+    default_ttl: settings.DefaultTtl = None,
+    deduplication_window: settings.DeduplicationWindow = None,
+    max_receives: settings.MaxReceives = None,
+    dead_letter_queue: settings.DeadLetterQueue = None,
+    url: Url = DEFAULT_URL,
+    json: Json = False,
+) -> None:
+    """Create a queue. The same command again finds the queue that is there."""
+    from penstock.cli.asking import ask
+
+    options = settings.options_of(
+        ordering="fifo" if fifo else None,
+        max_messages=max_messages,
+        max_bytes=max_bytes,
+        max_message_bytes=max_message_size,
+        overflow=overflow,
+        visibility_timeout=visibility_timeout,
+        retention=retention,
+        delay=delay,
+        default_ttl=default_ttl,
+        deduplication_window=deduplication_window,
+        max_receives=max_receives,
+        dead_letter_queue=dead_letter_queue,
+    )
+
+    async def work(client: Client) -> QueueDescription:
+        return await (await client.create_queue(name, **options)).describe()
+
+    description = ask(url, work)
+    if json:
+        from penstock.cli.queue_display import description_json
+
+        print_json(description_json(description))
+    else:
+        print_line(f"queue {name} is there", "green")
+        print_hint(f"Next: penstock send {name} 'hello'")
+
+
+@app.command("alter")
+@reported
+def alter(
+    name: QueueName,
+    max_messages: settings.MaxMessages = None,
+    max_bytes: settings.MaxBytes = None,
+    max_message_size: settings.MaxMessageSize = None,
+    overflow: settings.OverflowPolicy = None,
+    visibility_timeout: settings.VisibilityTimeout = None,
+    retention: settings.Retention = None,
+    delay: settings.Delay = None,
+    default_ttl: settings.DefaultTtl = None,
+    deduplication_window: settings.DeduplicationWindow = None,
+    max_receives: settings.MaxReceives = None,
+    dead_letter_queue: settings.DeadLetterQueue = None,
+    url: Url = DEFAULT_URL,
+    json: Json = False,
+) -> None:
+    """Change settings of a queue; those not named stay as they are."""
+    from penstock.cli.asking import ask
+    from penstock.cli.queue_display import description_json, show_description
+
+    options = settings.options_of(
+        max_messages=max_messages,
+        max_bytes=max_bytes,
+        max_message_bytes=max_message_size,
+        overflow=overflow,
+        visibility_timeout=visibility_timeout,
+        retention=retention,
+        delay=delay,
+        default_ttl=default_ttl,
+        deduplication_window=deduplication_window,
+        max_receives=max_receives,
+        dead_letter_queue=dead_letter_queue,
+    )
+    if not options:
+        raise CommandError("nothing to change; `penstock queue alter --help` lists the settings", USAGE)
+
+    description = ask(url, lambda client: client.alter_queue(name, **options))
+    if json:
+        print_json(description_json(description))
+    else:
+        show_description(description)
+
+
+@app.command("delete")
+@reported
+def delete(name: QueueName, yes: Yes = False, url: Url = DEFAULT_URL, json: Json = False) -> None:
+    """Delete a queue and every message in it."""
+    from penstock.cli.asking import ask
+    from penstock.cli.confirmation import confirm_loss
+
+    async def work(client: Client) -> int:
+        statistics = (await client.describe_queue(name)).statistics
+        messages = statistics.ready + statistics.leased + statistics.delayed
+        if not yes:
+            confirm_loss(f"Delete queue {name} with {messages} messages?")
+        await client.delete_queue(name)
+        return messages
+
+    messages = ask(url, work)
+    if json:
+        print_json({"deleted": name, "messages": messages})
+    else:
+        print_line(f"queue {name} is deleted, with {messages} messages", "green")
+
+
+@app.command("list")
+@reported
+def list_queues(
+    prefix: Annotated[
+        str, typer.Argument(help="Only queues whose name begins with this.", metavar="[PREFIX]")
+    ] = "",
+    url: Url = DEFAULT_URL,
+    json: Json = False,
+) -> None:
+    """List the queues."""
+    from penstock.cli.asking import ask
+    from penstock.cli.queue_display import HEADINGS, description_json, description_row
+
+    async def work(client: Client) -> list[QueueDescription]:
+        return [description async for description in client.list_queues(prefix)]
+
+    descriptions = ask(url, work)
+    if json:
+        for description in descriptions:
+            print_json(description_json(description))
+    elif descriptions:
+        print_table(HEADINGS, map(description_row, descriptions), right=range(1, 6))
+    else:
+        print_line(f"no queue begins with {prefix}" if prefix else "there are no queues")
+        print_hint("Next: penstock queue create orders")
+
+
+@app.command("show")
+@reported
+def show(name: QueueName, url: Url = DEFAULT_URL, json: Json = False) -> None:
+    """Show a queue's settings, what is in it and what became of its messages."""
+    from penstock.cli.asking import ask
+    from penstock.cli.queue_display import description_json, show_description
+
+    description = ask(url, lambda client: client.describe_queue(name))
+    if json:
+        print_json(description_json(description))
+    else:
+        show_description(description)

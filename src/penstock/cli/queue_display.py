@@ -1,0 +1,117 @@
+"""How a queue looks: as a row, as a page, and as JSON."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from penstock.cli.output import moment, moment_json, print_facts, print_line
+from penstock.config.units import format_duration, format_size
+from penstock.model.settings import QueueSettings
+from penstock.wire.messages import QueueDescription
+
+HEADINGS = ("queue", "ready", "leased", "delayed", "size", "oldest", "order", "dead letters go to", "")
+
+
+def description_json(description: QueueDescription) -> dict[str, Any]:
+    """Every field, with its unit in its name."""
+    return {
+        "name": description.name,
+        "queue_id": description.queue_id,
+        "created": moment_json(description.created_ms),
+        "settings": msgspec.structs.asdict(description.settings),
+        "statistics": {
+            **msgspec.structs.asdict(description.statistics),
+            "oldest_sent": moment_json(description.statistics.oldest_sent_ms),
+        },
+        "damage": description.damage,
+    }
+
+
+def description_row(description: QueueDescription) -> tuple[str, ...]:
+    """One line of `queue list`."""
+    statistics, settings = description.statistics, description.settings
+    return (
+        description.name,
+        f"{statistics.ready:,}",
+        f"{statistics.leased:,}",
+        f"{statistics.delayed:,}",
+        format_size(statistics.bytes),
+        moment(statistics.oldest_sent_ms)[:19],
+        settings.ordering,
+        settings.dead_letter_queue or "–",
+        "damaged" if description.damage else "",
+    )
+
+
+def show_description(description: QueueDescription) -> None:
+    """The page of `queue show`."""
+    if description.damage:
+        print_line(f"queue {description.name} is damaged and fenced: {description.damage}", "bold red")
+    statistics = description.statistics
+    print_facts(
+        f"queue {description.name}",
+        {
+            "created": moment(description.created_ms),
+            "id": str(description.queue_id),
+        },
+    )
+    print_facts(
+        "messages",
+        {
+            "ready": f"{statistics.ready:,}",
+            "leased": f"{statistics.leased:,}",
+            "delayed": f"{statistics.delayed:,}",
+            "moving": f"{statistics.moving:,}",
+            "size": format_size(statistics.bytes),
+            "oldest": moment(statistics.oldest_sent_ms),
+            "next sequence number": str(statistics.next_sequence),
+            "waiting receivers": f"{statistics.waiting_receivers:,}",
+        },
+    )
+    print_facts(
+        "since it was created",
+        {
+            "sent": f"{statistics.sent_total:,}",
+            "deleted": f"{statistics.deleted_total:,}",
+            "redelivered": f"{statistics.redelivered_total:,}",
+            "expired": f"{statistics.expired_total:,}",
+            "dead-lettered": f"{statistics.dead_lettered_total:,}",
+            "dropped": f"{statistics.dropped_total:,}",
+            "purged": f"{statistics.purged_total:,}",
+        },
+    )
+    print_facts(
+        "space",
+        {
+            "segment files": f"{statistics.segment_files:,}",
+            "segment bytes": format_size(statistics.segment_bytes),
+            "memory": format_size(statistics.memory_bytes),
+        },
+    )
+    print_facts("settings", settings_facts(description.settings))
+
+
+def settings_facts(settings: QueueSettings) -> dict[str, str]:
+    """Settings the way the options of `queue create` take them."""
+    return {
+        "ordering": settings.ordering,
+        "max messages": _number(settings.max_messages),
+        "max bytes": "none" if settings.max_bytes is None else format_size(settings.max_bytes),
+        "max message size": format_size(settings.max_message_bytes),
+        "overflow": settings.overflow,
+        "visibility timeout": format_duration(settings.visibility_timeout_ms),
+        "retention": format_duration(settings.retention_ms),
+        "delay": format_duration(settings.delay_ms),
+        "default ttl": "none"
+        if settings.default_ttl_ms is None
+        else format_duration(settings.default_ttl_ms),
+        "deduplication window": format_duration(settings.deduplication_window_ms),
+        "max receives": _number(settings.max_receives),
+        "dead-letter queue": settings.dead_letter_queue or "none",
+    }
+
+
+def _number(value: int | None) -> str:
+    return "none" if value is None else f"{value:,}"

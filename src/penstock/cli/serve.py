@@ -1,0 +1,163 @@
+"""`penstock serve`: the whole server in one process, its data in one directory."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from penstock.cli.exits import FAILED, CommandError, reported
+from penstock.cli.output import console, error_console, print_facts, print_json
+from penstock.cli.parameters import Json
+
+if TYPE_CHECKING:
+    from penstock.config.serve import ServeConfig
+    from penstock.runtime.broker import Broker
+
+
+@reported
+def serve(
+    data: Annotated[
+        str | None,
+        typer.Option(
+            "--data", help="The directory for all data (penstock-data).", metavar="DIR", show_default=False
+        ),
+    ] = None,
+    listen: Annotated[
+        str | None,
+        typer.Option(
+            "--listen",
+            help="Where clients connect (127.0.0.1:9326).",
+            metavar="HOST:PORT",
+            show_default=False,
+        ),
+    ] = None,
+    config: Annotated[
+        Path | None,
+        typer.Option(
+            "--config",
+            help="A TOML file; see `penstock check-config`.",
+            metavar="FILE",
+            envvar="PENSTOCK_CONFIG",
+        ),
+    ] = None,
+    durability: Annotated[
+        str | None,
+        typer.Option(
+            "--durability", help="sync (default): on disk before it is acknowledged; os: faster, weaker."
+        ),
+    ] = None,
+    log_level: Annotated[
+        str | None, typer.Option("--log-level", help="debug, info (default), warning, error.")
+    ] = None,
+    log_format: Annotated[str | None, typer.Option("--log-format", help="text (default) or json.")] = None,
+    ready_file: Annotated[
+        Path | None,
+        typer.Option(
+            "--ready-file", help="Write where everything is to this file once it listens.", metavar="FILE"
+        ),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Run the server: no other service needed, data in one directory."""
+    started = time.perf_counter()
+    from penstock.config import ConfigurationError, load_serve_config
+
+    flags = {
+        "data_directory": data,
+        "listen": listen,
+        "durability": durability,
+        "log_level": log_level,
+        "log_format": log_format,
+    }
+    try:
+        chosen = load_serve_config(
+            config, flags={name: value for name, value in flags.items() if value is not None}
+        )
+    except ConfigurationError as error:
+        for problem in error.problems:
+            error_console().print(f"error: {problem}", style="red", markup=False)
+        raise typer.Exit(FAILED) from None
+    from penstock.runtime.broker import StartError
+    from penstock.runtime.process import run_server
+
+    def announce(broker: Broker) -> None:
+        facts = ready_facts(broker, chosen, time.perf_counter() - started)
+        if json:
+            print_json(facts)
+        else:
+            _show(broker, chosen, facts)
+        if ready_file is not None:
+            _write_ready_file(ready_file, facts)
+
+    try:
+        code = run_server(chosen, announce)
+    except StartError as error:
+        raise CommandError(str(error)) from None
+    raise typer.Exit(code)
+
+
+def ready_facts(broker: Broker, config: ServeConfig, seconds: float) -> dict[str, Any]:
+    """Where everything is, for programs."""
+    from penstock import __version__
+
+    report = broker.report
+    return {
+        "event": "ready",
+        "version": __version__,
+        "url": f"penstock://{broker.address}",
+        "host": broker.address.host,
+        "port": broker.address.port,
+        "data_directory": broker.directory,
+        "durability": config.durability,
+        "process": os.getpid(),
+        "start_seconds": round(seconds, 4),
+        "recovery": {
+            "queues": report.queues,
+            "messages": report.messages,
+            "records_replayed": report.replayed,
+            "torn_tail": report.torn,
+            "damages": list(report.damages),
+        },
+    }
+
+
+def _show(broker: Broker, config: ServeConfig, facts: dict[str, Any]) -> None:
+    report = broker.report
+    durability = {
+        "sync": "sync: on disk before it is acknowledged",
+        "os": "os: acknowledged before it is on disk; a power cut may lose messages",
+    }[config.durability]
+    print_facts(
+        f"Penstock {facts['version']} is ready",
+        {
+            "native": f"{facts['url']}  (no users yet: listening on loopback only)",
+            "data": broker.directory,
+            "durability": durability,
+            "recovered": f"{report.queues:,} queues, {report.messages:,} messages, "
+            f"{report.replayed:,} records replayed",
+            "started in": f"{facts['start_seconds']:.2f} s",
+        },
+    )
+    target = console()
+    if report.torn is not None:
+        target.print(f"  torn tail: {report.torn}", style="yellow", markup=False)
+    for damage in report.damages:
+        target.print(f"  damaged, fenced: {damage}", style="bold red", markup=False)
+    if target.is_terminal:
+        target.print("  Ctrl-C stops it. Try: penstock queue create orders", style="dim", markup=False)
+
+
+def _write_ready_file(file: Path, facts: dict[str, Any]) -> None:
+    """Whole or not at all: whoever waits for the file may read it as soon as it is there."""
+    import json
+
+    temporary = file.with_name(f".{file.name}.new")
+    try:
+        temporary.write_text(json.dumps(facts) + "\n", encoding="utf-8")
+        temporary.replace(file)
+    except OSError as error:
+        raise CommandError(f"cannot write the ready file {file}: {error.strerror or error}") from None

@@ -1,0 +1,123 @@
+"""The kinds of values a configuration holds: how each is read from text or TOML, and what it allows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from penstock.config.address import ADDRESS_EXAMPLES, Address
+from penstock.config.units import (
+    DURATION_EXAMPLES,
+    SIZE_EXAMPLES,
+    format_duration,
+    format_size,
+    parse_duration_ms,
+    parse_size_bytes,
+)
+
+
+@dataclass(frozen=True)
+class Kind:
+    """Reads one value, or raises `ValueError` with a sentence that says what is allowed."""
+
+    allowed: str
+    read: Callable[[object], object]
+    write: Callable[[object], str] = str
+
+
+def size(low: int, high: int) -> Kind:
+    """A number of bytes between two bounds."""
+    allowed = f"a size from {format_size(low)} to {format_size(high)}, such as {SIZE_EXAMPLES}"
+
+    def read(value: object) -> int:
+        size_bytes = parse_size_bytes(value) if isinstance(value, str) else _integer(value, allowed)
+        if not low <= size_bytes <= high:
+            raise ValueError(f"{_shown(value)} is out of bounds; use {allowed}")
+        return size_bytes
+
+    return Kind(allowed, read, lambda value: format_size(_integer(value, allowed)))
+
+
+def duration(low_ms: int, high_ms: int) -> Kind:
+    """A time between two bounds; a bare number counts seconds."""
+    allowed = f"a duration from {format_duration(low_ms)} to {format_duration(high_ms)}, such as {DURATION_EXAMPLES}"
+
+    def read(value: object) -> int:
+        if isinstance(value, float):
+            value = str(value)
+        milliseconds = (
+            parse_duration_ms(value) if isinstance(value, str) else 1_000 * _integer(value, allowed)
+        )
+        if not low_ms <= milliseconds <= high_ms:
+            raise ValueError(f"{_shown(value)} is out of bounds; use {allowed}")
+        return milliseconds
+
+    return Kind(allowed, read, lambda value: format_duration(_integer(value, allowed)))
+
+
+def count(low: int, high: int) -> Kind:
+    """A whole number between two bounds."""
+    allowed = f"a whole number from {low} to {high}"
+
+    def read(value: object) -> int:
+        if isinstance(value, str) and value.strip().isascii() and value.strip().isdigit():
+            value = int(value)
+        number = _integer(value, allowed)
+        if not low <= number <= high:
+            raise ValueError(f"{_shown(value)} is out of bounds; use {allowed}")
+        return number
+
+    return Kind(allowed, read)
+
+
+def choice(*values: str) -> Kind:
+    """One of a closed set of words."""
+    allowed = "one of " + ", ".join(f'"{value}"' for value in values)
+
+    def read(value: object) -> str:
+        if value not in values:
+            raise ValueError(f"{_shown(value)} is not allowed; use {allowed}")
+        return str(value)
+
+    return Kind(allowed, read)
+
+
+def address(default_port: int) -> Kind:
+    """Where to listen."""
+    allowed = f"HOST:PORT, such as {ADDRESS_EXAMPLES}"
+
+    def read(value: object) -> Address:
+        if not isinstance(value, str):
+            raise ValueError(f"{_shown(value)} is not text; use {allowed}")
+        return Address.parse(value, default_port=default_port)
+
+    return Kind(allowed, read)
+
+
+def directory() -> Kind:
+    """The name of a directory."""
+    allowed = "the path of a directory"
+
+    def read(value: object) -> str:
+        if not isinstance(value, str) or not value.strip() or "\0" in value:
+            raise ValueError(f"{_shown(value)} is not {allowed}")
+        return value
+
+    return Kind(allowed, read)
+
+
+def _integer(value: object, allowed: str) -> int:
+    # bool is an int to Python and never one to a person.
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise ValueError(f"{_shown(value)} is not {allowed}")
+    return value
+
+
+def _shown(value: object) -> str:
+    return (
+        f'"{value}"'
+        if isinstance(value, str)
+        else str(value).lower()
+        if isinstance(value, bool)
+        else str(value)
+    )

@@ -1,0 +1,178 @@
+"""Reads a configuration: the TOML file, over it the environment, over that the flags.
+
+Every problem is collected before any is reported, with the line it stands on, so that a person fixes a file
+once. Never prints and never exits.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+import re
+import tomllib
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from penstock.config.problems import ConfigurationError, Problem
+from penstock.config.serve import OPTIONS, Option, ServeConfig
+
+FILE_BYTES = 1 << 20
+_TABLE = re.compile(r"\s*\[\s*([A-Za-z0-9_.\"'\s-]+?)\s*\]\s*(?:#.*)?$")
+_KEY = re.compile(r"\s*([A-Za-z0-9_.\"'-]+(?:\s*\.\s*[A-Za-z0-9_\"'-]+)*)\s*=")
+_AT_LINE = re.compile(r"^(.*) \(at line (\d+), column (\d+)\)$")
+
+
+def load_serve_config(
+    file: Path | None = None,
+    environment: Mapping[str, str] | None = None,
+    flags: Mapping[str, str] | None = None,
+) -> ServeConfig:
+    """The configuration of `penstock serve`; raises `ConfigurationError` with everything that is wrong.
+
+    `environment` is the process's own unless given; `flags` are by attribute of `ServeConfig`.
+    """
+    problems: list[Problem] = []
+    values: dict[str, object] = {}
+    if file is not None:
+        _take_file(file, values, problems)
+    _take_environment(os.environ if environment is None else environment, values, problems)
+    _take_flags(flags or {}, values, problems)
+    if not problems:
+        config = ServeConfig(**values)  # type: ignore[arg-type]  # each value was read by its field's kind
+        problems += _contradictions(config, str(file) if file else "the configuration")
+        if not problems:
+            return config
+    raise ConfigurationError(problems)
+
+
+def _take_file(file: Path, values: dict[str, object], problems: list[Problem]) -> None:
+    source = str(file)
+    try:
+        with file.open("rb") as stream:
+            data = stream.read(FILE_BYTES + 1)
+    except OSError as error:
+        problems.append(Problem(source, "", f"cannot be read: {error.strerror or error}"))
+        return
+    if len(data) > FILE_BYTES:
+        problems.append(
+            Problem(source, "", f"is longer than {FILE_BYTES} bytes; is it a configuration file?")
+        )
+        return
+    try:
+        text = data.decode("utf-8")
+        document = tomllib.loads(text)
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        problems.append(Problem(source, "", "is not UTF-8 text; is it a configuration file?", line))
+        return
+    except tomllib.TOMLDecodeError as error:
+        found = _AT_LINE.match(str(error))
+        message, line_number = (found[1], int(found[2])) if found else (str(error), None)
+        problems.append(Problem(source, "", f"is not TOML: {message}", line_number))
+        return
+    lines = _lines_of_keys(text)
+    for key, value in _flattened(document, ""):
+        _take(key, value, Problem(source, key, "", _line_of(key, lines)), values, problems)
+
+
+def _take(
+    key: str, value: object, place: Problem, values: dict[str, object], problems: list[Problem]
+) -> None:
+    if key not in OPTIONS:
+        problems.append(Problem(place.source, key, _unknown(key, OPTIONS), place.line))
+        return
+    attribute, option = OPTIONS[key]
+    _read(attribute, option, value, place, values, problems)
+
+
+def _read(
+    attribute: str,
+    option: Option,
+    value: object,
+    place: Problem,
+    values: dict[str, object],
+    problems: list[Problem],
+) -> None:
+    try:
+        values[attribute] = option.kind.read(value)
+    except ValueError as error:
+        problems.append(Problem(place.source, option.key, str(error), place.line))
+
+
+def _take_environment(
+    environment: Mapping[str, str], values: dict[str, object], problems: list[Problem]
+) -> None:
+    variables = {option.variable: (attribute, option) for attribute, option in OPTIONS.values()}
+    tables = tuple({"PENSTOCK_" + key.partition(".")[0].upper() + "_" for key in OPTIONS})
+    for name in sorted(environment):
+        if name in variables:
+            attribute, option = variables[name]
+            _read(attribute, option, environment[name], Problem(name, option.key, ""), values, problems)
+        elif name.startswith(tables):
+            # Other variables may begin with PENSTOCK_ (a client's address, say); these can only be typing errors.
+            problems.append(Problem(name, "", _unknown(name, variables, "variable")))
+
+
+def _take_flags(flags: Mapping[str, str], values: dict[str, object], problems: list[Problem]) -> None:
+    by_attribute = dict(OPTIONS.values())
+    for attribute, value in flags.items():
+        option = by_attribute[attribute]
+        place = Problem(option.flag or option.key, option.key, "")
+        _read(attribute, option, value, place, values, problems)
+
+
+def _contradictions(config: ServeConfig, source: str) -> Iterable[Problem]:
+    """What no single field can see."""
+    if config.checkpoint_bytes < config.journal_file_bytes:
+        yield Problem(
+            source,
+            "storage.checkpoint_size",
+            f"({config.checkpoint_bytes} bytes) must be at least storage.journal_file_size "
+            f"({config.journal_file_bytes} bytes)",
+        )
+
+
+def _unknown(name: str, known: Iterable[str], noun: str = "key") -> str:
+    """Compares what stands after the table, so that the right key in the wrong table is found too."""
+    by_last_part = {other.rpartition(".")[2]: other for other in sorted(known)}
+    near = difflib.get_close_matches(name.rpartition(".")[2], list(by_last_part), n=1, cutoff=0.6)
+    if near:
+        return f"unknown {noun}; did you mean {by_last_part[near[0]]}?"
+    return f"unknown {noun}; known are {', '.join(sorted(known))}"
+
+
+def _flattened(table: Mapping[str, Any], prefix: str) -> Iterable[tuple[str, object]]:
+    for key, value in table.items():
+        name = f"{prefix}{key}"
+        # An empty table says nothing; one where a value belongs is a value of the wrong kind.
+        if isinstance(value, Mapping) and name not in OPTIONS:
+            yield from _flattened(value, f"{name}.")
+        else:
+            yield name, value
+
+
+def _lines_of_keys(text: str) -> dict[str, int]:
+    """The line of each table and key, for people; the values come from the TOML parser."""
+    lines: dict[str, int] = {}
+    table = ""
+    for number, line in enumerate(text.splitlines(), start=1):
+        if found := _TABLE.match(line):
+            table = _plain(found[1]) + "."
+            lines.setdefault(table[:-1], number)
+        elif found := _KEY.match(line):
+            lines.setdefault(table + _plain(found[1]), number)
+    return lines
+
+
+def _plain(key: str) -> str:
+    return ".".join(part.strip().strip("\"'") for part in key.split("."))
+
+
+def _line_of(key: str, lines: Mapping[str, int]) -> int | None:
+    """The line of a key, or of the inline table that holds it."""
+    while key:
+        if key in lines:
+            return lines[key]
+        key = key.rpartition(".")[0]
+    return None

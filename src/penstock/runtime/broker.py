@@ -1,0 +1,195 @@
+"""A broker: a node over a real directory, its driver and its server, opened and closed in a written order.
+
+Opening:
+  1. the address: loopback only, while there are no users
+  2. its socket is bound, not yet listening: a port in use is found before anything is read
+  3. the directory is taken and locked, the journal is replayed
+  4. the driver starts its threads
+  5. the server listens: the first request finds everything in place
+
+Closing:
+  1. the listening socket is closed, requests are no longer read
+  2. what was handled is flushed and answered; jobs under way end
+  3. the node is closed: its journal is marked as closed well
+  4. answers are sent to those who read them, then connections are closed
+  5. the directory is given up
+
+What stands in the way of opening is a `StartError`: one sentence, and what to do about it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import secrets
+import socket
+
+from penstock import __version__
+from penstock.backend.node import Environment, Node
+from penstock.backend.opening import OpeningReport
+from penstock.config.address import Address
+from penstock.config.serve import ServeConfig
+from penstock.runtime.clock import WallClock
+from penstock.runtime.disk import RealDisk
+from penstock.runtime.driver import Driver
+from penstock.runtime.server import Server
+from penstock.runtime.usage import process_usage
+from penstock.storage.disk import DirectoryBusyError, DiskFailedError, DiskFullError
+from penstock.storage.errors import StorageError
+from penstock.storage.identity import Identity
+from penstock.storage.options import StorageOptions
+from penstock.storage.store import Store
+
+LAST_ANSWERS_SECONDS = 5.0
+"""How long clients get to read their last answers when the server stops."""
+THREADS_SECONDS = 10.0
+
+
+class StartError(Exception):
+    """The server cannot start; the message says why and what to do."""
+
+
+class Broker:
+    """Everything that runs, in one object; made by `open_broker`."""
+
+    def __init__(self, disk: RealDisk, node: Node, driver: Driver, server: Server, address: Address) -> None:
+        self._disk = disk
+        self._node = node
+        self._driver = driver
+        self._server = server
+        self.address = address
+        self.directory = str(disk.directory)
+
+    @property
+    def report(self) -> OpeningReport:
+        """What recovery found."""
+        return self._node.opening_report
+
+    @property
+    def failure(self) -> BaseException | None:
+        """Why it stopped by itself, if it did."""
+        return self._driver.failure
+
+    async def ended(self) -> None:
+        """Returns when the node has failed or was closed."""
+        await self._driver.ended.wait()
+
+    async def close(self) -> None:
+        """Stops in the order written above; a broker that has failed only lets go."""
+        self._server.stop_accepting()
+        await self._driver.close()
+        await self._server.close(0.0 if self._driver.failure else LAST_ANSWERS_SECONDS)
+        self._driver.join(THREADS_SECONDS)
+        self._disk.close()
+
+
+async def open_broker(config: ServeConfig) -> Broker:
+    """A broker that listens; raises `StartError`."""
+    _check_address(config.listen)
+    listener = _bind(config.listen)
+    try:
+        disk, node, clock = _open_node(config)
+        server = Server(
+            max_connections=config.max_connections,
+            write_buffer_bytes=config.write_buffer_bytes,
+            hello_timeout_ms=config.hello_timeout_ms,
+        )
+        driver = Driver(
+            node,
+            clock,
+            asyncio.get_running_loop(),
+            write=server.write,
+            congestion_changed=server.congestion_changed,
+        )
+        await server.start(driver, listener)
+    except BaseException:
+        listener.close()
+        raise
+    return Broker(disk, node, driver, server, Address(config.listen.host, listener.getsockname()[1]))
+
+
+def _check_address(address: Address) -> None:
+    if not address.is_loopback:
+        raise StartError(
+            f"will not listen on {address}: there are no users yet, so anybody who can reach it could read and "
+            "delete every message. Listen on 127.0.0.1 (--listen 127.0.0.1:9326) and let a tunnel or proxy with "
+            "authentication in front of it"
+        )
+
+
+def _bind(address: Address) -> socket.socket:
+    try:
+        choices = socket.getaddrinfo(
+            address.host, address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )
+    except OSError as error:
+        raise StartError(f"cannot listen on {address}: {error.strerror or error}") from None
+    # `localhost` is often both; the address that most clients try is the IPv4 one.
+    family, kind, protocol, _, place = min(choices, key=lambda choice: choice[0] != socket.AF_INET)
+    listener = socket.socket(family, kind, protocol)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(place)
+        listener.setblocking(False)
+    except OSError as error:
+        listener.close()
+        raise StartError(_bind_sentence(address, error)) from None
+    return listener
+
+
+def _bind_sentence(address: Address, error: OSError) -> str:
+    if error.errno == errno.EADDRINUSE:
+        return (
+            f"cannot listen on {address}: another program does. Stop it (is a `penstock serve` running already?) "
+            "or choose another port with --listen HOST:PORT"
+        )
+    if error.errno == errno.EACCES:
+        return (
+            f"cannot listen on {address}: ports below 1024 need special rights; choose another with --listen"
+        )
+    return f"cannot listen on {address}: {error.strerror or error}; choose another address with --listen"
+
+
+def _open_node(config: ServeConfig) -> tuple[RealDisk, Node, WallClock]:
+    directory = config.data_directory
+    disk: RealDisk | None = None
+    try:
+        disk = RealDisk(directory)
+        clock = WallClock()
+        options = StorageOptions(
+            durability=config.durability,
+            journal_file_bytes=config.journal_file_bytes,
+            checkpoint_journal_bytes=config.checkpoint_bytes,
+            segment_bytes=config.segment_bytes,
+            cache_bytes=config.cache_bytes,
+        )
+        identity = Identity(f"node-{secrets.token_hex(4)}", secrets.token_bytes(32))
+        store = Store.open(disk, options, identity)
+        environment = Environment(__version__, str(disk.directory), process_usage)
+        return disk, Node(store, environment, clock.now_ms(), config.max_unflushed_bytes), clock
+    except BaseException as error:
+        if disk is not None:
+            disk.close()
+        sentence = _open_sentence(directory, error)
+        if sentence is None:
+            raise
+        raise StartError(sentence) from error
+
+
+def _open_sentence(directory: str, error: BaseException) -> str | None:
+    match error:
+        case DirectoryBusyError():
+            return f"{error}: stop that server, or choose another directory with --data"
+        case DiskFullError():
+            return f"there is no space to start on {directory}: {error}; free some and start again"
+        case DiskFailedError():
+            return (
+                f"cannot use the data directory {directory}: {error}; check that it is a directory this user may "
+                "write to, or choose another with --data"
+            )
+        case StorageError() | FileNotFoundError():
+            return f"cannot start on {directory}: {error}"
+        case ValueError():
+            return f"the storage settings cannot work: {error}"
+        case _:
+            return None

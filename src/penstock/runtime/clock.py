@@ -1,0 +1,33 @@
+"""The real clock: wall time in milliseconds that never steps back within the process.
+
+Forward steps of the system's clock are taken over at once. After a step backward time goes on at nine tenths
+of its pace until the system's clock has caught up: leases end a little late meanwhile, never early, and
+nothing stands still.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+
+class WallClock:
+    """Milliseconds since 1970, never less than the last answer."""
+
+    def __init__(
+        self,
+        wall_ns: Callable[[], int] = time.time_ns,
+        monotonic_ns: Callable[[], int] = time.monotonic_ns,
+    ) -> None:
+        self._wall_ns = wall_ns
+        self._monotonic_ns = monotonic_ns
+        self._last_ns = wall_ns()
+        self._last_monotonic_ns = monotonic_ns()
+
+    def now_ms(self) -> int:
+        """The time now."""
+        wall_ns, monotonic_ns = self._wall_ns(), self._monotonic_ns()
+        least_ns = self._last_ns + (monotonic_ns - self._last_monotonic_ns) * 9 // 10
+        now_ns = wall_ns if wall_ns > least_ns else least_ns
+        self._last_ns, self._last_monotonic_ns = now_ns, monotonic_ns
+        return now_ns // 1_000_000

@@ -1,0 +1,50 @@
+"""A whole server inside a running event loop: for tests, notebooks, and programs that bring their own queue.
+
+    async with running_server(directory) as server:
+        async with penstock.connect(server.url) as client: ...
+
+The same parts as `penstock serve`, on a free port of the loopback address; leaving the block stops it cleanly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from penstock.config.address import Address
+from penstock.config.serve import ServeConfig
+from penstock.runtime.broker import Broker, open_broker
+
+
+@asynccontextmanager
+async def running_server(
+    directory: str | Path, config: ServeConfig | None = None
+) -> AsyncIterator[EmbeddedServer]:
+    """A server on `directory` for as long as the block runs; raises what stopped it, if something did."""
+    chosen = config or ServeConfig(listen=Address("127.0.0.1", 0))
+    broker = await open_broker(replace(chosen, data_directory=str(directory)))
+    try:
+        yield EmbeddedServer(broker)
+    finally:
+        await broker.close()
+    if broker.failure is not None:
+        raise broker.failure
+
+
+class EmbeddedServer:
+    """Where a running server is, and how it started."""
+
+    def __init__(self, broker: Broker) -> None:
+        self.broker = broker
+
+    @property
+    def port(self) -> int:
+        """The port it listens on."""
+        return self.broker.address.port
+
+    @property
+    def url(self) -> str:
+        """What `penstock.connect` takes."""
+        return f"penstock://{self.broker.address}"

@@ -1,0 +1,74 @@
+"""The server as a process of its own: signals, logging, exit codes.
+
+SIGTERM or SIGINT once: a clean stop in the order written in `broker`, exit code 0. A second one while that is
+under way: the process ends at once, exit code 1; nothing that was acknowledged is lost by it. A node that fails
+(the disk reports an error, or a defect shows) stops the process with exit code 1 rather than going on with
+state that may be wrong; a supervisor starts it again and recovery finds what is true.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import logging
+import os
+import signal
+import sys
+from collections.abc import Callable
+
+import uvloop
+
+from penstock.config.serve import ServeConfig
+from penstock.runtime.broker import Broker, open_broker
+from penstock.runtime.logs import set_up_logging
+
+log = logging.getLogger(__name__)
+
+SWITCH_SECONDS = 0.001
+"""How soon the flush thread gets the interpreter back from a busy loop once its sync is done (Python's 5 ms
+is twenty syncs)."""
+
+
+def run_server(config: ServeConfig, announce: Callable[[Broker], None]) -> int:
+    """Serves until a signal or a failure; returns the exit code. `announce` is called once it listens.
+
+    Raises `StartError` where it cannot start.
+    """
+    set_up_logging(config.log_level, config.log_format)
+    sys.setswitchinterval(SWITCH_SECONDS)
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        return runner.run(_serve(config, announce))
+
+
+async def _serve(config: ServeConfig, announce: Callable[[Broker], None]) -> int:
+    broker = await open_broker(config)
+    stop = asyncio.Event()
+    _stop_on_signals(stop)
+    # What lives until the end need not be looked at by every collection.
+    gc.collect()
+    gc.freeze()
+    announce(broker)
+    asked = asyncio.ensure_future(stop.wait())
+    failed = asyncio.ensure_future(broker.ended())
+    await asyncio.wait((asked, failed), return_when=asyncio.FIRST_COMPLETED)
+    asked.cancel()
+    failed.cancel()
+    await broker.close()
+    if broker.failure is not None:
+        return 1
+    log.info("stopped; everything acknowledged is on disk")
+    return 0
+
+
+def _stop_on_signals(stop: asyncio.Event) -> None:
+    def on_signal(name: str) -> None:
+        if stop.is_set():
+            log.warning("%s again: stopping at once", name)
+            logging.shutdown()
+            os._exit(1)
+        log.info("%s: stopping; once more to stop at once", name)
+        stop.set()
+
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, on_signal, number.name)

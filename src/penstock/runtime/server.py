@@ -1,0 +1,286 @@
+"""The native protocol's server: sockets in, frames to the driver, answers out. It decides nothing about queues.
+
+Every buffer has a bound. A frame that has not arrived whole counts against a budget shared by all connections;
+a client that does not read its answers is not read from, and is disconnected when they pile up further; while
+the node is congested nobody is read from.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+from typing import cast
+
+from penstock.model import limits
+from penstock.model.batch import Buffer
+from penstock.model.errors import ErrorCode, PenstockError
+from penstock.runtime.driver import Driver
+from penstock.wire.frames import FrameReader, encode_frame
+from penstock.wire.messages import Failed, encode_message
+
+log = logging.getLogger(__name__)
+
+BACKLOG = 1024
+PARTIAL_FRAME_BYTES = 32 * limits.FRAME_BYTES
+"""What all connections together may hold of frames that have not arrived whole."""
+ABANDONED_BUFFERS = 64
+"""Answers beyond this many write buffers mean that the client has stopped reading for good."""
+JOIN_BYTES = 16 * limits.KIBIBYTE
+"""Answers smaller than this are joined into one write: copying is cheaper than a vector of small pieces."""
+
+
+class Server:
+    """Accepts connections and moves bytes between them and a driver."""
+
+    def __init__(
+        self,
+        *,
+        max_connections: int,
+        write_buffer_bytes: int,
+        hello_timeout_ms: int,
+    ) -> None:
+        self.max_connections = max_connections
+        self.write_buffer_bytes = write_buffer_bytes
+        self.hello_timeout_seconds = hello_timeout_ms / 1000
+        self.connections: dict[int, Connection] = {}
+        self.held: set[Connection] = set()
+        """Connections with bytes that wait until the node is no longer congested."""
+        self.partial_bytes = 0
+        self.accepting = False
+        self._next_connection = 1
+        self._listener: asyncio.Server | None = None
+        self._driver: Driver | None = None
+        self._empty = asyncio.Event()
+        self._empty.set()
+
+    @property
+    def driver(self) -> Driver:
+        """Who handles what arrives."""
+        assert self._driver is not None, "the server is not started"
+        return self._driver
+
+    async def start(self, driver: Driver, listener: socket.socket) -> None:
+        """Listens on a socket that is bound."""
+        self._driver = driver
+        loop = asyncio.get_running_loop()
+        self.accepting = True
+        self._listener = await loop.create_server(lambda: Connection(self), sock=listener, backlog=BACKLOG)
+
+    def write(self, connection: int, buffers: list[Buffer]) -> None:
+        """Sends to a client, if it is still there."""
+        if (client := self.connections.get(connection)) is not None:
+            client.write(buffers)
+
+    def congestion_changed(self, congested: bool) -> None:
+        """Goes on reading where reading was held back; holding back happens as bytes arrive."""
+        if not congested:
+            held, self.held = self.held, set()
+            for client in held:
+                client.go_on()
+
+    # -- connections -----------------------------------------------------------------------------------------
+
+    def admit(self, client: Connection) -> int | None:
+        """The number of a new connection, or None where there is no room for it."""
+        if not self.accepting or len(self.connections) >= self.max_connections:
+            return None
+        number = self._next_connection
+        self._next_connection += 1
+        self.connections[number] = client
+        self._empty.clear()
+        self.driver.connected(number)
+        return number
+
+    def forget(self, client: Connection, number: int) -> None:
+        """A connection is closed."""
+        del self.connections[number]
+        self.held.discard(client)
+        self.driver.disconnected(number)
+        if not self.connections:
+            self._empty.set()
+
+    # -- the end ---------------------------------------------------------------------------------------------
+
+    def stop_accepting(self) -> None:
+        """Closes the listening socket and reads no more requests; answers still go out."""
+        self.accepting = False
+        if self._listener is not None:
+            self._listener.close()
+        for client in self.connections.values():
+            client.stop_reading()
+
+    async def close(self, timeout_seconds: float) -> None:
+        """Sends what is left to send, closes all connections, and drops those that take too long."""
+        for client in list(self.connections.values()):
+            client.close()
+        try:
+            async with asyncio.timeout(timeout_seconds):
+                await self._empty.wait()
+        except TimeoutError:
+            log.warning("dropped %d connections that did not read their last answers", len(self.connections))
+        for client in list(self.connections.values()):
+            client.abort()
+
+
+class Connection(asyncio.Protocol):
+    """One client."""
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+        self._reader = FrameReader()
+        self._number = 0
+        self._transport: asyncio.Transport
+        self._hello_timer: asyncio.TimerHandle | None = None
+        self._held: list[bytes] = []
+        self._partial_bytes = 0
+        self._unread_answers = False
+        self._stopped = False
+
+    # -- called by the event loop ----------------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+        server = self._server
+        self._transport.set_write_buffer_limits(high=server.write_buffer_bytes)
+        connection_socket = self._transport.get_extra_info("socket")
+        if connection_socket is not None:
+            connection_socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        number = server.admit(self)
+        if number is None:
+            log.warning("refused a connection from %s: %d are open", self.peer, len(server.connections))
+            self.refuse(
+                PenstockError(
+                    ErrorCode.LIMIT_REACHED,
+                    f"this server takes {server.max_connections} connections and has no room for another; "
+                    "close some, or raise native.max_connections",
+                )
+            )
+            return
+        self._number = number
+        loop = asyncio.get_running_loop()
+        self._hello_timer = loop.call_later(server.hello_timeout_seconds, self._no_hello)
+
+    def data_received(self, data: bytes) -> None:
+        if self._stopped:
+            return
+        server = self._server
+        if server.driver.congested:
+            self._held.append(data)
+            server.held.add(self)
+            self._transport.pause_reading()
+            return
+        self._take(data)
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self._stopped = True
+        if self._hello_timer is not None:
+            self._hello_timer.cancel()
+        self._server.partial_bytes -= self._partial_bytes
+        self._partial_bytes = 0
+        if self._number:
+            self._server.forget(self, self._number)
+
+    def pause_writing(self) -> None:
+        self._unread_answers = True
+        self._transport.pause_reading()
+
+    def resume_writing(self) -> None:
+        self._unread_answers = False
+        self._resume_reading()
+
+    # -- called by the server --------------------------------------------------------------------------------
+
+    @property
+    def peer(self) -> str:
+        """Who this is, for the log."""
+        name = self._transport.get_extra_info("peername")
+        return f"{name[0]}:{name[1]}" if name else "a client"
+
+    def write(self, buffers: list[Buffer]) -> None:
+        """Queues answers; the event loop sends them at the end of its turn."""
+        transport = self._transport
+        if transport.is_closing():
+            return
+        if len(buffers) == 1:
+            transport.write(buffers[0])
+        elif sum(map(len, buffers)) <= JOIN_BYTES:
+            transport.write(b"".join(buffers))
+        else:
+            transport.writelines(buffers)
+        if self._unread_answers:
+            waiting = transport.get_write_buffer_size()
+            if waiting > ABANDONED_BUFFERS * self._server.write_buffer_bytes:
+                log.warning("disconnected %s: it left %d bytes of answers unread", self.peer, waiting)
+                self.abort()
+
+    def refuse(self, error: PenstockError) -> None:
+        """Says what is wrong, once, and closes."""
+        self._stopped = True
+        answer = encode_frame(0, encode_message(Failed(error.code, error.message)))
+        self._transport.write(b"".join(answer))
+        self._transport.close()
+
+    def go_on(self) -> None:
+        """Takes what was held back while the node was congested."""
+        held, self._held = self._held, []
+        for data in held:
+            if not self._stopped:
+                self._take(data)
+        self._resume_reading()
+
+    def stop_reading(self) -> None:
+        """No request is taken from here on."""
+        self._stopped = True
+        self._held.clear()
+        if not self._transport.is_closing():
+            self._transport.pause_reading()
+
+    def close(self) -> None:
+        """Closes when everything written has been sent."""
+        self._stopped = True
+        self._transport.close()
+
+    def abort(self) -> None:
+        """Closes at once."""
+        self._stopped = True
+        self._transport.abort()
+
+    # -- inside ----------------------------------------------------------------------------------------------
+
+    def _take(self, data: bytes) -> None:
+        server = self._server
+        try:
+            frames = self._reader.feed(data)
+            self._count_partial(self._reader.buffered_bytes)
+        except PenstockError as error:
+            log.warning("closed the connection from %s: %s", self.peer, error.message)
+            self.refuse(error)
+            return
+        if frames:
+            if self._hello_timer is not None:
+                self._hello_timer.cancel()
+                self._hello_timer = None
+            server.driver.handle(self._number, frames)
+
+    def _count_partial(self, partial_bytes: int) -> None:
+        """Keeps the sum over all connections within its budget."""
+        grown_bytes = partial_bytes - self._partial_bytes
+        if grown_bytes == 0:
+            return
+        server = self._server
+        self._partial_bytes = partial_bytes
+        server.partial_bytes += grown_bytes
+        if grown_bytes > 0 and server.partial_bytes > PARTIAL_FRAME_BYTES:
+            raise PenstockError(
+                ErrorCode.OVERLOADED, "too many large requests are arriving at once; connect again and retry"
+            )
+
+    def _resume_reading(self) -> None:
+        if not (self._stopped or self._unread_answers or self._held or self._transport.is_closing()):
+            self._transport.resume_reading()
+
+    def _no_hello(self) -> None:
+        seconds = self._server.hello_timeout_seconds
+        log.warning("closed the connection from %s: no hello within %g s", self.peer, seconds)
+        self.refuse(PenstockError(ErrorCode.BAD_FRAME, f"no hello arrived within {seconds:g} s"))

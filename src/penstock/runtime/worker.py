@@ -1,0 +1,55 @@
+"""A thread that does one kind of blocking work, in order, and reports back to the event loop.
+
+It decides nothing: whether the work went well is written on the work itself, and read on the loop's thread.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from queue import SimpleQueue
+from threading import Thread
+from typing import Generic, Protocol, TypeVar
+
+
+class Work(Protocol):
+    """Something that blocks; `run` never raises but keeps what went wrong for the loop's thread to see."""
+
+    def run(self) -> None: ...
+
+
+Task = TypeVar("Task", bound=Work)
+
+
+class Worker(Generic[Task]):
+    """Runs work in a thread of its own; `done(work)` is called on the loop's thread afterwards."""
+
+    def __init__(self, name: str, loop: asyncio.AbstractEventLoop, done: Callable[[Task], None]) -> None:
+        self._loop = loop
+        self._done = done
+        # A SimpleQueue is a list and a lock in C: putting costs about a microsecond and wakes the thread.
+        self._queue: SimpleQueue[Task | None] = SimpleQueue()
+        # A daemon, so that a disk that hangs cannot keep a process alive that was told to stop at once.
+        self._thread = Thread(target=self._run, name=name, daemon=True)
+        self._thread.start()
+
+    def put(self, work: Task) -> None:
+        """Hands over work; returns at once."""
+        self._queue.put(work)
+
+    def stop(self) -> None:
+        """Finishes what was put, and ends; returns at once."""
+        self._queue.put(None)
+
+    def join(self, timeout_seconds: float) -> bool:
+        """Waits for the thread to end after `stop`; False when it has not."""
+        self._thread.join(timeout_seconds)
+        return not self._thread.is_alive()
+
+    def _run(self) -> None:
+        while (work := self._queue.get()) is not None:
+            work.run()
+            try:
+                self._loop.call_soon_threadsafe(self._done, work)
+            except RuntimeError:
+                return  # the loop is closed: nobody is left to hear of it

@@ -1,0 +1,158 @@
+"""Where configuration comes from, which source wins, and how every mistake is explained."""
+
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+
+from penstock.config import Address, ConfigurationError, ServeConfig, load_serve_config
+from penstock.config.serve import OPTIONS
+
+REFERENCE = Path(__file__).parents[2] / "docs" / "reference" / "configuration.md"
+
+
+def problems_of(text: str, tmp_path: Path, environment: dict[str, str] | None = None) -> list[str]:
+    file = tmp_path / "penstock.toml"
+    file.write_text(text)
+    with pytest.raises(ConfigurationError) as caught:
+        load_serve_config(file, environment or {})
+    return [str(problem).replace(f"{tmp_path}/", "") for problem in caught.value.problems]
+
+
+def test_without_any_source_the_defaults_hold() -> None:
+    assert load_serve_config(None, {}) == ServeConfig()
+
+
+def test_flags_win_over_the_environment_and_that_over_the_file(tmp_path: Path) -> None:
+    file = tmp_path / "penstock.toml"
+    file.write_text(
+        """
+        [native]
+        listen = "127.0.0.1:1"
+        max_connections = 10
+        [storage]
+        directory = "from-file"
+        durability = "os"
+        journal_file_size = "32MiB"
+        [log]
+        level = "debug"
+        """
+    )
+    environment = {"PENSTOCK_NATIVE_LISTEN": "127.0.0.1:2", "PENSTOCK_STORAGE_DIRECTORY": "from-environment"}
+    config = load_serve_config(file, environment, {"listen": "127.0.0.1:3"})
+    assert config == ServeConfig(
+        listen=Address("127.0.0.1", 3),
+        data_directory="from-environment",
+        durability="os",
+        journal_file_bytes=32 << 20,
+        log_level="debug",
+        max_connections=10,
+    )
+
+
+@pytest.mark.parametrize(
+    ("line", "problem"),
+    [
+        ("durability = 'never'", 'storage.durability: "never" is not allowed; use one of "sync", "os"'),
+        ("durability = true", 'storage.durability: true is not allowed; use one of "sync", "os"'),
+        ("cache_size = 'big'", "storage.cache_size: 'big' is not a size; write 4096, 64KiB, 1MiB or 2GiB"),
+        ("cache_size = 1.5", "storage.cache_size: 1.5 is not a size from 0B to 1TiB"),
+        ("cache_size = true", "storage.cache_size: true is not a size from 0B to 1TiB"),
+        ("journal_file_size = '1KiB'", 'storage.journal_file_size: "1KiB" is out of bounds; use a size from'),
+        ("directory = ''", 'storage.directory: "" is not the path of a directory'),
+        ("directory = 3", "storage.directory: 3 is not the path of a directory"),
+        ("durabilty = 'sync'", "storage.durabilty: unknown key; did you mean storage.durability?"),
+        ("max_connections = 1", "storage.max_connections: unknown key; did you mean native.max_connections?"),
+        ("colour = 'red'", "storage.colour: unknown key; known are log.format, log.level"),
+    ],
+)
+def test_a_bad_line_is_explained_with_its_place(line: str, problem: str, tmp_path: Path) -> None:
+    (found,) = problems_of(f"# a comment\n[storage]\n\n{line}\n", tmp_path)
+    assert found.startswith(f"penstock.toml:4: {problem}")
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("[native]\nlisten = 9326\n", "penstock.toml:2: native.listen: 9326 is not text; use HOST:PORT"),
+        ("[native]\nlisten = 'a:b'\n", "penstock.toml:2: native.listen: 'a:b' has the port 'b'"),
+        (
+            "[native]\nhello_timeout = '1y'\n",
+            "penstock.toml:2: native.hello_timeout: '1y' has the unknown unit",
+        ),
+        ("[native]\nhello_timeout = 0\n", "penstock.toml:2: native.hello_timeout: 0 is out of bounds"),
+        (
+            "[native]\nmax_connections = '1k'\n",
+            'penstock.toml:2: native.max_connections: "1k" is not a whole',
+        ),
+        ("native.max_connections = 0\n", "penstock.toml:1: native.max_connections: 0 is out of bounds"),
+        ("log = {level = 'loud'}\n", 'penstock.toml:1: log.level: "loud" is not allowed'),
+        ("listen = ':1'\n", "penstock.toml:1: listen: unknown key; did you mean native.listen?"),
+        ("[log\n", "penstock.toml:1: is not TOML: "),
+        ("[log]\nlevel = \n", "penstock.toml:2: is not TOML: Invalid value"),
+        (
+            "[storage]\njournal_file_size = '1GiB'\n",
+            "penstock.toml: storage.checkpoint_size: (134217728 bytes) must be at least storage.journal_file_size",
+        ),
+    ],
+)
+def test_a_bad_file_is_explained(text: str, problem: str, tmp_path: Path) -> None:
+    (found,) = problems_of(text, tmp_path)
+    assert found.startswith(problem)
+
+
+def test_every_problem_is_reported_at_once(tmp_path: Path) -> None:
+    text = "[log]\nlevel = 'loud'\nformt = 'text'\n[native]\nmax_connections = 0\n"
+    environment = {"PENSTOCK_STORAGE_DURABILITY": "maybe", "PENSTOCK_STORAGE_CASHE_SIZE": "1MiB"}
+    found = problems_of(text, tmp_path, environment)
+    assert [line.split(" ")[0] for line in found] == [
+        "penstock.toml:2:",
+        "penstock.toml:3:",
+        "penstock.toml:5:",
+        "PENSTOCK_STORAGE_CASHE_SIZE:",
+        "PENSTOCK_STORAGE_DURABILITY:",
+    ]
+    assert "did you mean PENSTOCK_STORAGE_CACHE_SIZE?" in found[3]
+
+
+def test_variables_of_other_parts_of_penstock_are_left_alone() -> None:
+    assert load_serve_config(None, {"PENSTOCK_URL": "penstock://127.0.0.1:1"}) == ServeConfig()
+
+
+def test_a_bad_flag_is_named_by_its_flag() -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        load_serve_config(None, {}, {"durability": "maybe"})
+    assert str(caught.value).startswith('--durability: storage.durability: "maybe" is not allowed')
+
+
+def test_what_cannot_be_read_is_explained(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match="cannot be read: No such file or directory"):
+        load_serve_config(tmp_path / "missing.toml", {})
+    with pytest.raises(ConfigurationError, match="cannot be read: Is a directory"):
+        load_serve_config(tmp_path, {})
+    binary = tmp_path / "binary.toml"
+    binary.write_bytes(b"[log]\n\xff\xfe")
+    with pytest.raises(ConfigurationError, match=r"binary\.toml:2: is not UTF-8"):
+        load_serve_config(binary, {})
+    binary.write_bytes(b"#" * (1 << 20) + b"#")
+    with pytest.raises(ConfigurationError, match="is longer than"):
+        load_serve_config(binary, {})
+
+
+def test_every_field_has_an_option_and_its_default_is_allowed() -> None:
+    assert {attribute for attribute, _ in OPTIONS.values()} == {entry.name for entry in fields(ServeConfig)}
+    for attribute, option in OPTIONS.values():
+        default = getattr(ServeConfig(), attribute)
+        assert option.kind.read(option.kind.write(default)) == default
+
+
+def test_the_reference_names_every_option_with_its_default_and_its_variable() -> None:
+    text = REFERENCE.read_text()
+    for attribute, option in OPTIONS.values():
+        default = option.kind.write(getattr(ServeConfig(), attribute))
+        table, _, key = option.key.partition(".")
+        assert f"### `{table}.{key}`" in text
+        section = text.split(f"### `{table}.{key}`")[1].split("\n#")[0]
+        assert f"`{default}`" in section, option.key
+        assert f"`{option.variable}`" in section, option.key
+        assert option.flag is None or f"`{option.flag}`" in section, option.key
