@@ -1,0 +1,1 @@
+"""`penstock bench`: the machine's own limits, and a real server under load beside them, in one run."""

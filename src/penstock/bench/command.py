@@ -1,0 +1,131 @@
+"""`penstock bench`: runs the sections one after the other and says what came out."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from datetime import UTC, datetime
+from pathlib import Path
+
+from rich.console import Console
+
+import penstock
+from penstock.bench.figures import Figure
+from penstock.bench.machine import machine_facts
+from penstock.bench.options import BenchOptions, parse_counts
+from penstock.bench.processes import BenchError, LoadProcess
+from penstock.bench.profile import top_functions
+from penstock.bench.progress import Progress
+from penstock.bench.report import REPORT_VERSION, Line, Report, encode_report, line_of
+from penstock.bench.sections import backlog, end_to_end, fifo, machine, memory, single, throughput
+from penstock.bench.stage import Stage
+from penstock.bench.table import report_table
+from penstock.model.errors import PenstockError
+
+_MEASURES: dict[str, Callable[[Stage], Iterator[Figure]]] = {
+    "machine": machine.measure,
+    "throughput": throughput.measure,
+    "single": single.measure,
+    "end-to-end": end_to_end.measure,
+    "memory": memory.measure,
+    "backlog": backlog.measure,
+    "fifo": fifo.measure,
+}
+_LOAD_PROCESSES = 2
+_PLAIN_WIDTH = 200
+
+
+def run(
+    *,
+    only: list[str],
+    quick: bool = False,
+    data: str | None = None,
+    output: str | None = None,
+    json: bool = False,
+    size: str = "100,1024",
+    durability: str = "sync",
+    backlogs: str | None = None,
+    profile: bool = False,
+) -> int:
+    """Measures and prints; the exit code says whether everything could be measured, not whether it was fast."""
+    errors = Console(stderr=True)
+    try:
+        if durability not in ("sync", "os"):
+            raise ValueError(f"durability is 'sync' or 'os', not {durability!r}")
+        options = BenchOptions(
+            quick=quick,
+            only=tuple(only),
+            sizes=parse_counts(size),
+            backlogs=parse_counts(backlogs) if backlogs else (),
+            durability="os" if durability == "os" else "sync",
+            data_directory=Path(data) if data is not None else Path.cwd(),
+            profile=profile,
+        )
+        options.check()
+    except ValueError as error:
+        errors.print(f"error: {error}", style="red", markup=False)
+        return 2
+    report = measure(options, Progress(errors, options.sections), errors)
+    encoded = encode_report(report)
+    if output is not None:
+        Path(output).write_bytes(encoded)
+    if json:
+        sys.stdout.buffer.write(encoded)
+        sys.stdout.buffer.flush()
+    else:
+        Console(width=None if sys.stdout.isatty() else _PLAIN_WIDTH, highlight=False).print(
+            report_table(report)
+        )
+    return 1 if report.failures else 0
+
+
+def measure(options: BenchOptions, progress: Progress, errors: Console) -> Report:
+    """Runs the sections; one that cannot be measured does not keep the others from it."""
+    started, started_at = time.monotonic(), datetime.now(UTC).isoformat(timespec="seconds")
+    facts = machine_facts(options.data_directory)
+    lines: list[Line] = []
+    failures: dict[str, str] = {}
+    with ExitStack() as stack:
+        directory = Path(
+            stack.enter_context(
+                tempfile.TemporaryDirectory(
+                    prefix="penstock-bench-", dir=options.data_directory, ignore_cleanup_errors=True
+                )
+            )
+        )
+        stack.enter_context(progress)
+        for section in options.sections:
+            progress.begin(section)
+            with ExitStack() as processes:
+                loads = [processes.enter_context(LoadProcess()) for _ in range(_LOAD_PROCESSES)]
+                stage = Stage(options, directory, loads, progress.step)
+                try:
+                    lines += [line_of(section, figure) for figure in _MEASURES[section](stage)]
+                except (BenchError, PenstockError, OSError) as error:
+                    failures[section] = str(error)
+                for profile in stage.profiles:
+                    errors.print(
+                        f"{section}: where the server's time went\n{top_functions(profile)}", markup=False
+                    )
+    return Report(
+        report_version=REPORT_VERSION,
+        penstock_version=penstock.__version__,
+        started_at=started_at,
+        seconds=time.monotonic() - started,
+        machine=facts,
+        options={
+            "durability": options.durability,
+            "quick": str(options.quick).lower(),
+            "sizes": ",".join(map(str, options.sizes)),
+            "backlogs": ",".join(map(str, options.backlog_sizes)),
+            "sections": ",".join(options.sections),
+            "profiled": str(options.profile).lower(),
+        },
+        lines=lines,
+        failures=failures,
+        load_after=os.getloadavg()[0],
+    )

@@ -1,0 +1,78 @@
+"""What a run can be told, and how much work each section does for it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from penstock.config.serve import Durability
+
+SECTIONS = ("machine", "throughput", "single", "end-to-end", "memory", "backlog", "fifo")
+_SUFFIXES = {"k": 1_000, "m": 1_000_000}
+_QUICK_BACKLOGS = (1_000, 100_000)
+_FULL_BACKLOGS = (1_000, 100_000, 10_000_000)
+
+
+@dataclass(frozen=True, kw_only=True)
+class BenchOptions:
+    """The options of a run."""
+
+    quick: bool = False
+    only: tuple[str, ...] = ()
+    """Sections to measure; empty = all."""
+    sizes: tuple[int, ...] = (100, 1024)
+    backlogs: tuple[int, ...] = ()
+    """Empty = those of the targets, less the largest when `quick`."""
+    durability: Durability = "sync"
+    data_directory: Path = field(default_factory=Path.cwd)
+    """The run makes a directory of its own in here, and removes it."""
+    profile: bool = False
+
+    def check(self) -> None:
+        """Raises `ValueError` with a sentence that says what cannot be."""
+        for name in self.only:
+            if name not in SECTIONS:
+                raise ValueError(f"there is no section {name!r}; there are {', '.join(SECTIONS)}")
+        for size in self.sizes:
+            if not 1 <= size <= 1024 * 1024:
+                raise ValueError(f"a message size of {size} bytes; use 1 to 1048576")
+        for backlog in self.backlogs:
+            if not 1_000 <= backlog <= 1_000_000_000:
+                raise ValueError(f"a backlog of {backlog} messages; use 1k to 1000m")
+        if not self.sizes:
+            raise ValueError("give at least one message size")
+        if not self.data_directory.is_dir():
+            raise ValueError(f"{self.data_directory} is not a directory")
+
+    @property
+    def sections(self) -> tuple[str, ...]:
+        """Sections to measure, in their order."""
+        return tuple(name for name in SECTIONS if not self.only or name in self.only)
+
+    @property
+    def backlog_sizes(self) -> tuple[int, ...]:
+        """Backlogs to measure, smallest first."""
+        return tuple(sorted(self.backlogs or (_QUICK_BACKLOGS if self.quick else _FULL_BACKLOGS)))
+
+    @property
+    def rounds(self) -> int:
+        """How often each figure is measured."""
+        return 3 if self.quick else 5
+
+    @property
+    def round_seconds(self) -> float:
+        """About how long one round of a throughput figure takes."""
+        return 0.7 if self.quick else 1.5
+
+
+def parse_counts(text: str) -> tuple[int, ...]:
+    """Numbers with commas between them, each with k or m behind it if that is shorter: `1k,100k,10m`."""
+    counts = []
+    for word in text.split(","):
+        digits, suffix = word.strip().lower(), 1
+        if digits and digits[-1] in _SUFFIXES:
+            digits, suffix = digits[:-1], _SUFFIXES[digits[-1]]
+        if not digits.isascii() or not digits.isdigit():
+            raise ValueError(f"{word.strip()!r} is not a number; write 1024, 100k or 10m")
+        counts.append(int(digits) * suffix)
+    return tuple(counts)

@@ -1,0 +1,89 @@
+"""The stage a section plays on: a fresh server, the load processes, and what both have used so far."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import msgspec
+
+import penstock
+from penstock.bench.options import BenchOptions
+from penstock.bench.processes import BenchError, Child, LoadProcess
+from penstock.bench.profile import profiled
+
+_START_SECONDS = 30.0
+
+
+class _Announcement(msgspec.Struct, frozen=True):
+    """The part that matters of the line which `penstock serve --json` prints once it listens."""
+
+    url: str
+
+
+class Stage:
+    """Everything a section needs; `progress` is called with a sentence as it goes on."""
+
+    def __init__(
+        self,
+        options: BenchOptions,
+        directory: Path,
+        loads: list[LoadProcess],
+        progress: Callable[[str], None],
+    ) -> None:
+        self.options = options
+        self.directory = directory
+        self.loads = loads
+        self.progress = progress
+        self.profiles: list[Path] = []
+        """What profiled servers have left."""
+        self._servers = 0
+
+    @contextmanager
+    def server(self) -> Iterator[Server]:
+        """A server of its own over an empty directory, ended and cleared away afterwards."""
+        self._servers += 1
+        home = self.directory / f"server-{self._servers}"
+        home.mkdir()
+        profile = self.directory / f"server-{self._servers}.profile" if self.options.profile else None
+        if profile is not None:
+            self.profiles.append(profile)
+        command = [sys.executable, *profiled(profile), "-m", "penstock.cli.main", "serve"]
+        command += ["--data", str(home / "data"), "--listen", "127.0.0.1:0"]
+        command += ["--durability", self.options.durability, "--log-level", "warning", "--json"]
+        with ExitStack() as stack:
+            child = stack.enter_context(Child(command, log=home / "log"))
+            url = _address_of(child, home / "log")
+            client = stack.enter_context(penstock.connect_blocking(url))
+            yield Server(child, url, client)
+
+
+def _address_of(child: Child, log: Path) -> str:
+    """Where the server says it listens."""
+    try:
+        return msgspec.json.decode(child.line(_START_SECONDS), type=_Announcement).url
+    except (BenchError, msgspec.DecodeError) as error:
+        raise BenchError(f"the server did not start: {error}: {log.read_text()[-2000:]}") from None
+
+
+class Server:
+    """A running server."""
+
+    def __init__(self, child: Child, url: str, client: penstock.BlockingClient) -> None:
+        self.url = url
+        self.client = client
+        self._child = child
+
+    def cpu_seconds(self) -> float:
+        """Processor time so far."""
+        return self._child.cpu_seconds()
+
+    def resident_bytes(self) -> int:
+        """Memory that is really there."""
+        return self._child.resident_bytes()
+
+    def statistics(self, queue: str) -> penstock.QueueStatistics:
+        """The queue's counts as of now."""
+        return self.client.queue(queue).describe().statistics

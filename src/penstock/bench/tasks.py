@@ -1,0 +1,101 @@
+"""What a load process is asked to do and what it answers: one JSON line each way."""
+
+from __future__ import annotations
+
+import msgspec
+
+from penstock.bench.figures import Latency
+
+
+class Publish(msgspec.Struct, frozen=True, kw_only=True, tag="publish"):
+    """Sends messages in batches, several of them on their way at once, over one connection."""
+
+    url: str
+    queue: str
+    messages: int
+    size_bytes: int
+    batch_messages: int
+    in_flight: int
+    groups: int = 0
+    """0: no groups; else messages take turns over so many."""
+
+
+class Receive(msgspec.Struct, frozen=True, kw_only=True, tag="receive"):
+    """Takes messages from a push subscription and deletes each delivery as one range."""
+
+    url: str
+    queue: str
+    messages: int
+    batch_messages: int
+    credit: int
+
+
+class SendSingly(msgspec.Struct, frozen=True, kw_only=True, tag="send-singly"):
+    """Sends one message, waits until it is acknowledged, sends the next."""
+
+    url: str
+    queue: str
+    messages: int
+    size_bytes: int
+
+
+class SendPaced(msgspec.Struct, frozen=True, kw_only=True, tag="send-paced"):
+    """Sends messages that carry their time of sending, at a fixed rate, whatever becomes of those before."""
+
+    url: str
+    queue: str
+    messages: int
+    size_bytes: int
+    rate: int
+
+
+class Watch(msgspec.Struct, frozen=True, kw_only=True, tag="watch"):
+    """Receives what `SendPaced` sends and notes how old each message is when the consumer has it."""
+
+    url: str
+    queue: str
+    messages: int
+
+
+class ReceiveRounds(msgspec.Struct, frozen=True, kw_only=True, tag="receive-rounds"):
+    """Sends a few messages, not timed, then receives and deletes as many, timed; so the backlog stays as it is."""
+
+    url: str
+    queue: str
+    rounds: int
+    messages: int
+    size_bytes: int
+    batch_messages: int
+
+
+Task = Publish | Receive | SendSingly | SendPaced | Watch | ReceiveRounds
+
+
+class Outcome(msgspec.Struct, frozen=True, kw_only=True, tag="outcome"):
+    """What was done. Times are of the machine's monotonic clock, the same for all its processes."""
+
+    messages: int
+    started_ns: int
+    ended_ns: int
+    cpu_seconds: float
+    timed_seconds: float = 0.0
+    """For tasks of which only a part is timed."""
+    latency: Latency | None = None
+
+    @property
+    def seconds(self) -> float:
+        """From the first action to the last answer."""
+        return (self.ended_ns - self.started_ns) / 1e9
+
+
+class Ready(msgspec.Struct, frozen=True, tag="ready"):
+    """The process stands by, connected where the task needs it to be before others start."""
+
+
+class Trouble(msgspec.Struct, frozen=True, tag="trouble"):
+    """The task failed."""
+
+    reason: str
+
+
+Answer = Outcome | Ready | Trouble
