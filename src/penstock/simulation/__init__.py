@@ -1,0 +1,1 @@
+"""The simulated twin of `runtime`: the same interfaces, in memory, driven by one seed."""

@@ -1,0 +1,86 @@
+"""The bytes of one simulated file: what a read sees, what would survive a power cut, and what is in between."""
+
+from __future__ import annotations
+
+from random import Random
+
+SECTOR_BYTES = 512
+"""The unit that a disk writes whole or not at all."""
+
+
+class Inode:
+    """One file, whatever its name."""
+
+    def __init__(self) -> None:
+        self.content = bytearray()
+        self._durable = bytearray()
+        self._unsynced: list[tuple[int, bytes]] = []
+
+    def write(self, offset: int, data: bytes) -> None:
+        """Seen by reads at once, durable after `sync`."""
+        _put(self.content, offset, data)
+        self._unsynced.append((offset, data))
+
+    def truncate(self, size: int) -> None:
+        """Taken for durable at once: nothing in storage may rest on it being either."""
+        del self.content[size:]
+        del self._durable[size:]
+        self._unsynced = [(offset, data[: size - offset]) for offset, data in self._unsynced if offset < size]
+        if size > len(self.content):
+            _put(self.content, size, b"")
+            _put(self._durable, size, b"")
+
+    def sync(self) -> None:
+        """Makes everything written durable."""
+        for offset, data in self._unsynced:
+            _put(self._durable, offset, data)
+        self._unsynced.clear()
+
+    def forget_unsynced(self) -> None:
+        """What a failed sync leaves: reads still see the bytes, no later sync will write them."""
+        self._unsynced.clear()
+
+    def flip(self, offset: int, mask: int) -> None:
+        """Changes a stored byte behind everyone's back."""
+        self.content[offset] ^= mask
+        if offset < len(self._durable):
+            self._durable[offset] ^= mask
+
+    def copy(self) -> Inode:
+        """The same file in another world."""
+        inode = Inode()
+        inode.content = self.content.copy()
+        inode._durable = self._durable.copy()
+        inode._unsynced = self._unsynced.copy()
+        return inode
+
+    def crash(self, random: Random, style: str) -> None:
+        """Leaves what the disk happened to hold when the power went."""
+        if style == "kept":
+            self.sync()
+        elif style == "mixed" and self._unsynced:
+            self._tear(random)
+        self._unsynced.clear()
+        self.content = self._durable.copy()
+
+    def _tear(self, random: Random) -> None:
+        """A sector holds what it held after some number of the writes to it: none, all, or anything between."""
+        newest: dict[int, int] = {}
+        for number, (offset, data) in enumerate(self._unsynced):
+            fate = random.choice(("lost", "kept", "torn"))
+            for sector in range(offset // SECTOR_BYTES, -(-(offset + len(data)) // SECTOR_BYTES)):
+                if fate == "kept" or (fate == "torn" and random.random() < 0.5):
+                    newest[sector] = number
+        for number, (offset, data) in enumerate(self._unsynced):
+            end = offset + len(data)
+            for sector in range(offset // SECTOR_BYTES, -(-end // SECTOR_BYTES)):
+                if newest.get(sector, -1) >= number:
+                    start = max(offset, sector * SECTOR_BYTES)
+                    stop = min(end, (sector + 1) * SECTOR_BYTES)
+                    _put(self._durable, start, data[start - offset : stop - offset])
+
+
+def _put(target: bytearray, offset: int, data: bytes) -> None:
+    if offset > len(target):
+        target.extend(bytes(offset - len(target)))
+    target[offset : offset + len(data)] = data

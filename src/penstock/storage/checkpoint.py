@@ -1,0 +1,90 @@
+"""The checkpoint: how journal files are vacated without a moment in which a crash could lose anything.
+
+1. `begin`: the journal goes on in a fresh file. Files below it are to be vacated. A crash: nothing happened,
+   the old snapshot and all journal files since it are there.
+2. Copies: what is still alive in those files is copied to segments, synced, and the node's states follow the
+   copies in memory. A crash: the old snapshot and its files are untouched; the copies are referred to by
+   nothing and are removed at the next start.
+3. `add`: each partition's state after its record `index`. Records after that are in the fresh file or later,
+   and are replayed on top. A state may refer to entries that are not flushed yet, so
+4. `snapshot_job` is given out only when everything appended before the last `add` is committed. It writes
+   under another name, syncs, renames, syncs the folder, and then removes the old snapshot. A crash before the
+   rename is on disk: the old snapshot and its files. After it: the new one, whose segments and journal files
+   were on disk before it was. Between the rename and the removal both are there, and both are good.
+5. `finish`: only now are the vacated files put aside for reuse. A crash: the new snapshot does not need them,
+   and the next start puts them aside again.
+
+Damaged partitions take no part: what the last snapshot said of them is carried over as it is, and the journal
+files that hold the rest are kept until the partition is removed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+
+from penstock.model.batch import Buffer
+from penstock.storage.fences import Fences
+from penstock.storage.journal import Journal
+from penstock.storage.segments import Segments
+from penstock.storage.snapshot import PartitionState, SnapshotJob
+
+
+class Checkpoint:
+    """One checkpoint under way, driven by the node in steps."""
+
+    def __init__(
+        self,
+        journal: Journal,
+        segments: Segments,
+        fences: Fences,
+        vacating: Collection[int],
+        make_job: Callable[[Checkpoint, list[PartitionState]], SnapshotJob],
+    ) -> None:
+        self._journal = journal
+        self._segments = segments
+        self._fences = fences
+        self._vacating = frozenset(vacating)
+        self._make_job = make_job
+        self._states: dict[int, tuple[int, Buffer]] = {}
+        self.below = journal.current.number
+        """Journal files with a lower number are to be vacated."""
+        self.moves: dict[int, int] = {}
+        """The copies that each added state knows of."""
+        self.needs_position = journal.appended_position
+        """The snapshot waits until the journal is committed up to here."""
+        self.job: SnapshotJob | None = None
+
+    def is_journal(self, file_number: int) -> bool:
+        """Whether the file is to be vacated: what is alive in it must be copied before `add`."""
+        return file_number in self._vacating
+
+    def add(self, partition: int, index: int, state: Buffer) -> None:
+        """Takes the state of a partition as it is now, after its record `index`; it must not change afterwards."""
+        self._states[partition] = (index, state)
+        self.moves[partition] = self._segments.moves
+        self.needs_position = self._journal.appended_position
+
+    def is_added(self, partition: int) -> bool:
+        """Whether the partition's state is in."""
+        return partition in self._states
+
+    def forget(self, partition: int) -> None:
+        """The partition was removed meanwhile; its state must not come back."""
+        self._states.pop(partition, None)
+
+    def snapshot_job(self) -> SnapshotJob | None:
+        """The job that writes the snapshot; None while something that a state refers to is not committed yet."""
+        if self.job is not None:
+            raise ValueError("the snapshot of this checkpoint was begun already")
+        if self._journal.committed_position < self.needs_position:
+            return None
+        self.job = self._make_job(
+            self,
+            [
+                PartitionState(partition, index, state)
+                for partition, (index, state) in self._states.items()
+                if partition not in self._fences
+            ],
+        )
+        self._states = {}
+        return self.job

@@ -1,0 +1,132 @@
+"""When a checkpoint is due, what it vacates, and what becomes of the vacated files; the steps are `checkpoint`'s."""
+
+from __future__ import annotations
+
+from penstock.storage.checkpoint import Checkpoint
+from penstock.storage.disk import Disk
+from penstock.storage.fences import Fences
+from penstock.storage.journal import Journal
+from penstock.storage.journal_file import FileNumbers
+from penstock.storage.open_files import OpenFiles
+from penstock.storage.options import StorageOptions
+from penstock.storage.segments import Segments
+from penstock.storage.snapshot import PartitionState, Snapshot, SnapshotJob
+
+PAUSE_RETRIES = 10
+"""On a full disk the next checkpoint waits this many times `retry_ms`: it may not help any more than the last."""
+
+
+class Checkpointer:
+    """The checkpoints of a node, one at a time."""
+
+    def __init__(
+        self,
+        disk: Disk,
+        options: StorageOptions,
+        numbers: FileNumbers,
+        journal: Journal,
+        segments: Segments,
+        files: OpenFiles,
+        fences: Fences,
+        snapshot: Snapshot,
+    ) -> None:
+        self._disk = disk
+        self._options = options
+        self._numbers = numbers
+        self._journal = journal
+        self._segments = segments
+        self._files = files
+        self._fences = fences
+        self._snapshot_number = snapshot.number
+        self.snapshot_bytes = snapshot.size
+        self._under_way: Checkpoint | None = None
+        self._not_before_ms = 0
+        self._gone: dict[int, int] = {}  # removed partitions → the journal file current at the time
+        self._vacated: set[int] = set()
+
+    def is_due(self, now_ms: int) -> bool:
+        """Whether the journal has grown enough, or the disk is so full that its files are needed."""
+        if self._under_way is not None or now_ms < self._not_before_ms:
+            return False
+        journal = self._journal
+        older = [journal.live[number] for number in self._vacatable()]
+        limit = max(self._options.checkpoint_journal_bytes, 4 * self.snapshot_bytes)
+        if sum(file.used for file in older) + journal.current.used >= limit:
+            return True
+        # Every restart leaves a file that is hardly used.
+        if sum(file.capacity for file in older) >= 2 * limit:
+            return True
+        return not journal.accepts_sends and (bool(older) or journal.can_rotate)
+
+    def begin(self) -> Checkpoint:
+        """Goes on in a fresh journal file and names those to be vacated."""
+        if self._under_way is not None:
+            raise ValueError("a checkpoint is under way")
+        journal = self._journal
+        # On a full disk the last file that is ready is worth more than what a fresh start would vacate.
+        if journal.can_rotate and (journal.accepts_sends or not self._vacatable()):
+            journal.rotate()
+        self._under_way = Checkpoint(journal, self._segments, self._fences, self._vacatable(), self._make_job)
+        return self._under_way
+
+    def finish(self, checkpoint: Checkpoint, now_ms: int) -> None:
+        """The snapshot is on disk: what it does not need may be used again."""
+        job = checkpoint.job
+        if checkpoint is not self._under_way or job is None or not job.is_written:
+            raise ValueError("the checkpoint's snapshot is not on disk")
+        self._snapshot_number, self.snapshot_bytes = job.number, job.size
+        self._segments.snapshot_taken(checkpoint.moves)
+        self._gone = {partition: file for partition, file in self._gone.items() if file >= checkpoint.below}
+        self._vacated.update(number for number in self._vacatable() if checkpoint.is_journal(number))
+        self.abandon(checkpoint, now_ms)
+        self.recycle()
+
+    def abandon(self, checkpoint: Checkpoint, now_ms: int) -> None:
+        """Ends a checkpoint, whatever came of it."""
+        if checkpoint is self._under_way:
+            self._under_way = None
+            if not self._journal.accepts_sends:
+                self._not_before_ms = now_ms + PAUSE_RETRIES * self._options.retry_ms
+
+    def partition_gone(self, partition: int) -> None:
+        """A snapshot begun before must not bring the partition back, nor its records that are still replayed."""
+        self._gone[partition] = self._journal.current.number
+        if self._under_way is not None:
+            self._under_way.forget(partition)
+
+    def recycle(self) -> None:
+        """Hands vacated files back to the journal, except those that a job still reads."""
+        ready = [number for number in sorted(self._vacated) if not self._files.is_pinned(number)]
+        if ready:
+            self._vacated.difference_update(ready)
+            for number in ready:
+                self._files.retire(number)
+            self._journal.recycle(ready)
+
+    def _vacatable(self) -> list[int]:
+        """Journal files that are neither current, nor vacated already, nor kept for a damaged partition."""
+        current = self._journal.current.number
+        return [
+            number
+            for number in self._journal.live
+            if number < current and number not in self._vacated and not self._fences.holds(number)
+        ]
+
+    def _make_job(self, checkpoint: Checkpoint, states: list[PartitionState]) -> SnapshotJob:
+        # With durability "os" a flush does not sync, but a snapshot may only refer to what is on disk.
+        unsynced = []
+        if self._options.durability != "sync":
+            unsynced = [number for number in self._journal.live if number >= checkpoint.below]
+        job = SnapshotJob(
+            self._disk,
+            self._snapshot_number + 1,
+            checkpoint.below,
+            self._numbers,
+            states,
+            [partition for partition, file in self._gone.items() if file >= checkpoint.below],
+            [self._files.get(number) for number in unsynced],
+            [(fence.damage, fence.held) for fence in self._fences.values()],
+        )
+        job.pinned = unsynced
+        self._files.pin(unsynced)
+        return job

@@ -1,0 +1,125 @@
+"""The entry: how one record lies in a journal file or a segment, byte for byte the same in both.
+
+    payload_size u32 | file_number u32 | synced_through u32 | head_size u24, kind u8
+    partition u64 | index u64 | payload_crc u32 | header_crc u32
+    head, payload, zeros up to a multiple of 8
+
+`file_number` is the journal file the entry was first written to, so that bytes from a recycled file's earlier
+life are never taken for live ones. `synced_through` is the offset in that file below which everything was on
+disk before this entry was written: a later valid entry proves that an earlier bad one is damage, not a torn
+write. Checksums are CRC-32C; the header's starts from a seed that only this directory knows, so that no
+message body can look like an entry.
+
+Nothing here touches a file.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable
+
+import msgspec
+from crc32c import crc32c
+
+from penstock.model.batch import Buffer
+
+RECORD, END, CLOSED = 0, 1, 2
+"""Kinds: a record; the end of a journal file (`index` = the next file's number); a clean stop."""
+
+HEADER_BYTES = 40
+ALIGNMENT = 8
+HEAD_BYTES_MAX = 2**24 - 1
+PADDING = tuple(bytes(count) for count in range(ALIGNMENT))
+
+_CHECKED = struct.Struct("<IIIIQQI")
+_CHECKSUM = struct.Struct("<I")
+_HEADER = struct.Struct("<IIIIQQII")
+_PAIR = struct.Struct("<QQ")
+
+POSITION_SHIFT = 32
+OFFSET_MASK = 2**POSITION_SHIFT - 1
+
+
+def position_of(file_number: int, offset: int) -> int:
+    """Where an entry is, as one number that rises with time within the journal."""
+    return file_number << POSITION_SHIFT | offset
+
+
+class Header(msgspec.Struct, frozen=True, gc=False):
+    """A header whose checksum holds."""
+
+    payload_size: int
+    file_number: int
+    synced_through: int
+    head_size: int
+    kind: int
+    partition: int
+    index: int
+    payload_crc: int
+
+    @property
+    def size(self) -> int:
+        """Bytes of the whole entry."""
+        return entry_bytes(self.head_size, self.payload_size)
+
+
+def entry_bytes(head_size: int, payload_size: int) -> int:
+    """Bytes an entry takes, padding included."""
+    return (HEADER_BYTES + head_size + payload_size + ALIGNMENT - 1) & -ALIGNMENT
+
+
+def checksum(head: Buffer, payload: Iterable[Buffer]) -> int:
+    """CRC-32C over the head and all payload buffers, without joining them."""
+    value = crc32c(head)
+    for buffer in payload:
+        value = crc32c(buffer, value)
+    return value
+
+
+def encode_header(
+    seed: int,
+    file_number: int,
+    synced_through: int,
+    kind: int,
+    partition: int,
+    index: int,
+    head_size: int,
+    payload_size: int,
+    payload_crc: int,
+) -> bytes:
+    """The 40 bytes in front of an entry."""
+    checked = _CHECKED.pack(
+        payload_size, file_number, synced_through, head_size | kind << 24, partition, index, payload_crc
+    )
+    return checked + _CHECKSUM.pack(crc32c(checked, seed))
+
+
+def decode_header(data: Buffer, offset: int, seed: int) -> Header | None:
+    """The header at `offset`, or None where there is none (or a damaged one)."""
+    if offset + HEADER_BYTES > len(data):
+        return None
+    size, file_number, synced, packed, partition, index, payload_crc, header_crc = _HEADER.unpack_from(
+        data, offset
+    )
+    if crc32c(data[offset : offset + HEADER_BYTES - 4], seed) != header_crc:
+        return None
+    return Header(
+        size, file_number, synced, packed & HEAD_BYTES_MAX, packed >> 24, partition, index, payload_crc
+    )
+
+
+def payload_is_whole(header: Header, data: Buffer, offset: int) -> bool:
+    """Whether the head and payload behind the header at `offset` are what was written."""
+    start = offset + HEADER_BYTES
+    end = start + header.head_size + header.payload_size
+    return end <= len(data) and crc32c(memoryview(data)[start:end]) == header.payload_crc
+
+
+def encode_table(indexes: Iterable[tuple[int, int]]) -> bytes:
+    """The payload of END and CLOSED: the last index of every partition that the file holds a record of."""
+    return b"".join(_PAIR.pack(partition, index) for partition, index in indexes)
+
+
+def decode_table(payload: Buffer) -> list[tuple[int, int]]:
+    """What `encode_table` wrote."""
+    return list(_PAIR.iter_unpack(payload))

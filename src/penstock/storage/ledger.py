@@ -1,0 +1,114 @@
+"""Which partition lost a record: the bookkeeping of indexes while the journal is read back.
+
+The records of a partition are numbered 1, 2, 3… so what is missing shows. Where a whole stretch of the
+journal is unreadable its owners are unknown, and until the opposite is shown every partition may be one:
+
+- a record that follows the last one before the hole without a jump shows that nothing was lost;
+- a jump shows that something was;
+- the table at the end of the holed file says what the last record of each partition in it was;
+- whoever is left at the end cannot be shown innocent, and is reported as damaged.
+
+Once a partition is damaged none of its later records is replayed: its state would be wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from penstock.storage.errors import Damage
+
+
+class Hole(NamedTuple):
+    """A stretch of the journal that was once written and cannot be read."""
+
+    file: str
+    offset: int
+    reason: str
+
+
+class Ledger:
+    """What is known about each partition's records."""
+
+    def __init__(
+        self, snapshot_indexes: Mapping[int, int], damages: Iterable[Damage] = (), gone: Iterable[int] = ()
+    ) -> None:
+        self._snapshot = snapshot_indexes
+        self.last = dict(snapshot_indexes)
+        """The last record of each partition that the snapshot or the replay holds."""
+        self.damages = {damage.partition: damage for damage in damages}
+        self._gone = frozenset(gone)
+        self._holes: list[Hole | None] = []  # None: its owners have been found
+        self._shown_until: dict[int, int] = {}  # how many of the holes a partition is known to have survived
+        self._first_hole_in_file = 0
+
+    def start_file(self) -> None:
+        """The holes that follow are in the next file."""
+        self._first_hole_in_file = len(self._holes)
+
+    def hole(self, file: str, offset: int, reason: str) -> None:
+        """Something was written there and its owner is unknown."""
+        self._holes.append(Hole(file, offset, reason))
+
+    def record(self, partition: int, index: int, file: str, offset: int) -> bool:
+        """A readable record; whether it is to be replayed."""
+        if partition in self._gone or partition in self.damages:
+            return False
+        last = self.last.get(partition, 0)
+        if index == last + 1:
+            self.last[partition] = index
+            self._shown_until[partition] = len(self._holes)
+            return True
+        if index <= self._snapshot.get(partition, 0):
+            self._shown_until[partition] = len(self._holes)
+        elif index <= last:
+            self._damaged(partition, Hole(file, offset, f"record {index} stands after record {last}"))
+        else:
+            self._lost(partition, index, last, file, offset)
+        return False
+
+    def unreadable_record(self, partition: int, index: int, file: str, offset: int, reason: str) -> None:
+        """A record whose owner is known and whose bytes are not what was written.
+
+        One that the snapshot already holds is not needed to rebuild the state; if its message is still alive,
+        reading or moving it reports the damage.
+        """
+        if index > self._snapshot.get(partition, 0):
+            self._damaged(partition, Hole(file, offset, reason))
+
+    def table(self, rows: Iterable[tuple[int, int]], file: str, offset: int) -> None:
+        """What a file says about itself at its end: whoever does not match lost something in it."""
+        for partition, index in rows:
+            last = self.last.get(partition, 0)
+            if index > last:
+                self._lost(partition, index + 1, last, file, offset)
+        for number in range(self._first_hole_in_file, len(self._holes)):
+            self._holes[number] = None
+
+    def finish(self) -> list[Damage]:
+        """Blames whoever cannot be shown innocent; all damages, by partition."""
+        for number, hole in enumerate(self._holes):
+            if hole is not None:
+                reason = f"{hole.reason}; it cannot be shown that no record of this partition was there"
+                for partition in self.last:
+                    if self._shown_until.get(partition, 0) <= number:
+                        self._damaged(partition, hole._replace(reason=reason))
+        return [self.damages[partition] for partition in sorted(self.damages)]
+
+    @property
+    def all_found(self) -> bool:
+        """Whether the owners of all holes in the present file are known."""
+        return all(hole is None for hole in self._holes[self._first_hole_in_file :])
+
+    def _lost(self, partition: int, index: int, last: int, file: str, offset: int) -> None:
+        """Records after `last` and before `index` are missing: most likely they were in the first open hole."""
+        since = self._holes[self._shown_until.get(partition, 0) :]
+        hole = next((hole for hole in since if hole is not None), Hole(file, offset, "the journal has a gap"))
+        missing = f"record {last + 1}" if index == last + 2 else f"records {last + 1} to {index - 1}"
+        self._damaged(
+            partition, hole._replace(reason=f"{hole.reason}; {missing} of the partition cannot be read")
+        )
+
+    def _damaged(self, partition: int, hole: Hole) -> None:
+        if partition not in self._gone:
+            self.damages.setdefault(partition, Damage(partition, *hole))

@@ -1,0 +1,256 @@
+"""Reading stored batches back: from the cache, from the operating system's memory, or in a job from the disk.
+
+A miss takes in the entries that follow as well, so draining a cold backlog in order costs one read for every
+`read_ahead_bytes`. They stay raw until someone asks for them: checking and decoding is paid once, by use.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Sequence
+
+import msgspec
+
+from penstock.model.batch import Batch
+from penstock.model.errors import PenstockError
+from penstock.model.records import Sent, decode_record
+from penstock.storage.disk import DiskFailedError, File, WouldBlockError
+from penstock.storage.entry import (
+    HEADER_BYTES,
+    OFFSET_MASK,
+    POSITION_SHIFT,
+    RECORD,
+    Header,
+    decode_header,
+    payload_is_whole,
+)
+from penstock.storage.errors import DamagedEntryError
+from penstock.storage.job import Job
+from penstock.storage.open_files import OpenFiles
+
+SMALL_READ_BYTES = 4096
+OVERHEAD_BYTES = 600
+"""What a cached batch takes beside its bytes."""
+
+Stored = tuple[Sent, Batch]
+
+
+class RawEntry(msgspec.Struct, frozen=True, gc=False):
+    """An entry as it lies on disk, not yet checked beyond its header."""
+
+    header: Header
+    data: bytes
+
+
+def problem_of(header: Header | None, data: bytes, number: int, owner: int | None) -> str | None:
+    """What is wrong with an entry that should be a record of the journal file `number` or of partition `owner`."""
+    if header is None:
+        return "the header of the entry is damaged"
+    if header.kind != RECORD or (
+        header.file_number != number if owner is None else header.partition != owner
+    ):
+        return "another entry is there"
+    if not payload_is_whole(header, data, 0):
+        return "the contents of the entry are damaged"
+    return None
+
+
+def fetch(
+    file: File, offset: int, readable: int, ahead: int, seed: int, number: int | None, *, block: bool
+) -> list[tuple[int, RawEntry]]:
+    """The entry at `offset`, then those behind it of the same partition that came with the same read.
+
+    Nothing at or beyond `readable` is looked at. For a journal file `number` tells its present life's entries.
+    """
+    most = readable - offset
+    try:
+        data = file.read_at(offset, min(ahead, most), block=block)
+    except WouldBlockError:
+        data = file.read_at(offset, min(SMALL_READ_BYTES, most), block=block)
+    first = decode_header(data, 0, seed)
+    if first is None or first.size > most:
+        return []
+    if len(data) < first.size:
+        data += file.read_at(offset + len(data), first.size - len(data), block=block)
+    found = [(offset, RawEntry(first, data[: first.size]))]
+    at = first.size
+    while (header := decode_header(data, at, seed)) is not None:
+        size = header.size
+        if at + size > len(data) or (number is not None and header.file_number != number):
+            break
+        if header.partition == first.partition and header.kind == RECORD and header.payload_size:
+            found.append((offset + at, RawEntry(header, data[at : at + size])))
+        at += size
+    return found
+
+
+class Reader:
+    """The batches of a node by position, owned by one thread."""
+
+    def __init__(self, files: OpenFiles, seed: int, cache_bytes: int, read_ahead_bytes: int) -> None:
+        self._files = files
+        self._seed = seed
+        self._cache_bytes = cache_bytes
+        self._ahead = read_ahead_bytes
+        self._cache: OrderedDict[int, Stored | RawEntry] = OrderedDict()
+        self.cached_bytes = 0
+        self.committed_position = 0
+        """What lies at or beyond it is only in the cache, so it stays there."""
+        self.hits = 0
+        self.misses = 0
+
+    def read(self, position: int, *, block: bool) -> Stored:
+        """The batch at a position; raises `WouldBlockError` or `DamagedEntryError`."""
+        found = self._cache.get(position)
+        if found is not None and not isinstance(found, RawEntry):
+            self.hits += 1
+            self._cache.move_to_end(position)
+            return found
+        if found is None:
+            self.misses += 1
+            found = self._miss(position, block=block)
+        stored = self._decode(position, found)
+        self.put(position, stored)
+        return stored
+
+    def put(self, position: int, stored: Stored | RawEntry) -> None:
+        """Keeps a batch; the oldest that are on disk make room for it."""
+        cache = self._cache
+        if (old := cache.get(position)) is not None:
+            self.cached_bytes -= _weight(old)
+        cache[position] = stored
+        cache.move_to_end(position)
+        self.cached_bytes += _weight(stored)
+        if self.cached_bytes > self._cache_bytes:
+            self.shrink()
+
+    def put_new(self, position: int, entry: RawEntry) -> None:
+        """Keeps an entry unless its batch is here already."""
+        if position not in self._cache:
+            self.put(position, entry)
+
+    def shrink(self) -> None:
+        """Gives up what was used longest ago, as far as it can be read again; the newest always stays."""
+        cache = self._cache
+        while self.cached_bytes > self._cache_bytes and len(cache) > 1:
+            oldest = next(iter(cache))
+            if oldest >= self.committed_position and oldest >> POSITION_SHIFT not in self._files.owners:
+                return
+            self.cached_bytes -= _weight(cache.pop(oldest))
+
+    def forget(self, position: int) -> None:
+        """Frees a batch that nobody will ask for again."""
+        stored = self._cache.pop(position, None)
+        if stored is not None:
+            self.cached_bytes -= _weight(stored)
+
+    def moved(self, old: int, new: int) -> None:
+        """Follows an entry that was copied to a segment."""
+        stored = self._cache.pop(old, None)
+        if stored is not None:
+            self._cache[new] = stored
+
+    def job(self, positions: Sequence[int]) -> ReadJob:
+        """Reads batches in a helper thread; afterwards they are in the cache."""
+        return ReadJob(self, self._files, positions, self._seed, self._ahead, self._cache_bytes // 2)
+
+    def _miss(self, position: int, *, block: bool) -> RawEntry:
+        number, offset = position >> POSITION_SHIFT, position & OFFSET_MASK
+        files = self._files
+        readable = files.readable.get(number, 0)
+        try:
+            file = files.get(number)
+            if offset >= readable:
+                raise ValueError(f"nothing was flushed at offset {offset} of {files.name(number)}")
+            life = None if number in files.owners else number
+            found = fetch(file, offset, readable, self._ahead, self._seed, life, block=block)
+        except FileNotFoundError:
+            raise DamagedEntryError(files.name(number), offset, "the file is missing") from None
+        except DiskFailedError as error:
+            raise DamagedEntryError(files.name(number), offset, f"it cannot be read: {error}") from error
+        if not found:
+            raise DamagedEntryError(files.name(number), offset, "the header of the entry is damaged")
+        base = number << POSITION_SHIFT
+        for at, entry in found[1:]:
+            self.put_new(base | at, entry)
+        return found[0][1]
+
+    def _decode(self, position: int, entry: RawEntry) -> Stored:
+        number, offset = position >> POSITION_SHIFT, position & OFFSET_MASK
+        header, data = entry.header, entry.data
+        reason = problem_of(header, data, number, self._files.owners.get(number))
+        if reason is None:
+            middle = HEADER_BYTES + header.head_size
+            try:
+                record = decode_record(data[HEADER_BYTES:middle])
+                if isinstance(record, Sent):
+                    return record, Batch(memoryview(data)[middle : middle + header.payload_size])
+                reason = "the entry holds no batch"
+            except (msgspec.DecodeError, PenstockError) as error:
+                reason = f"the contents of the entry make no sense: {error}"
+        self.forget(position)
+        raise DamagedEntryError(self._files.name(number), offset, reason)
+
+
+class ReadJob(Job):
+    """Brings batches into the cache; as many as it holds, in the order given."""
+
+    def __init__(
+        self,
+        reader: Reader,
+        files: OpenFiles,
+        positions: Sequence[int],
+        seed: int,
+        ahead: int,
+        bytes_max: int,
+    ) -> None:
+        self.positions = positions
+        self._reader = reader
+        self._seed = seed
+        self._ahead = ahead
+        self._bytes_max = bytes_max
+        self._handles: dict[int, tuple[File, int, int | None]] = {}
+        for number in {position >> POSITION_SHIFT for position in positions}:
+            try:
+                handle = files.get(number)
+            except FileNotFoundError:
+                continue  # the read that follows says so
+            self._handles[number] = (
+                handle,
+                files.readable[number],
+                None if number in files.owners else number,
+            )
+        self.pinned = self._handles.keys()
+        files.pin(self.pinned)
+        self._found: dict[int, RawEntry] = {}
+
+    def _work(self) -> None:
+        size = 0
+        for position in self.positions:
+            number = position >> POSITION_SHIFT
+            if position in self._found or number not in self._handles:
+                continue
+            if size >= self._bytes_max:
+                break
+            file, readable, life = self._handles[number]
+            try:
+                found = fetch(
+                    file, position & OFFSET_MASK, readable, self._ahead, self._seed, life, block=True
+                )
+            except DiskFailedError:
+                continue  # the read that follows says so, for this entry alone
+            for at, entry in found:
+                self._found[number << POSITION_SHIFT | at] = entry
+                size += len(entry.data)
+
+    def done(self) -> None:
+        # In reverse, so that what was asked for first is given up last.
+        for position, entry in reversed(self._found.items()):
+            self._reader.put_new(position, entry)
+        self._found = {}
+
+
+def _weight(stored: Stored | RawEntry) -> int:
+    if isinstance(stored, RawEntry):
+        return len(stored.data) + OVERHEAD_BYTES
+    return len(stored[1].data) + OVERHEAD_BYTES

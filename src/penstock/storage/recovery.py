@@ -1,0 +1,188 @@
+"""Reading the journal back after a stop: what to replay, what was torn by the crash, what is damaged.
+
+Every file is read from its start. At an entry that does not hold, the question is whether it had once been
+promised. It had, and is *damage*, if a later entry of the file says that the log was synced beyond it
+(`synced_through`), or if a later file has an entry at all (a file is synced before the next is written).
+Otherwise the crash interrupted the writing of it, nobody was told that it was there, and the log ends here:
+a *torn tail*.
+
+This module reads and judges. What to write because of it is in `opening`.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from penstock.storage.disk import Disk
+from penstock.storage.entry import (
+    CLOSED,
+    END,
+    HEADER_BYTES,
+    RECORD,
+    Header,
+    decode_header,
+    decode_table,
+    position_of,
+)
+from penstock.storage.errors import TornTail
+from penstock.storage.journal_file import journal_name
+from penstock.storage.ledger import Ledger
+from penstock.storage.scan import JournalScan, read_whole
+
+
+class Entry(msgspec.Struct, frozen=True, gc=False):
+    """A record to apply again. The payload is a view that is good until the next entry is asked for."""
+
+    partition: int
+    index: int
+    head: bytes
+    payload: memoryview
+    position: int
+
+
+class ScannedFile(NamedTuple):
+    """A journal file and the offsets of the records in it that are to be replayed."""
+
+    number: int
+    used: int
+    offsets: array[int]
+
+
+class Cut(NamedTuple):
+    """Where the log ends: the place to seal before anything new is written elsewhere."""
+
+    number: int
+    offset: int
+    extent: int
+    """Bytes from here to the end of the last remains of unpromised entries; 0 = nothing is there."""
+    table: dict[int, int] | None
+    """The last index of each partition in the file; None where the file cannot vouch for them."""
+
+
+class JournalTail:
+    """The result of reading the journal from a snapshot's starting point on."""
+
+    def __init__(self, disk: Disk, seed: int, numbers: Sequence[int], ledger: Ledger) -> None:
+        self._disk = disk
+        self._seed = seed
+        self._numbers = numbers
+        self._ledger = ledger
+        self._has_entries: dict[int, bool] = {}
+        self.files: list[ScannedFile] = []
+        self.unused: list[int] = []
+        """Files that were made ready and never written to."""
+        self.cut: Cut | None = None
+        """None where there is no journal or its last file names a next one that is missing."""
+        self.torn: TornTail | None = None
+        self._read()
+
+    def entries(self) -> Iterator[Entry]:
+        """The records to replay, in order; their bytes were checked when the tail was read."""
+        for number, _, offsets in self.files:
+            if not offsets:
+                continue
+            data = self._load(number).data
+            view = memoryview(data)
+            for offset in offsets:
+                header = decode_header(data, offset, self._seed)
+                assert header is not None
+                start = offset + HEADER_BYTES
+                middle = start + header.head_size
+                yield Entry(
+                    header.partition,
+                    header.index,
+                    data[start:middle],
+                    view[middle : middle + header.payload_size],
+                    position_of(number, offset),
+                )
+
+    def _read(self) -> None:
+        expected: int | None = None
+        for place, number in enumerate(self._numbers):
+            if expected is not None and number != expected:
+                if number < expected and not self._holds_entries(number):
+                    self.unused.append(number)
+                    continue
+                self._ledger.hole(journal_name(expected), 0, "the journal file is missing")
+            expected = self._read_file(place, self._load(number))
+            if self.cut is not None:
+                self.unused.extend(self._numbers[place + 1 :])
+                return
+        if expected is not None:
+            self._ledger.hole(journal_name(expected), 0, "the journal file is missing")
+
+    def _read_file(self, place: int, scan: JournalScan) -> int | None:
+        """Reads one file to its end or to the cut; the number of the file that must follow, where it says so."""
+        name, ledger, offsets = journal_name(scan.number), self._ledger, array("I")
+        table: dict[int, int] = {}
+        following: int | None = None
+        vouched = False
+        offset = 0
+        ledger.start_file()
+        while True:
+            header = scan.header_at(offset)
+            whole = header is not None and scan.is_whole(offset, header)
+            if not whole and not self._is_proven(place, scan, offset):
+                self._cut_here(scan, offset, header, table if ledger.all_found and not vouched else None)
+                break
+            if header is None:
+                ledger.hole(name, offset, "the header of an entry is damaged")
+                behind = scan.headers_after(offset)
+                if not behind:
+                    break
+                offset = behind[0][0]
+                continue
+            if header.kind == RECORD:
+                table[header.partition] = max(header.index, table.get(header.partition, 0))
+                if not whole:
+                    ledger.unreadable_record(
+                        header.partition, header.index, name, offset, "the contents of an entry are damaged"
+                    )
+                elif ledger.record(header.partition, header.index, name, offset):
+                    offsets.append(offset)
+            elif whole and header.payload_size:
+                start = offset + HEADER_BYTES
+                ledger.table(decode_table(scan.data[start : start + header.payload_size]), name, offset)
+            vouched = header.kind == CLOSED
+            offset += header.size
+            if header.kind == END:
+                following = header.index
+                break
+        self.files.append(ScannedFile(scan.number, offset, offsets))
+        return following
+
+    def _is_proven(self, place: int, scan: JournalScan, offset: int) -> bool:
+        """Whether what is at `offset` was on disk before something that is still there was written."""
+        return any(header.synced_through > offset for _, header in scan.headers_after(offset)) or any(
+            self._holds_entries(number) for number in self._numbers[place + 1 :]
+        )
+
+    def _cut_here(
+        self, scan: JournalScan, offset: int, header: Header | None, table: dict[int, int] | None
+    ) -> None:
+        ends = [at + behind.size for at, behind in scan.headers_after(offset)]
+        if header is not None:
+            ends.append(offset + header.size)
+        extent = max(ends) - offset if ends else 0
+        self.cut = Cut(scan.number, offset, extent, table)
+        begun = scan.data[offset : offset + HEADER_BYTES]
+        if extent or (begun[4:8] == scan.number.to_bytes(4, "little")):
+            self.torn = TornTail(journal_name(scan.number), offset, max(extent, len(begun)))
+
+    def _holds_entries(self, number: int) -> bool:
+        """Whether anything was ever written to the file in its present life."""
+        if number not in self._has_entries:
+            scan = self._load(number)
+            self._has_entries[number] = scan.header_at(0) is not None or bool(scan.headers_after(-1))
+        return self._has_entries[number]
+
+    def _load(self, number: int) -> JournalScan:
+        file = self._disk.open(journal_name(number))
+        try:
+            return JournalScan(number, read_whole(file), self._seed)
+        finally:
+            file.close()

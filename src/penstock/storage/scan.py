@@ -1,0 +1,78 @@
+"""One journal file as recovery sees it: which headers in it are valid, and where the next one is.
+
+Reads bytes, judges each entry by itself, and draws no conclusions; those are `recovery`'s.
+"""
+
+from __future__ import annotations
+
+import struct
+
+from penstock.model.limits import MEBIBYTE
+from penstock.storage.disk import DiskFailedError, File
+from penstock.storage.entry import ALIGNMENT, Header, decode_header, payload_is_whole
+
+_NUMBER = struct.Struct("<I")
+_NUMBER_OFFSET = 4
+_SECTOR_BYTES = 4096
+
+
+class JournalScan:
+    """The bytes of a journal file and the entries of its present life in them."""
+
+    def __init__(self, number: int, data: bytes, seed: int) -> None:
+        self.number = number
+        self.data = data
+        self._seed = seed
+        self._found: list[tuple[int, Header]] | None = None
+
+    def header_at(self, offset: int) -> Header | None:
+        """The valid header of this file's present life at `offset`, if there is one."""
+        header = decode_header(self.data, offset, self._seed)
+        if header is None or header.file_number != self.number or offset + header.size > len(self.data):
+            return None
+        return header
+
+    def is_whole(self, offset: int, header: Header) -> bool:
+        """Whether what is behind the header is what was written."""
+        return payload_is_whole(header, self.data, offset)
+
+    def headers_after(self, offset: int) -> list[tuple[int, Header]]:
+        """Every valid header behind `offset`, wherever it is; looked for once."""
+        if self._found is None:
+            self._found = self._find(offset + ALIGNMENT)
+        return [(at, header) for at, header in self._found if at > offset]
+
+    def _find(self, start: int) -> list[tuple[int, Header]]:
+        """Looks for the file's number where a header has it, at the speed of `bytes.find`."""
+        found = []
+        pattern = _NUMBER.pack(self.number)
+        at = self.data.find(pattern, start + _NUMBER_OFFSET)
+        while at >= 0:
+            offset = at - _NUMBER_OFFSET
+            if offset % ALIGNMENT == 0 and (header := self.header_at(offset)) is not None:
+                found.append((offset, header))
+            at = self.data.find(pattern, at + 1)
+        return found
+
+
+def read_whole(file: File) -> bytes:
+    """The whole file; sectors that the disk cannot read come back as zeros, so they show as a hole."""
+    size = file.size()
+    try:
+        return file.read_at(0, size)
+    except DiskFailedError:
+        return b"".join(
+            _read_piece(file, offset, min(MEBIBYTE, size - offset)) for offset in range(0, size, MEBIBYTE)
+        )
+
+
+def _read_piece(file: File, offset: int, size: int) -> bytes:
+    try:
+        return file.read_at(offset, size)
+    except DiskFailedError:
+        if size <= _SECTOR_BYTES:
+            return bytes(size)
+        return b"".join(
+            _read_piece(file, offset + start, min(_SECTOR_BYTES, size - start))
+            for start in range(0, size, _SECTOR_BYTES)
+        )
