@@ -1,0 +1,164 @@
+"""Queues come and go: create, alter, delete, list, describe."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+
+from penstock.backend.parts import NodeParts
+from penstock.model import limits
+from penstock.model.errors import ErrorCode, PenstockError
+from penstock.model.records import MoveStarted, QueueCreated, QueueDeleted, QueueRemoved, SettingsChanged
+from penstock.model.settings import QueueSettings, changed_settings, check_queue_name, check_settings
+from penstock.queue import states
+from penstock.queue.decision import Written
+from penstock.queue.partition import Partition
+from penstock.wire.messages import (
+    AlterQueue,
+    CreateQueue,
+    DeleteQueue,
+    Done,
+    Failed,
+    ListQueues,
+    QueueDescription,
+    QueueList,
+    QueueStatistics,
+)
+
+_DEAD_LETTER_RETENTION_MS = 14 * limits.DAY_MS
+
+
+def create_queue(parts: NodeParts, request: CreateQueue, now_ms: int) -> QueueDescription:
+    """Makes the queue, and its dead-letter queue if that is missing; the same request again changes nothing."""
+    check_queue_name(request.name)
+    check_settings(request.name, request.settings)
+    existing = parts.catalogue.named(request.name)
+    if existing is not None:
+        if existing.settings != request.settings:
+            raise PenstockError(ErrorCode.QUEUE_EXISTS, _difference(existing, request.settings))
+        return describe_queue(parts, existing)
+    if len(parts.catalogue.partitions) >= limits.QUEUES_PER_NODE:
+        raise PenstockError(
+            ErrorCode.LIMIT_REACHED, f"the node has {limits.QUEUES_PER_NODE} queues, its limit"
+        )
+    parts.logbook.check_room_for_send()
+    _make_dead_letter_queue(parts, request.settings, now_ms)
+    return describe_queue(parts, _create(parts, request.name, request.settings, now_ms))
+
+
+def _create(parts: NodeParts, name: str, settings: QueueSettings, now_ms: int) -> Partition:
+    record = QueueCreated(parts.catalogue.next_id, name, settings, now_ms)
+    parts.logbook.write_catalogue(record)
+    parts.catalogue.apply(record)
+    return parts.catalogue.partitions[record.queue_id]
+
+
+def _make_dead_letter_queue(parts: NodeParts, settings: QueueSettings, now_ms: int) -> None:
+    target = settings.dead_letter_queue
+    if target is not None and parts.catalogue.named(target) is None:
+        _create(
+            parts,
+            target,
+            QueueSettings(ordering=settings.ordering, retention_ms=_DEAD_LETTER_RETENTION_MS),
+            now_ms,
+        )
+
+
+def _difference(existing: Partition, wanted: QueueSettings) -> str:
+    for field in QueueSettings.__struct_fields__:
+        have, want = getattr(existing.settings, field), getattr(wanted, field)
+        if have != want:
+            return f"queue {existing.name!r} exists with {field} = {have!r}, not {want!r}; alter it, or use another name"
+    return f"queue {existing.name!r} exists"
+
+
+def alter_queue(parts: NodeParts, request: AlterQueue, now_ms: int) -> QueueDescription:
+    """Changes settings of a queue, all or none."""
+    partition = parts.catalogue.usable(parts.catalogue.find(request.name).queue_id)
+    settings = changed_settings(partition.settings, dict(request.changes))
+    check_settings(request.name, settings)
+    _make_dead_letter_queue(parts, settings, now_ms)
+    if settings != partition.settings:
+        parts.write(partition, [Written(SettingsChanged(settings, now_ms))])
+    return describe_queue(parts, partition)
+
+
+def delete_queue(parts: NodeParts, request: DeleteQueue, now_ms: int) -> Done:
+    """The name is free at once. Delayed messages go to the dead-letter queue, if there is one; the rest is gone."""
+    partition = parts.catalogue.find(request.name)
+    queue_id = partition.queue_id
+    fenced = queue_id in parts.catalogue.damage
+    record = QueueDeleted(queue_id, now_ms)
+    parts.logbook.write_catalogue(record)
+    parts.catalogue.apply(record)
+    for waiter in parts.waiting.leave_queue(queue_id):
+        gone = Failed(ErrorCode.QUEUE_NOT_FOUND, f"queue {request.name!r} was deleted")
+        parts.answer(waiter.connection, waiter.request_id, gone)
+    if not fenced:
+        _rescue_delayed(parts, partition, now_ms)
+    if fenced or not partition.moves:
+        remove_queue(parts, partition, now_ms)
+    return Done()
+
+
+def _rescue_delayed(parts: NodeParts, partition: Partition, now_ms: int) -> None:
+    """What was still to come is not lost with the queue, if there is a place for it."""
+    target, delayed = partition.settings.dead_letter_queue, partition.table.counts[states.DELAYED]
+    if target is None or not delayed or parts.catalogue.named(target) is None:
+        return
+    runs = partition.table.runs_in(states.RUNS_IN[states.DELAYED], 1, partition.table.next, delayed)
+    parts.write(partition, [Written(MoveStarted(runs, target, "queue-deleted", now_ms))])
+
+
+def remove_queue(parts: NodeParts, partition: Partition, now_ms: int) -> None:
+    """Nothing of a deleted queue is left; its files go as soon as that is on disk."""
+    record = QueueRemoved(partition.queue_id, now_ms)
+    parts.logbook.write_catalogue(record)
+    parts.catalogue.apply(record)
+    parts.timed.discard(partition.queue_id)
+    parts.movers.discard(partition.queue_id)
+    parts.store.drop_partition(partition.queue_id)
+
+
+def list_queues(parts: NodeParts, request: ListQueues) -> QueueList:
+    """A page of queues by name."""
+    names = sorted(name for name in parts.catalogue.names if name.startswith(request.prefix))
+    start = bisect_right(names, request.after) if request.after else 0
+    limit = max(1, min(request.limit, 1_000))
+    page = names[start : start + limit]
+    queues = [describe_queue(parts, parts.catalogue.find(name)) for name in page]
+    return QueueList(queues, start + limit < len(names))
+
+
+def describe_queue(parts: NodeParts, partition: Partition) -> QueueDescription:
+    """Everything there is to know of a queue."""
+    table, totals = partition.table, partition.totals
+    oldest = table.runs_in(states.RUNS_LIVING, table.first_living(), table.next, 1) if table.messages else []
+    files, size = parts.store.segment_sizes(partition.queue_id)
+    statistics = QueueStatistics(
+        ready=table.counts[states.READY],
+        leased=table.counts[states.LEASED],
+        delayed=table.counts[states.DELAYED],
+        moving=table.counts[states.MOVING],
+        bytes=table.bytes,
+        next_sequence=table.next,
+        oldest_sent_ms=partition.sent_times.sent_ms(oldest[0][0]) if oldest else None,
+        waiting_receivers=parts.waiting.count(partition.queue_id),
+        sent_total=totals.sent,
+        deleted_total=totals.deleted,
+        redelivered_total=totals.redelivered,
+        expired_total=totals.expired,
+        dead_lettered_total=totals.dead_lettered,
+        dropped_total=totals.dropped,
+        purged_total=totals.purged,
+        segment_files=files,
+        segment_bytes=size,
+        memory_bytes=table.memory_bytes(),
+    )
+    return QueueDescription(
+        partition.queue_id,
+        partition.name,
+        partition.settings,
+        partition.created_ms,
+        statistics,
+        parts.catalogue.damage.get(partition.queue_id),
+    )

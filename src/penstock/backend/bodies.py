@@ -1,0 +1,124 @@
+"""From runs of leased or looked-at messages to the slices of stored batches that carry them."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from penstock.model.batch import Batch, Buffer
+from penstock.model.records import Origin, Sent
+from penstock.model.runs import Runs
+from penstock.queue.partition import Partition
+from penstock.queue.receiving import stored_runs
+from penstock.storage.disk import WouldBlockError
+from penstock.storage.store import Store
+from penstock.wire.messages import DeliveredBatch
+
+
+class ColdReadError(Exception):
+    """The bodies are not in memory: read these positions in a helper thread and try again."""
+
+    def __init__(self, positions: list[int]) -> None:
+        super().__init__(f"{len(positions)} batches are not in memory")
+        self.positions = positions
+
+
+class StoredSlice(NamedTuple):
+    """A run of messages of one stored batch, ready to be copied out."""
+
+    first: int
+    messages: int
+    sent: Sent
+    batch: Batch
+
+    def origin(self) -> Origin | None:
+        """The origin of just these messages, if they moved here."""
+        origin = self.sent.origin
+        if origin is None or self.messages == self.sent.count:
+            return origin
+        start = self.first - self.sent.first
+        sequences = [s for first, count in origin.runs for s in range(first, first + count)]
+        mine = [(sequence, 1) for sequence in sequences[start : start + self.messages]]
+        return Origin(
+            origin.source_id,
+            origin.source,
+            origin.reason,
+            _joined(mine),
+            origin.sent_ms,
+            origin.receive_counts[start : start + self.messages],
+            origin.moved_ms,
+        )
+
+    def batch_alone(self) -> Batch:
+        """The messages as a batch that does not hold on to the others."""
+        if self.messages == self.sent.count:
+            return self.batch
+        return Batch(b"".join(self.buffers()))
+
+    def buffers(self) -> list[Buffer]:
+        """The messages as an encoded batch of their own."""
+        start = self.first - self.sent.first
+        return self.batch.slice(start, start + self.messages)
+
+
+class BodyReader:
+    """Reads stored batches, never waiting for the disk unless told to."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def slices(self, partition: Partition, runs: Runs, *, block: bool = False) -> list[StoredSlice]:
+        """What is stored of the runs, in their order; raises `ColdReadError` rather than wait."""
+        found: list[StoredSlice] = []
+        cold: list[int] = []
+        read = self._store.read
+        for run in runs:
+            for position, first, messages in stored_runs(partition, run):
+                try:
+                    sent, batch = read(position, block=block)
+                except WouldBlockError:
+                    cold.append(position)
+                    continue
+                found.append(StoredSlice(first, messages, sent, batch))
+        if cold:
+            raise ColdReadError(cold)
+        return found
+
+
+def delivered(
+    partition: Partition, slices: list[StoredSlice], at_ms: int
+) -> tuple[list[DeliveredBatch], list[Buffer]]:
+    """The heads of the slices and their bytes, for `Delivery` and `Peeked`."""
+    heads: list[DeliveredBatch] = []
+    body: list[Buffer] = []
+    table = partition.table
+    for piece in slices:
+        buffers = piece.buffers()
+        run = (piece.first, piece.messages)
+        heads.append(
+            DeliveredBatch(
+                piece.first,
+                piece.messages,
+                piece.sent.sent_ms,
+                sum(map(len, buffers)),
+                _compact(table.receive_counts(run)),
+                _compact(table.first_received(run, at_ms)),
+                piece.origin() if piece.sent.origin is not None else None,
+            )
+        )
+        body += buffers
+    return heads, body
+
+
+def _compact(values: list[int]) -> int | list[int]:
+    """One number if all are the same."""
+    return values[0] if values.count(values[0]) == len(values) else values
+
+
+def _joined(runs: Runs) -> Runs:
+    joined: Runs = []
+    for first, count in runs:
+        if joined and joined[-1][0] + joined[-1][1] == first:
+            joined[-1] = (joined[-1][0], joined[-1][1] + count)
+        else:
+            joined.append((first, count))
+    return joined

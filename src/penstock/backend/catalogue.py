@@ -1,0 +1,102 @@
+"""The catalogue: which queues this node has, by name and by id, and which of them are being deleted or damaged."""
+
+from __future__ import annotations
+
+import msgspec
+
+from penstock.model.errors import ErrorCode, PenstockError
+from penstock.model.records import CatalogueRecord, QueueCreated, QueueDeleted, QueueRemoved
+from penstock.model.settings import QueueSettings
+from penstock.queue.partition import Partition
+
+
+class CatalogueImage(msgspec.Struct, array_like=True):
+    """The catalogue in a snapshot; the partitions are beside it."""
+
+    index: int
+    next_id: int
+    queues: list[tuple[int, str, QueueSettings, int, bool]]
+    """(id, name, settings when created, created, deleting)."""
+
+
+_encoder = msgspec.msgpack.Encoder()
+_decoder = msgspec.msgpack.Decoder(CatalogueImage)
+
+
+class Catalogue:
+    """Queues of a node. Ids rise and are never used again: an id is an incarnation."""
+
+    def __init__(self) -> None:
+        self.next_id = 1
+        self.partitions: dict[int, Partition] = {}
+        self.names: dict[str, int] = {}
+        self.deleting: set[int] = set()
+        self.damage: dict[int, str] = {}
+
+    def apply(self, record: CatalogueRecord) -> None:
+        """Makes the catalogue what the record says."""
+        match record:
+            case QueueCreated():
+                self.next_id = max(self.next_id, record.queue_id + 1)
+                self.partitions[record.queue_id] = Partition(
+                    record.queue_id, record.name, record.settings, record.at_ms
+                )
+                self.names[record.name] = record.queue_id
+            case QueueDeleted():
+                partition = self.partitions[record.queue_id]
+                if self.names.get(partition.name) == record.queue_id:
+                    del self.names[partition.name]
+                self.deleting.add(record.queue_id)
+            case QueueRemoved():
+                self.partitions.pop(record.queue_id, None)
+                self.deleting.discard(record.queue_id)
+                self.damage.pop(record.queue_id, None)
+
+    def named(self, name: str) -> Partition | None:
+        """The queue of that name, damaged or not."""
+        queue_id = self.names.get(name)
+        return self.partitions[queue_id] if queue_id is not None else None
+
+    def find(self, name: str) -> Partition:
+        """The queue of that name; raises if there is none."""
+        partition = self.named(name)
+        if partition is None:
+            raise PenstockError(ErrorCode.QUEUE_NOT_FOUND, f"there is no queue {name!r}")
+        return partition
+
+    def usable(self, queue_id: int) -> Partition:
+        """The queue with that id; raises if it is gone or fenced."""
+        partition = self.partitions.get(queue_id)
+        if partition is None or queue_id in self.deleting:
+            raise PenstockError(
+                ErrorCode.QUEUE_NOT_FOUND, f"there is no queue with id {queue_id}; look it up again"
+            )
+        if self.damage and queue_id in self.damage:
+            raise PenstockError(
+                ErrorCode.QUEUE_DAMAGED, f"queue {partition.name!r} is fenced: {self.damage[queue_id]}"
+            )
+        return partition
+
+    def fence(self, queue_id: int, what: str) -> None:
+        """The queue's stored data is damaged: nothing of it is served until it is repaired."""
+        self.damage.setdefault(queue_id, what)
+
+    def dump(self, index: int) -> bytes:
+        """For the snapshot."""
+        queues = [
+            (p.queue_id, p.name, p.settings, p.created_ms, p.queue_id in self.deleting)
+            for p in self.partitions.values()
+        ]
+        return _encoder.encode(CatalogueImage(index, self.next_id, queues))
+
+    def load(self, data: bytes | memoryview) -> int:
+        """From the snapshot: queues without their messages; returns the index it stands at."""
+        image = _decoder.decode(data)
+        self.next_id = image.next_id
+        for queue_id, name, settings, created_ms, deleting in image.queues:
+            self.partitions[queue_id] = Partition(queue_id, name, settings, created_ms)
+            if deleting:
+                self.deleting.add(queue_id)
+            else:
+                self.names[name] = queue_id
+        return image.index

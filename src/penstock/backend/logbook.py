@@ -1,0 +1,69 @@
+"""The logbook: what is decided is appended to the journal, then applied. Nothing changes a queue any other way."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from penstock.model.errors import ErrorCode, PenstockError
+from penstock.model.records import CATALOGUE, CatalogueRecord, Sent, encode_record
+from penstock.queue.decision import Written
+from penstock.queue.partition import Partition
+from penstock.storage.disk import DiskFullError
+from penstock.storage.errors import JournalBusyError, JournalExhaustedError
+from penstock.storage.store import Store
+
+
+class Logbook:
+    """Writes for all partitions of a node."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self.catalogue_index = 0
+
+    def check_room_for_send(self) -> None:
+        """Raises before anything is decided if a send could not be written."""
+        if not self._store.accepts_sends:
+            raise disk_full()
+
+    def write(self, partition: Partition, decided: Iterable[Written]) -> None:
+        """Appends and applies, in order. What raises has appended nothing of the record it raised for."""
+        store = self._store
+        for record, batch in decided:
+            head = encode_record(record)
+            index = partition.index + 1
+            try:
+                if batch is None:
+                    position = store.append(partition.queue_id, index, head, ())
+                else:
+                    own = isinstance(record, Sent) and record.origin is None
+                    position = store.append(partition.queue_id, index, head, (batch.data,), reserve=not own)
+            except (DiskFullError, JournalExhaustedError):
+                raise disk_full() from None
+            except JournalBusyError:
+                raise busy() from None
+            if batch is not None and isinstance(record, Sent):
+                store.remember(position, record, batch)
+            partition.apply(record, batch, position)
+
+    def write_catalogue(self, record: CatalogueRecord) -> None:
+        """Appends a record of the node's catalogue; the caller applies it."""
+        try:
+            self._store.append(CATALOGUE, self.catalogue_index + 1, encode_record(record), ())
+        except (DiskFullError, JournalExhaustedError):
+            raise disk_full() from None
+        except JournalBusyError:
+            raise busy() from None
+        self.catalogue_index += 1
+
+
+def disk_full() -> PenstockError:
+    """What a client is told when there is no space."""
+    return PenstockError(
+        ErrorCode.DISK_FULL,
+        "the disk is full: sends are refused, receives and deletes go on; free space or delete messages",
+    )
+
+
+def busy() -> PenstockError:
+    """What a client is told when the disk cannot keep up for a moment."""
+    return PenstockError(ErrorCode.OVERLOADED, "the disk cannot keep up; try again in a moment")

@@ -1,0 +1,85 @@
+"""Carries messages that are on their way from queue to queue, a bounded piece at a time.
+
+All queues of a node share one journal, and the journal is durable as a prefix. So arrival, departure and the
+forgetting of the origin can be appended one after the other: whatever prefix of them survives a crash, the
+message is in exactly one queue, or is still on its way with the target knowing whether it arrived.
+"""
+
+from __future__ import annotations
+
+from penstock.backend.administration import remove_queue
+from penstock.backend.bodies import StoredSlice
+from penstock.backend.parts import NodeParts
+from penstock.model import limits
+from penstock.model.records import Origin, Reason
+from penstock.model.runs import Runs, difference
+from penstock.queue import moving
+from penstock.queue.partition import Partition
+
+
+def move_some(parts: NodeParts, queue_id: int, now_ms: int) -> None:
+    """One bounded step of the moves out of a queue; raises `ColdReadError` when bodies must be read first."""
+    partition = parts.catalogue.partitions.get(queue_id)
+    if partition is None or queue_id in parts.catalogue.damage:
+        parts.movers.discard(queue_id)
+        return
+    for (target, reason), runs in list(partition.moves.items()):
+        _move(parts, partition, target, reason, _first_messages(runs), now_ms)
+        break
+    if not partition.moves:
+        parts.movers.discard(queue_id)
+        if queue_id in parts.catalogue.deleting:
+            remove_queue(parts, partition, now_ms)
+
+
+def _first_messages(runs: Runs) -> Runs:
+    left = limits.MOVE_MESSAGES
+    piece: Runs = []
+    for first, count in runs:
+        if left <= 0:
+            break
+        piece.append((first, min(count, left)))
+        left -= count
+    return piece
+
+
+def _move(
+    parts: NodeParts, source: Partition, target_name: str, reason: Reason, runs: Runs, now_ms: int
+) -> None:
+    target = parts.catalogue.named(target_name)
+    if target is not None and target.queue_id in parts.catalogue.damage:
+        parts.movers.discard(source.queue_id)  # it waits until the target is repaired
+        return
+    slices = parts.bodies.slices(source, runs)
+    if target is None and reason == "redrive":
+        # A dead letter whose way back is gone stays where it is, and says so.
+        target, reason = source, "queue-deleted"
+    if target is None:
+        if source.queue_id in parts.catalogue.deleting:
+            parts.write(source, moving.finish_move(source, runs, now_ms))
+        else:
+            parts.write(source, moving.abandon_move(source, runs, now_ms))
+        return
+    for piece in slices:
+        origin = _origin(source, target_name if target is source else source.name, reason, piece, now_ms)
+        parts.write(target, moving.arrive(target, piece.batch_alone(), origin, now_ms))
+    parts.write(source, moving.finish_move(source, runs, now_ms))
+    parts.write(target, moving.forget_origins(target, source.queue_id, runs, now_ms))
+
+
+def _origin(source: Partition, name: str, reason: Reason, piece: StoredSlice, now_ms: int) -> Origin:
+    run = (piece.first, piece.messages)
+    return Origin(
+        source.queue_id, name, reason, [run], piece.sent.sent_ms, source.table.receive_counts(run), now_ms
+    )
+
+
+def forget_finished_origins(parts: NodeParts, now_ms: int) -> None:
+    """After a restart: what arrived, and is no longer on its way in its source, need not be remembered."""
+    for target in list(parts.catalogue.partitions.values()):
+        for source_id, runs in list(target.origins):
+            source = parts.catalogue.partitions.get(source_id)
+            on_the_way = sorted(run for moves in source.moves.values() for run in moves) if source else []
+            finished = difference(runs, on_the_way)
+            if finished:
+                parts.write(target, moving.forget_origins(target, source_id, finished, now_ms))

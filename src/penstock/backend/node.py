@@ -1,0 +1,370 @@
+"""The node: takes frames, time and finished work; gives flushes, jobs and answers. Owns no thread and no clock.
+
+Whoever drives it (the runtime, or the simulation) calls `handle` for every frame of a turn, then `take_flush`,
+`take_jobs` and `take_output` once. All that arrived in the turn shares one flush: that is group commit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from heapq import heappop, heappush
+from typing import NamedTuple, assert_never
+
+import msgspec
+
+from penstock.backend import administration, browsing, traffic
+from penstock.backend.bodies import ColdReadError
+from penstock.backend.checkpoints import Checkpointer
+from penstock.backend.moves import move_some
+from penstock.backend.opening import OpeningReport, open_node
+from penstock.backend.traffic import PendingDelivery
+from penstock.model import limits
+from penstock.model.batch import Buffer
+from penstock.model.errors import ErrorCode, PenstockError
+from penstock.queue import settling, upkeep
+from penstock.queue.partition import Partition
+from penstock.storage.errors import DamagedEntryError
+from penstock.storage.flush import Flush
+from penstock.storage.job import Job
+from penstock.storage.store import Store
+from penstock.wire import messages
+from penstock.wire.frames import Frame
+
+_MOVES_PER_TURN = 4
+_RETRY_MS = 100
+
+
+class Environment(NamedTuple):
+    """What the node is told about where it runs, for operators' eyes only."""
+
+    version: str
+    data_directory: str
+    usage: Callable[[], tuple[float, int]]
+    """CPU seconds and resident bytes of the process."""
+
+
+class Node:
+    """One node over one store."""
+
+    def __init__(
+        self,
+        store: Store,
+        environment: Environment,
+        now_ms: int,
+        max_unflushed_bytes: int = 64 * limits.MEBIBYTE,
+    ) -> None:
+        self._store = store
+        self._environment = environment
+        self._started_ms = now_ms
+        self._max_unflushed_bytes = max_unflushed_bytes
+        self._parts, self.report = open_node(store, now_ms)
+        self._checkpointer = Checkpointer(self._parts)
+        self._connections: dict[int, bool] = {}
+        """Open connections, and whether each has said hello."""
+        self._upkeep: list[tuple[int, int]] = []
+        self._jobs: list[Job] = []
+        self._cold_deliveries: dict[Job, PendingDelivery] = {}
+        self._cold_requests: dict[Job, tuple[int, int, messages.Peek | messages.Redrive]] = {}
+        self._cold_moves: dict[Job, int] = {}
+        self._now_ms = now_ms
+
+    @property
+    def opening_report(self) -> OpeningReport:
+        """What recovery found."""
+        return self.report
+
+    # -- connections and requests ----------------------------------------------------------------------------
+
+    def connected(self, connection: int) -> None:
+        """A client has connected."""
+        self._connections[connection] = False
+
+    def disconnected(self, connection: int, now_ms: int) -> None:
+        """A client is gone."""
+        self._connections.pop(connection, None)
+        self._parts.waiting.leave_connection(connection)
+
+    def handle(self, connection: int, frame: Frame, now_ms: int) -> None:
+        """Acts on one request; whatever is wrong with it becomes an answer."""
+        self._now_ms = now_ms
+        if connection not in self._connections:
+            return
+        try:
+            try:
+                request = messages.decode_request(frame.head)
+            except msgspec.ValidationError as error:
+                raise PenstockError(ErrorCode.BAD_REQUEST, f"the request cannot be read: {error}") from None
+            except msgspec.DecodeError:
+                raise PenstockError(
+                    ErrorCode.UNKNOWN_REQUEST, "the request is none that this server knows"
+                ) from None
+            self._dispatch(connection, frame.request_id, request, frame.body, now_ms)
+        except PenstockError as error:
+            self._parts.answer(connection, frame.request_id, messages.Failed(error.code, error.message))
+        except PendingDelivery as cold:
+            self._read_for_delivery(cold)
+        except ColdReadError as cold:
+            assert isinstance(request, messages.Peek | messages.Redrive)
+            self._cold_requests[self._read(cold.positions)] = (connection, frame.request_id, request)
+        except DamagedEntryError as damaged:
+            self._fence(request, damaged)
+            self._parts.answer(
+                connection,
+                frame.request_id,
+                messages.Failed(ErrorCode.QUEUE_DAMAGED, f"stored data is damaged: {damaged}"),
+            )
+
+    def _dispatch(
+        self, connection: int, request_id: int, request: messages.Request, body: memoryview, now_ms: int
+    ) -> None:
+        parts = self._parts
+        if not self._connections[connection] and not isinstance(request, messages.Hello):
+            raise PenstockError(ErrorCode.BAD_REQUEST, "say hello first")
+        answer: messages.Answer
+        match request:
+            case messages.Send():
+                answer = traffic.send(parts, request, body, now_ms)
+            case messages.Delete() | messages.Release() | messages.Extend():
+                answer = traffic.settle(parts, request, now_ms)
+            case messages.Receive():
+                traffic.receive(parts, connection, request_id, request, now_ms)
+                return
+            case messages.AddCredit():
+                traffic.add_credit(parts, connection, request)
+                return
+            case messages.Subscribe():
+                traffic.subscribe(parts, connection, request_id, request)
+                return
+            case messages.Unsubscribe():
+                answer = traffic.unsubscribe(parts, connection, request)
+            case messages.Peek():
+                peeked, pieces = browsing.peek(parts, request, now_ms)
+                parts.answer(connection, request_id, peeked, pieces)
+                return
+            case messages.Redrive():
+                answer = browsing.redrive(parts, request, now_ms)
+            case messages.Purge():
+                answer = self._purge(request, now_ms)
+            case messages.Hello():
+                answer = self._hello(connection, request, now_ms)
+            case messages.Ping():
+                answer = messages.Done()
+            case messages.CreateQueue():
+                answer = administration.create_queue(parts, request, now_ms)
+            case messages.AlterQueue():
+                answer = administration.alter_queue(parts, request, now_ms)
+            case messages.DeleteQueue():
+                answer = administration.delete_queue(parts, request, now_ms)
+            case messages.ListQueues():
+                answer = administration.list_queues(parts, request)
+            case messages.DescribeQueue():
+                answer = administration.describe_queue(parts, parts.catalogue.find(request.name))
+            case messages.DescribeNode():
+                answer = self._describe()
+            case _ as unreachable:
+                assert_never(unreachable)
+        parts.answer(connection, request_id, answer)
+
+    def _hello(self, connection: int, request: messages.Hello, now_ms: int) -> messages.Welcome:
+        if messages.PROTOCOL_VERSION not in request.versions:
+            raise PenstockError(
+                ErrorCode.UNSUPPORTED_VERSION,
+                f"the client speaks protocol {request.versions}, this server {messages.PROTOCOL_VERSION}",
+            )
+        self._connections[connection] = True
+        server = f"penstock {self._environment.version}"
+        return messages.Welcome(messages.PROTOCOL_VERSION, server, self._store.identity.node, now_ms)
+
+    def _purge(self, request: messages.Purge, now_ms: int) -> messages.Count:
+        partition = self._parts.catalogue.usable(request.queue_id)
+        return messages.Count(self._parts.carry_out(partition, settling.purge(partition, now_ms)))
+
+    def _fence(self, request: messages.Request, damaged: DamagedEntryError) -> None:
+        queue_id = getattr(request, "queue_id", None)
+        if queue_id is not None:
+            self._parts.fence(queue_id, damaged)
+
+    # -- time ------------------------------------------------------------------------------------------------
+
+    def tick(self, now_ms: int) -> None:
+        """Does what is due by now."""
+        self._now_ms = now_ms
+        parts = self._parts
+        self._store.tick(now_ms)
+        for waiter in parts.waiting.timed_out(now_ms):
+            parts.answer(waiter.connection, waiter.request_id, traffic.NOTHING)
+        due: set[int] = set()
+        while self._upkeep and self._upkeep[0][0] <= now_ms:
+            due.add(heappop(self._upkeep)[1])
+        for queue_id in due:
+            partition = parts.catalogue.partitions.get(queue_id)
+            if partition is not None and queue_id not in parts.catalogue.damage:
+                self._keep_up(partition, now_ms)
+
+    def _keep_up(self, partition: Partition, now_ms: int) -> None:
+        """What time alone does to a queue; if the journal has no room for it, later."""
+        parts = self._parts
+        parts.timed.add(partition.queue_id)
+        if partition.queue_id in parts.catalogue.deleting:
+            return
+        try:
+            for decide in (upkeep.expire, upkeep.retain, upkeep.end_delays, upkeep.end_leases):
+                parts.write(partition, decide(partition, now_ms))
+        except PenstockError:
+            heappush(self._upkeep, (now_ms + _RETRY_MS, partition.queue_id))
+
+    def next_wakeup_ms(self) -> int | None:
+        """When `tick` has something to do next."""
+        parts = self._parts
+        for queue_id in parts.timed:
+            partition = parts.catalogue.partitions.get(queue_id)
+            due_ms = upkeep.upkeep_due(partition) if partition is not None else None
+            if due_ms is not None and queue_id not in parts.catalogue.deleting:
+                heappush(self._upkeep, (due_ms, queue_id))
+        parts.timed.clear()
+        times = [
+            parts.waiting.next_ms(),
+            self._store.next_wakeup_ms(),
+            self._upkeep[0][0] if self._upkeep else None,
+        ]
+        return min((time for time in times if time is not None), default=None)
+
+    # -- the disk --------------------------------------------------------------------------------------------
+
+    def take_flush(self) -> Flush | None:
+        """Ends the turn: who waited is served, moves go on, and everything appended is handed out to be written."""
+        self._serve_waiting()
+        self._move()
+        if not self._store.unflushed_bytes:
+            self._commit()
+        return self._store.take_flush()
+
+    def flushed(self, flush: Flush, now_ms: int) -> None:
+        """The flush has ended; answers that waited for it may leave. Raises if the disk failed."""
+        self._now_ms = now_ms
+        self._store.flushed(flush)
+        self._commit()
+
+    def _commit(self) -> None:
+        parts = self._parts
+        committed = self._store.committed_position
+        parts.outbox.committed(committed, self._connections)
+        for queue_id, lease, runs in parts.outbox.undelivered:
+            partition = parts.catalogue.partitions.get(queue_id)
+            if partition is not None:
+                decision = settling.undelivered(partition, lease, runs, self._now_ms)
+                parts.write(partition, decision)
+        parts.outbox.undelivered.clear()
+
+    def _drop_emptied(self) -> None:
+        """Files in which nothing lives go, unless a copy may be writing to them right now."""
+        parts = self._parts
+        for queue_id, file in [row for row in parts.emptied if row[0] != self._checkpointer.copying]:
+            parts.emptied.discard((queue_id, file))
+            partition = parts.catalogue.partitions.get(queue_id)
+            if partition is not None and file not in partition.table.files:
+                self._store.drop_file(queue_id, file)
+
+    def take_jobs(self) -> list[Job]:
+        """Work for the helper thread."""
+        if self._parts.emptied:
+            self._drop_emptied()
+        step = self._checkpointer.step(self._now_ms)
+        jobs = [*self._jobs, *self._store.take_jobs()]
+        self._jobs = []
+        if step is not None:
+            jobs.append(step)
+        return jobs
+
+    def job_done(self, job: Job, now_ms: int) -> None:
+        """A job has ended, well or not."""
+        self._now_ms = now_ms
+        self._store.job_done(job)
+        if self._checkpointer.job_done(job, now_ms):
+            return
+        if job in self._cold_deliveries:
+            traffic.deliver(self._parts, self._cold_deliveries.pop(job), block=True)
+        elif job in self._cold_moves:
+            self._parts.movers.add(self._cold_moves.pop(job))
+        elif job in self._cold_requests:
+            self._ask_again(*self._cold_requests.pop(job))
+
+    def _ask_again(self, connection: int, request_id: int, request: messages.Peek | messages.Redrive) -> None:
+        from_memory = Frame(request_id, memoryview(messages.encode_message(request)), memoryview(b""))
+        self.handle(connection, from_memory, self._now_ms)
+
+    def _serve_waiting(self) -> None:
+        parts = self._parts
+        while parts.waiting.awake:
+            queue_id = parts.waiting.awake.pop()
+            partition = parts.catalogue.partitions.get(queue_id)
+            if (
+                partition is None
+                or queue_id in parts.catalogue.damage
+                or queue_id in parts.catalogue.deleting
+            ):
+                continue
+            pending: list[PendingDelivery] = []
+            traffic.serve_line(parts, partition, self._now_ms, pending)
+            for cold in pending:
+                self._read_for_delivery(cold)
+            parts.waiting.awake.discard(queue_id)
+
+    def _move(self) -> None:
+        for queue_id in list(self._parts.movers)[:_MOVES_PER_TURN]:
+            try:
+                move_some(self._parts, queue_id, self._now_ms)
+            except ColdReadError as cold:
+                self._parts.movers.discard(queue_id)
+                self._cold_moves[self._read(cold.positions)] = queue_id
+            except DamagedEntryError as damaged:
+                self._parts.fence(queue_id, damaged)
+            except PenstockError:  # no room in the journal: tried again in the next turn
+                return
+
+    def _read_for_delivery(self, cold: PendingDelivery) -> None:
+        self._cold_deliveries[self._read(cold.positions)] = cold
+
+    def _read(self, positions: list[int]) -> Job:
+        job = self._store.read_job(positions)
+        self._jobs.append(job)
+        return job
+
+    def take_output(self) -> list[tuple[int, list[Buffer]]]:
+        """What may be written to connections now."""
+        return self._parts.outbox.take()
+
+    def congested(self) -> bool:
+        """Whether to stop reading requests until the disk has caught up."""
+        return self._store.unflushed_bytes > self._max_unflushed_bytes or self._store.congested
+
+    def has_more(self) -> bool:
+        """Whether another turn is wanted though nothing arrives."""
+        return bool(self._parts.movers or self._parts.waiting.awake)
+
+    def close(self, now_ms: int) -> None:
+        """Last words: everything appended is on disk and marked as closed well."""
+        self._store.close()
+
+    def _describe(self) -> messages.NodeDescription:
+        statistics = self._store.statistics()
+        cpu_seconds, memory_bytes = self._environment.usage()
+        return messages.NodeDescription(
+            node=self._store.identity.node,
+            version=self._environment.version,
+            data_directory=self._environment.data_directory,
+            started_ms=self._started_ms,
+            queues=len(self._parts.catalogue.names),
+            connections=len(self._connections),
+            disk_full=not self._store.accepts_sends,
+            journal_files=statistics.journal_files,
+            journal_bytes=statistics.journal_bytes,
+            segment_files=statistics.segment_files,
+            segment_bytes=statistics.segment_bytes,
+            snapshot_bytes=statistics.snapshot_bytes,
+            flushes_total=statistics.flushes_total,
+            flushed_bytes_total=statistics.flushed_bytes_total,
+            cpu_seconds=cpu_seconds,
+            memory_bytes=memory_bytes,
+            damage=[f"queue {queue_id}: {what}" for queue_id, what in self._parts.catalogue.damage.items()],
+        )

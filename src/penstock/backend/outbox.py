@@ -1,0 +1,75 @@
+"""The outbox: an answer leaves when everything that was appended before it is on disk, and not earlier."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Collection, Sequence
+from typing import NamedTuple
+
+from penstock.model.batch import Buffer
+from penstock.model.runs import Runs
+from penstock.wire.frames import encode_frame
+from penstock.wire.messages import Answer, encode_message
+
+
+class LeaseRef(NamedTuple):
+    """The lease an answer hands over, to be given back if nobody is there to take it."""
+
+    queue_id: int
+    lease: int
+    runs: Runs
+
+
+class _Waiting(NamedTuple):
+    position: int
+    connection: int
+    buffers: list[Buffer]
+    lease: LeaseRef | None
+
+
+class Outbox:
+    """Answers in the order they were made."""
+
+    def __init__(self) -> None:
+        self._waiting: deque[_Waiting] = deque()
+        self._ready: dict[int, list[Buffer]] = {}
+        self.undelivered: list[LeaseRef] = []
+        """Leases whose receiver was gone by the time the answer could leave."""
+
+    def put(
+        self,
+        position: int,
+        connection: int,
+        request_id: int,
+        answer: Answer,
+        body: Sequence[Buffer] = (),
+        lease: LeaseRef | None = None,
+    ) -> None:
+        """The answer may leave once the journal is on disk up to `position`."""
+        frame = encode_frame(request_id, encode_message(answer), body)
+        self._waiting.append(_Waiting(position, connection, frame, lease))
+
+    def committed(self, position: int, connections: Collection[int]) -> None:
+        """The journal is on disk up to `position`."""
+        waiting, ready = self._waiting, self._ready
+        while waiting and waiting[0].position <= position:
+            _, connection, buffers, lease = waiting.popleft()
+            if connection in connections:
+                queued = ready.get(connection)
+                if queued is None:
+                    ready[connection] = buffers
+                else:
+                    queued += buffers
+            elif lease is not None:
+                self.undelivered.append(lease)
+
+    def take(self) -> list[tuple[int, list[Buffer]]]:
+        """What may be written now, by connection."""
+        if not self._ready:
+            return []
+        taken = list(self._ready.items())
+        self._ready = {}
+        return taken
+
+    def __len__(self) -> int:
+        return len(self._waiting)

@@ -1,0 +1,73 @@
+"""The parts of a node, as its modules see each other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from penstock.backend.bodies import BodyReader
+from penstock.backend.catalogue import Catalogue
+from penstock.backend.logbook import Logbook
+from penstock.backend.outbox import LeaseRef, Outbox
+from penstock.backend.waiting import WaitingRoom
+from penstock.model.batch import Buffer
+from penstock.queue.decision import Decision, Reply, Written
+from penstock.queue.partition import Partition
+from penstock.queue.receipts import ReceiptSeal
+from penstock.storage.errors import Damage, DamagedEntryError
+from penstock.storage.store import Store
+from penstock.wire.messages import Answer
+
+
+@dataclass(slots=True)
+class NodeParts:
+    """What every handler works on. Owned by one thread."""
+
+    store: Store
+    catalogue: Catalogue
+    logbook: Logbook
+    bodies: BodyReader
+    seal: ReceiptSeal
+    waiting: WaitingRoom = field(default_factory=WaitingRoom)
+    outbox: Outbox = field(default_factory=Outbox)
+    movers: set[int] = field(default_factory=set)
+    """Queues with messages on their way to another."""
+    timed: set[int] = field(default_factory=set)
+    """Queues whose next upkeep may have changed."""
+    emptied: set[tuple[int, int]] = field(default_factory=set)
+    """(queue, file): files in which nothing of the queue lives any more."""
+
+    def write(self, partition: Partition, decided: Sequence[Written]) -> None:
+        """Appends and applies, and notes who must be looked at because of it."""
+        if not decided:
+            return
+        self.logbook.write(partition, decided)
+        queue_id = partition.queue_id
+        self.timed.add(queue_id)
+        if partition.moves:
+            self.movers.add(queue_id)
+        if partition.table.emptied:
+            self.emptied.update((queue_id, file) for file in partition.table.emptied)
+            partition.table.emptied.clear()
+        self.waiting.wake(queue_id)
+
+    def fence(self, queue_id: int, damaged: DamagedEntryError) -> None:
+        """Stored data of the queue is not what was written: nothing of it is served until it is repaired."""
+        self.catalogue.fence(queue_id, str(damaged))
+        self.store.fence(Damage(queue_id, damaged.file, damaged.offset, damaged.reason))
+
+    def carry_out(self, partition: Partition, decision: Decision[Reply]) -> Reply:
+        """Writes the records of a decision and returns its reply."""
+        self.write(partition, decision.records)
+        return decision.reply
+
+    def answer(
+        self,
+        connection: int,
+        request_id: int,
+        answer: Answer,
+        body: Sequence[Buffer] = (),
+        lease: LeaseRef | None = None,
+    ) -> None:
+        """Answers once everything appended so far is on disk."""
+        self.outbox.put(self.store.appended_position, connection, request_id, answer, body, lease)

@@ -1,0 +1,230 @@
+"""Messages in and out: send, receive, subscribe, settle."""
+
+from __future__ import annotations
+
+from penstock.backend.bodies import ColdReadError, delivered
+from penstock.backend.outbox import LeaseRef
+from penstock.backend.parts import NodeParts
+from penstock.backend.waiting import Waiter
+from penstock.model import limits
+from penstock.model.batch import Batch
+from penstock.model.errors import ErrorCode, PenstockError
+from penstock.queue import receiving, sending, settling
+from penstock.queue.decision import Decision, Granted, Outcome
+from penstock.queue.partition import Partition
+from penstock.storage.errors import DamagedEntryError
+from penstock.wire.messages import (
+    AddCredit,
+    Delete,
+    Delivery,
+    Done,
+    Extend,
+    Failed,
+    Receipt,
+    ReceiptOutcome,
+    Receive,
+    Release,
+    Send,
+    SendResult,
+    Settled,
+    Subscribe,
+    Unsubscribe,
+)
+
+NOTHING = Delivery(b"", 0, [])
+
+
+class PendingDelivery(Exception):
+    """A lease was granted but its bodies must first be read by a helper thread."""
+
+    def __init__(self, connection: int, request_id: int, queue_id: int, granted: Granted, at_ms: int) -> None:
+        super().__init__("bodies are not in memory")
+        self.connection = connection
+        self.request_id = request_id
+        self.queue_id = queue_id
+        self.granted = granted
+        self.at_ms = at_ms
+        self.positions: list[int] = []
+
+
+def send(parts: NodeParts, request: Send, body: memoryview, now_ms: int) -> SendResult:
+    """Takes a batch in."""
+    partition = parts.catalogue.usable(request.queue_id)
+    if len(body) > limits.BATCH_BYTES:
+        raise PenstockError(
+            ErrorCode.MESSAGE_TOO_LARGE,
+            f"a batch of {len(body)} bytes is over the limit of {limits.BATCH_BYTES}",
+        )
+    parts.logbook.check_room_for_send()
+    decision = sending.admit(partition, Batch(body), request.producer, request.number, now_ms)
+    admitted = parts.carry_out(partition, decision)
+    return SendResult(admitted.runs, admitted.duplicates, admitted.sent_ms)
+
+
+def receive(parts: NodeParts, connection: int, request_id: int, request: Receive, now_ms: int) -> None:
+    """Answers at once if something is ready, else waits in line, if it may wait."""
+    partition = parts.catalogue.usable(request.queue_id)
+    _check_counts(request.max_messages, request.visibility_timeout_ms)
+    if not 0 <= request.wait_ms <= limits.RECEIVE_WAIT_MS:
+        raise PenstockError(ErrorCode.BAD_REQUEST, f"wait_ms must be 0 to {limits.RECEIVE_WAIT_MS}")
+    max_bytes = request.max_bytes if request.max_bytes is not None else limits.RECEIVE_BYTES_DEFAULT
+    waiter = Waiter(
+        connection,
+        request_id,
+        request.queue_id,
+        request.max_messages,
+        request.max_messages,
+        max(1, min(max_bytes, limits.RECEIVE_BYTES)),
+        request.visibility_timeout_ms,
+        now_ms + request.wait_ms,
+    )
+    if not parts.waiting.has_line(request.queue_id) and serve(parts, partition, waiter, now_ms):
+        return
+    if request.wait_ms:
+        parts.waiting.enter(waiter)
+    else:
+        parts.answer(connection, request_id, NOTHING)
+
+
+def subscribe(parts: NodeParts, connection: int, request_id: int, request: Subscribe) -> None:
+    """Joins the line and stays."""
+    parts.catalogue.usable(request.queue_id)
+    _check_counts(request.batch_messages, request.visibility_timeout_ms)
+    if not 0 <= request.credit <= limits.QUEUE_MESSAGES_MAX:
+        raise PenstockError(ErrorCode.BAD_REQUEST, "credit must not be negative")
+    parts.waiting.enter(
+        Waiter(
+            connection,
+            request_id,
+            request.queue_id,
+            request.credit,
+            request.batch_messages,
+            limits.RECEIVE_BYTES_DEFAULT,
+            request.visibility_timeout_ms,
+        )
+    )
+
+
+def add_credit(parts: NodeParts, connection: int, request: AddCredit) -> None:
+    """Lets a subscription take more; unknown subscriptions have just been cancelled."""
+    waiter = parts.waiting.subscription(connection, request.subscription)
+    if waiter is not None and 0 < request.messages <= limits.QUEUE_MESSAGES_MAX:
+        waiter.messages += request.messages
+        parts.waiting.line_up(waiter)
+
+
+def unsubscribe(parts: NodeParts, connection: int, request: Unsubscribe) -> Done:
+    """Cancels a subscription; what was delivered stays leased."""
+    waiter = parts.waiting.subscription(connection, request.subscription)
+    if waiter is not None:
+        parts.waiting.leave(waiter)
+    return Done()
+
+
+def serve_line(parts: NodeParts, partition: Partition, now_ms: int, pending: list[PendingDelivery]) -> None:
+    """Serves who waits for the queue, in order, until nothing is ready or nobody waits."""
+    while (waiter := parts.waiting.next_in_line(partition.queue_id)) is not None:
+        try:
+            served = serve(parts, partition, waiter, now_ms)
+        except PendingDelivery as cold:
+            pending.append(cold)
+            served = True
+        except PenstockError as error:
+            parts.answer(waiter.connection, waiter.request_id, Failed(error.code, error.message))
+            parts.waiting.leave(waiter)
+            continue
+        if not served:
+            parts.waiting.back_to_front(waiter)
+            return
+        if waiter.is_subscription:
+            parts.waiting.line_up(waiter)
+        else:
+            parts.waiting.leave(waiter)
+
+
+def serve(parts: NodeParts, partition: Partition, waiter: Waiter, now_ms: int) -> bool:
+    """Leases what is ready to one receiver and answers it; False where nothing is ready."""
+    most = min(waiter.messages, waiter.batch_messages)
+    decision = receiving.grant(partition, most, waiter.max_bytes, waiter.visibility_timeout_ms, now_ms)
+    if decision is None:
+        return False
+    granted = parts.carry_out(partition, decision)
+    if waiter.is_subscription:
+        waiter.messages -= sum(count for _, count in granted.runs)
+    cold = PendingDelivery(waiter.connection, waiter.request_id, partition.queue_id, granted, now_ms)
+    deliver(parts, cold)
+    return True
+
+
+def deliver(parts: NodeParts, pending: PendingDelivery, *, block: bool = False) -> None:
+    """Answers with the messages of a lease; raises `PendingDelivery` when they must be read first."""
+    partition = parts.catalogue.partitions.get(pending.queue_id)
+    if partition is None:
+        return
+    granted = pending.granted
+    lease = LeaseRef(pending.queue_id, granted.lease, granted.runs)
+    try:
+        slices = parts.bodies.slices(partition, granted.runs, block=block)
+    except ColdReadError as cold:
+        pending.positions = cold.positions
+        raise pending from None
+    except DamagedEntryError as damaged:
+        parts.fence(pending.queue_id, damaged)
+        failed = Failed(ErrorCode.QUEUE_DAMAGED, f"queue {partition.name!r} is fenced: {damaged}")
+        parts.answer(pending.connection, pending.request_id, failed)
+        return
+    heads, body = delivered(partition, slices, pending.at_ms)
+    token = parts.seal.token(pending.queue_id, granted.lease)
+    answer = Delivery(token, granted.until_ms, heads)
+    parts.answer(pending.connection, pending.request_id, answer, body, lease)
+
+
+def settle(parts: NodeParts, request: Delete | Release | Extend, now_ms: int) -> Settled:
+    """Does to each receipt's messages what is asked, as far as the receipt still holds them."""
+    if len(request.receipts) > limits.RECEIPTS_PER_REQUEST:
+        raise PenstockError(
+            ErrorCode.BAD_REQUEST, f"more than {limits.RECEIPTS_PER_REQUEST} receipts in a request"
+        )
+    if isinstance(request, Release) and not 0 <= request.delay_ms <= limits.RETENTION_MS_MAX:
+        raise PenstockError(ErrorCode.BAD_REQUEST, f"delay_ms must be 0 to {limits.RETENTION_MS_MAX}")
+    if isinstance(request, Extend):
+        _check_counts(1, request.visibility_timeout_ms)
+    opened = [(receipt, *parts.seal.open(receipt.token)) for receipt in request.receipts]
+    for _, queue_id, _ in opened:
+        if queue_id in parts.catalogue.damage:
+            parts.catalogue.usable(queue_id)
+    outcomes = []
+    for receipt, queue_id, lease in opened:
+        partition = parts.catalogue.partitions.get(queue_id)
+        if partition is None or queue_id in parts.catalogue.deleting:
+            outcomes.append(ReceiptOutcome(0, sum(count for _, count in receipt.runs), []))
+            continue
+        outcome = parts.carry_out(partition, _decide(partition, request, lease, receipt, now_ms))
+        outcomes.append(ReceiptOutcome(outcome.done, outcome.gone, outcome.stale))
+    return Settled(outcomes)
+
+
+def _decide(
+    partition: Partition, request: Delete | Release | Extend, lease: int, receipt: Receipt, now_ms: int
+) -> Decision[Outcome]:
+    match request:
+        case Delete():
+            return settling.delete(partition, lease, receipt.runs, now_ms)
+        case Release():
+            return settling.release(partition, lease, receipt.runs, request.delay_ms, now_ms)
+        case Extend():
+            return settling.extend(partition, lease, receipt.runs, request.visibility_timeout_ms, now_ms)
+
+
+def _check_counts(messages: int, visibility_timeout_ms: int | None) -> None:
+    if not 1 <= messages <= limits.RECEIVE_MESSAGES:
+        raise PenstockError(
+            ErrorCode.BAD_REQUEST, f"ask for 1 to {limits.RECEIVE_MESSAGES} messages, not {messages}"
+        )
+    if (
+        visibility_timeout_ms is not None
+        and not 0 <= visibility_timeout_ms <= limits.VISIBILITY_TIMEOUT_MS_MAX
+    ):
+        raise PenstockError(
+            ErrorCode.BAD_REQUEST, f"visibility_timeout_ms must be 0 to {limits.VISIBILITY_TIMEOUT_MS_MAX}"
+        )

@@ -1,0 +1,147 @@
+"""Who waits for messages: long-polling receivers and subscriptions with credit, served in order of waiting.
+
+A waiter costs nothing while it waits: it is an entry in its queue's line, looked at only when something in the
+queue became ready, its time ran out or it got credit.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+from heapq import heappop, heappush
+
+from penstock.model import limits
+from penstock.model.errors import ErrorCode, PenstockError
+
+
+@dataclass(slots=True, eq=False)
+class Waiter:
+    """A receiver in line. `deadline_ms` None: a subscription, which stays until cancelled."""
+
+    connection: int
+    request_id: int
+    queue_id: int
+    messages: int
+    """How many it may still take: the batch of a receiver, the credit of a subscription."""
+    batch_messages: int
+    max_bytes: int
+    visibility_timeout_ms: int | None
+    deadline_ms: int | None = None
+    in_line: bool = field(default=False)
+    cancelled: bool = field(default=False)
+
+    @property
+    def is_subscription(self) -> bool:
+        """Whether it stays after being served."""
+        return self.deadline_ms is None
+
+
+class WaitingRoom:
+    """All waiters of a node."""
+
+    def __init__(self) -> None:
+        self._lines: dict[int, deque[Waiter]] = {}
+        self._by_connection: dict[int, dict[int, Waiter]] = {}
+        self._deadlines: list[tuple[int, int, Waiter]] = []
+        self._entered = 0
+        self.awake: set[int] = set()
+        """Queues whose line should be looked at."""
+
+    def enter(self, waiter: Waiter) -> None:
+        """Joins the line of its queue; raises when the line is too long or the request id is in use."""
+        mine = self._by_connection.setdefault(waiter.connection, {})
+        if waiter.request_id in mine:
+            raise PenstockError(ErrorCode.BAD_REQUEST, f"request id {waiter.request_id} is in use")
+        line = self._lines.setdefault(waiter.queue_id, deque())
+        if len(line) >= limits.WAITING_RECEIVERS_PER_QUEUE:
+            raise PenstockError(
+                ErrorCode.TOO_MANY_WAITING,
+                f"{len(line)} receivers wait on the queue already; the limit is {limits.WAITING_RECEIVERS_PER_QUEUE}",
+            )
+        mine[waiter.request_id] = waiter
+        if waiter.deadline_ms is not None:
+            self._entered += 1
+            heappush(self._deadlines, (waiter.deadline_ms, self._entered, waiter))
+        self.line_up(waiter)
+
+    def line_up(self, waiter: Waiter) -> None:
+        """To the end of the line, if it may take something."""
+        if waiter.messages > 0 and not waiter.in_line and not waiter.cancelled:
+            waiter.in_line = True
+            self._lines.setdefault(waiter.queue_id, deque()).append(waiter)
+            self.awake.add(waiter.queue_id)
+
+    def next_in_line(self, queue_id: int) -> Waiter | None:
+        """Takes the first out of the line."""
+        line = self._lines.get(queue_id)
+        while line:
+            waiter = line.popleft()
+            waiter.in_line = False
+            if not waiter.cancelled:
+                return waiter
+        self._lines.pop(queue_id, None)
+        return None
+
+    def back_to_front(self, waiter: Waiter) -> None:
+        """Nothing was ready for it after all: it keeps its place."""
+        waiter.in_line = True
+        self._lines.setdefault(waiter.queue_id, deque()).appendleft(waiter)
+
+    def has_line(self, queue_id: int) -> bool:
+        """Whether anybody waits for this queue."""
+        return queue_id in self._lines
+
+    def wake(self, queue_id: int) -> None:
+        """Something in the queue may have become ready."""
+        if queue_id in self._lines:
+            self.awake.add(queue_id)
+
+    def subscription(self, connection: int, request_id: int) -> Waiter | None:
+        """The subscription with that request id."""
+        waiter = self._by_connection.get(connection, {}).get(request_id)
+        return waiter if waiter is not None and waiter.is_subscription else None
+
+    def leave(self, waiter: Waiter) -> None:
+        """Served or cancelled for good."""
+        waiter.cancelled = True
+        mine = self._by_connection.get(waiter.connection)
+        if mine is not None:
+            mine.pop(waiter.request_id, None)
+            if not mine:
+                del self._by_connection[waiter.connection]
+
+    def leave_connection(self, connection: int) -> None:
+        """The client is gone."""
+        for waiter in list(self._by_connection.get(connection, {}).values()):
+            self.leave(waiter)
+
+    def leave_queue(self, queue_id: int) -> list[Waiter]:
+        """The queue is gone; returns who waited for it."""
+        self._lines.pop(queue_id, None)
+        self.awake.discard(queue_id)
+        waiters = [
+            w for mine in self._by_connection.values() for w in mine.values() if w.queue_id == queue_id
+        ]
+        for waiter in waiters:
+            self.leave(waiter)
+        return waiters
+
+    def timed_out(self, now_ms: int) -> list[Waiter]:
+        """Receivers whose time is up; they have left."""
+        found = []
+        while self._deadlines and (self._deadlines[0][0] <= now_ms or self._deadlines[0][2].cancelled):
+            _, _, waiter = heappop(self._deadlines)
+            if not waiter.cancelled:
+                self.leave(waiter)
+                found.append(waiter)
+        return found
+
+    def next_ms(self) -> int | None:
+        """When the next receiver's time is up."""
+        while self._deadlines and self._deadlines[0][2].cancelled:
+            heappop(self._deadlines)
+        return self._deadlines[0][0] if self._deadlines else None
+
+    def count(self, queue_id: int) -> int:
+        """How many wait for the queue."""
+        return sum(not waiter.cancelled for waiter in self._lines.get(queue_id, ()))

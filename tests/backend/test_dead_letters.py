@@ -1,0 +1,135 @@
+"""Dead letters: how messages get there, with which reason, and how they come back. Never in neither place."""
+
+from __future__ import annotations
+
+import pytest
+
+from penstock.model.batch import encode_parts
+from penstock.simulation.disk import PowerLoss
+from penstock.wire import messages
+from tests.backend.harness import NodeHarness
+
+
+def exhausted(node: NodeHarness) -> tuple[int, int]:
+    """Two messages that were received once too often."""
+    orders = node.create("orders", dead_letter_queue="dead", max_receives=1, visibility_timeout_ms=1_000)
+    dead = node.show("dead").queue_id
+    node.send(orders, [b"a", b"b"])
+    node.receive(orders)
+    node.advance(1_100)
+    return orders, dead
+
+
+def test_received_too_often() -> None:
+    node = NodeHarness()
+    orders, dead = exhausted(node)
+    assert node.receive(orders).bodies == []
+    received = node.receive(dead)
+    assert received.bodies == [b"a", b"b"]
+    origin = received.heads[0].origin
+    assert origin is not None
+    assert (origin.reason, origin.source, origin.receive_counts) == ("max-receives", "orders", [1, 1])
+    assert node.show("orders").statistics.dead_lettered_total == 2
+
+
+def test_a_release_counts_as_well_as_an_expiry() -> None:
+    node = NodeHarness()
+    orders = node.create("orders", dead_letter_queue="dead", max_receives=2)
+    node.send(orders, [b"a"])
+    for _ in range(2):
+        node.call(messages.Release([node.receive(orders).receipt()]))
+    assert node.receive(orders).bodies == []
+    assert node.receive(node.show("dead").queue_id).bodies == [b"a"]
+
+
+def test_expired_goes_to_the_dead_letter_queue_and_does_not_expire_there_again() -> None:
+    node = NodeHarness()
+    orders = node.create("orders", dead_letter_queue="dead", default_ttl_ms=1_000)
+    node.send(orders, [b"a"])
+    node.advance(1_100)
+    node.advance(100_000)
+    received = node.receive(node.show("dead").queue_id)
+    assert received.bodies == [b"a"]
+    assert received.heads[0].origin is not None
+    assert received.heads[0].origin.reason == "expired"
+
+
+@pytest.mark.parametrize("overflow", ["reject", "drop-oldest", "dead-letter"])
+def test_overflow(overflow: str) -> None:
+    node = NodeHarness()
+    orders = node.create("orders", dead_letter_queue="dead", max_messages=2, overflow=overflow)
+    dead = node.show("dead").queue_id
+    node.send(orders, [b"a", b"b"])
+    if overflow == "reject":
+        assert node.fail(messages.Send(orders), encode_parts([b"c"])).code == "queue-full"
+        assert node.drain(orders) == [b"a", b"b"]
+        return
+    node.send(orders, [b"c"])
+    assert node.drain(orders) == [b"b", b"c"]
+    assert node.drain(dead) == ([b"a"] if overflow == "dead-letter" else [])
+
+
+def test_redrive_takes_each_back_to_where_it_died() -> None:
+    node = NodeHarness()
+    orders, dead = exhausted(node)
+    assert node.call(messages.Redrive(dead)) == messages.Redriven(2, None)
+    received = node.receive(orders)
+    assert received.bodies == [b"a", b"b"]
+    assert received.counts() == [1, 1]
+    assert node.receive(dead).bodies == []
+
+
+def test_redrive_of_a_selection_to_another_queue() -> None:
+    node = NodeHarness()
+    _, dead = exhausted(node)
+    other = node.create("other")
+    chosen = messages.Redrive(dead, target="other", filter=messages.PeekFilter(body_contains=b"b"))
+    assert node.call(chosen) == messages.Redriven(1, None)
+    assert node.drain(other) == [b"b"]
+    assert node.drain(dead) == [b"a"]
+    assert node.fail(messages.Redrive(dead, target="nowhere")).code == "queue-not-found"
+
+
+def test_a_dead_letter_whose_queue_is_gone_stays_and_says_so() -> None:
+    node = NodeHarness()
+    _, dead = exhausted(node)
+    node.call(messages.DeleteQueue("orders"))
+    node.call(messages.Redrive(dead))
+    received = node.receive(dead)
+    assert sorted(received.bodies) == [b"a", b"b"]
+    assert {head.origin.reason for head in received.heads if head.origin} == {"queue-deleted"}
+    node.call(messages.Release([received.receipt(sorted(received.runs))]))
+    assert node.call(messages.Redrive(dead)) == messages.Redriven(0, None)
+
+
+def test_without_its_dead_letter_queue_a_message_stays_deliverable() -> None:
+    node = NodeHarness()
+    orders = node.create("orders", dead_letter_queue="dead", max_receives=1, visibility_timeout_ms=1_000)
+    node.call(messages.DeleteQueue("dead"))
+    node.send(orders, [b"a"])
+    for _ in range(3):
+        assert node.receive(orders).bodies == [b"a"]
+        node.advance(1_100)
+
+
+def test_a_crash_at_any_point_of_a_move_leaves_each_message_in_one_place() -> None:
+    for point in range(1, 40):
+        node = NodeHarness()
+        orders = node.create("orders", dead_letter_queue="dead", max_receives=1, visibility_timeout_ms=1_000)
+        dead = node.show("dead").queue_id
+        node.send(orders, [b"%d" % n for n in range(5)])
+        node.receive(orders)
+        node.disk.power_off_after = node.disk.operations + point
+        crashed = False
+        try:
+            node.advance(1_100)
+        except PowerLoss:
+            crashed = True
+        node.now_ms += 10
+        node.crash()
+        node.advance(2_000)
+        found = node.drain(orders) + node.drain(dead)
+        assert sorted(found) == [b"%d" % n for n in range(5)]
+        if not crashed:
+            return
+    raise AssertionError("the power never held until the end")
