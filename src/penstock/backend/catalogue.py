@@ -79,7 +79,12 @@ class Catalogue:
 
     def fence(self, queue_id: int, what: str) -> None:
         """The queue's stored data is damaged: nothing of it is served until it is repaired."""
-        self.damage.setdefault(queue_id, what)
+        if queue_id in self.partitions:
+            self.damage.setdefault(queue_id, what)
+
+    def damages(self) -> list[str]:
+        """What is wrong, a sentence a queue."""
+        return [f"queue {self.partitions[queue_id].name!r}: {what}" for queue_id, what in self.damage.items()]
 
     def dump(self, index: int) -> bytes:
         """For the snapshot."""

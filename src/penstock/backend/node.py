@@ -17,7 +17,7 @@ from penstock.backend.bodies import ColdReadError
 from penstock.backend.checkpoints import Checkpointer
 from penstock.backend.moves import move_some
 from penstock.backend.opening import OpeningReport, open_node
-from penstock.backend.traffic import PendingDelivery
+from penstock.backend.parts import GrantedDelivery
 from penstock.model import limits
 from penstock.model.batch import Buffer
 from penstock.model.errors import ErrorCode, PenstockError
@@ -63,7 +63,7 @@ class Node:
         """Open connections, and whether each has said hello."""
         self._upkeep: list[tuple[int, int]] = []
         self._jobs: list[Job] = []
-        self._cold_deliveries: dict[Job, PendingDelivery] = {}
+        self._cold_deliveries: dict[Job, GrantedDelivery] = {}
         self._cold_requests: dict[Job, tuple[int, int, messages.Peek | messages.Redrive]] = {}
         self._cold_moves: dict[Job, int] = {}
         self._now_ms = now_ms
@@ -101,8 +101,6 @@ class Node:
             self._dispatch(connection, frame.request_id, request, frame.body, now_ms)
         except PenstockError as error:
             self._parts.answer(connection, frame.request_id, messages.Failed(error.code, error.message))
-        except PendingDelivery as cold:
-            self._read_for_delivery(cold)
         except ColdReadError as cold:
             assert isinstance(request, messages.Peek | messages.Redrive)
             self._cold_requests[self._read(cold.positions)] = (connection, frame.request_id, request)
@@ -304,11 +302,11 @@ class Node:
                 or queue_id in parts.catalogue.deleting
             ):
                 continue
-            pending: list[PendingDelivery] = []
-            traffic.serve_line(parts, partition, self._now_ms, pending)
-            for cold in pending:
-                self._read_for_delivery(cold)
+            traffic.serve_line(parts, partition, self._now_ms)
             parts.waiting.awake.discard(queue_id)
+        for positions, delivery in parts.cold_deliveries:
+            self._cold_deliveries[self._read(positions)] = delivery
+        parts.cold_deliveries.clear()
 
     def _move(self) -> None:
         for queue_id in list(self._parts.movers)[:_MOVES_PER_TURN]:
@@ -321,9 +319,6 @@ class Node:
                 self._parts.fence(queue_id, damaged)
             except PenstockError:  # no room in the journal: tried again in the next turn
                 return
-
-    def _read_for_delivery(self, cold: PendingDelivery) -> None:
-        self._cold_deliveries[self._read(cold.positions)] = cold
 
     def _read(self, positions: list[int]) -> Job:
         job = self._store.read_job(positions)
@@ -366,5 +361,5 @@ class Node:
             flushed_bytes_total=statistics.flushed_bytes_total,
             cpu_seconds=cpu_seconds,
             memory_bytes=memory_bytes,
-            damage=[f"queue {queue_id}: {what}" for queue_id, what in self._parts.catalogue.damage.items()],
+            damage=self._parts.catalogue.damages(),
         )

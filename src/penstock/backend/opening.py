@@ -116,9 +116,5 @@ def _report(parts: NodeParts, replayed: int) -> OpeningReport:
         torn=f"{torn.file} was cut at offset {torn.offset} ({torn.bytes} bytes never acknowledged)"
         if torn
         else None,
-        damages=[
-            f"queue {parts.catalogue.partitions[q].name!r}: {what}"
-            for q, what in parts.catalogue.damage.items()
-            if q in parts.catalogue.partitions
-        ],
+        damages=parts.catalogue.damages(),
     )

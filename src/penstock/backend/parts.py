@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from penstock.backend.bodies import BodyReader
 from penstock.backend.catalogue import Catalogue
@@ -11,12 +12,22 @@ from penstock.backend.logbook import Logbook
 from penstock.backend.outbox import LeaseRef, Outbox
 from penstock.backend.waiting import WaitingRoom
 from penstock.model.batch import Buffer
-from penstock.queue.decision import Decision, Reply, Written
+from penstock.queue.decision import Decision, Granted, Reply, Written
 from penstock.queue.partition import Partition
 from penstock.queue.receipts import ReceiptSeal
 from penstock.storage.errors import Damage, DamagedEntryError
 from penstock.storage.store import Store
 from penstock.wire.messages import Answer
+
+
+class GrantedDelivery(NamedTuple):
+    """A lease that was granted and whose messages are to be handed over."""
+
+    connection: int
+    request_id: int
+    queue_id: int
+    granted: Granted
+    at_ms: int
 
 
 @dataclass(slots=True)
@@ -34,6 +45,8 @@ class NodeParts:
     """Queues with messages on their way to another."""
     timed: set[int] = field(default_factory=set)
     """Queues whose next upkeep may have changed."""
+    cold_deliveries: list[tuple[list[int], GrantedDelivery]] = field(default_factory=list)
+    """(positions, delivery): what must be read by a helper thread before it can be handed over."""
     emptied: set[tuple[int, int]] = field(default_factory=set)
     """(queue, file): files in which nothing of the queue lives any more."""
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from penstock.backend.bodies import ColdReadError, delivered
 from penstock.backend.outbox import LeaseRef
-from penstock.backend.parts import NodeParts
+from penstock.backend.parts import GrantedDelivery, NodeParts
 from penstock.backend.waiting import Waiter
 from penstock.model import limits
 from penstock.model.batch import Batch
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.queue import receiving, sending, settling
-from penstock.queue.decision import Decision, Granted, Outcome
+from penstock.queue.decision import Decision, Outcome
 from penstock.queue.partition import Partition
 from penstock.storage.errors import DamagedEntryError
 from penstock.wire.messages import (
@@ -32,19 +32,6 @@ from penstock.wire.messages import (
 )
 
 NOTHING = Delivery(b"", 0, [])
-
-
-class PendingDelivery(Exception):
-    """A lease was granted but its bodies must first be read by a helper thread."""
-
-    def __init__(self, connection: int, request_id: int, queue_id: int, granted: Granted, at_ms: int) -> None:
-        super().__init__("bodies are not in memory")
-        self.connection = connection
-        self.request_id = request_id
-        self.queue_id = queue_id
-        self.granted = granted
-        self.at_ms = at_ms
-        self.positions: list[int] = []
 
 
 def send(parts: NodeParts, request: Send, body: memoryview, now_ms: int) -> SendResult:
@@ -78,7 +65,8 @@ def receive(parts: NodeParts, connection: int, request_id: int, request: Receive
         request.visibility_timeout_ms,
         now_ms + request.wait_ms,
     )
-    if not parts.waiting.has_line(request.queue_id) and serve(parts, partition, waiter, now_ms):
+    serve_line(parts, partition, now_ms)  # who waited longer comes first
+    if serve(parts, partition, waiter, now_ms):
         return
     if request.wait_ms:
         parts.waiting.enter(waiter)
@@ -121,14 +109,11 @@ def unsubscribe(parts: NodeParts, connection: int, request: Unsubscribe) -> Done
     return Done()
 
 
-def serve_line(parts: NodeParts, partition: Partition, now_ms: int, pending: list[PendingDelivery]) -> None:
+def serve_line(parts: NodeParts, partition: Partition, now_ms: int) -> None:
     """Serves who waits for the queue, in order, until nothing is ready or nobody waits."""
     while (waiter := parts.waiting.next_in_line(partition.queue_id)) is not None:
         try:
             served = serve(parts, partition, waiter, now_ms)
-        except PendingDelivery as cold:
-            pending.append(cold)
-            served = True
         except PenstockError as error:
             parts.answer(waiter.connection, waiter.request_id, Failed(error.code, error.message))
             parts.waiting.leave(waiter)
@@ -151,13 +136,12 @@ def serve(parts: NodeParts, partition: Partition, waiter: Waiter, now_ms: int) -
     granted = parts.carry_out(partition, decision)
     if waiter.is_subscription:
         waiter.messages -= sum(count for _, count in granted.runs)
-    cold = PendingDelivery(waiter.connection, waiter.request_id, partition.queue_id, granted, now_ms)
-    deliver(parts, cold)
+    deliver(parts, GrantedDelivery(waiter.connection, waiter.request_id, partition.queue_id, granted, now_ms))
     return True
 
 
-def deliver(parts: NodeParts, pending: PendingDelivery, *, block: bool = False) -> None:
-    """Answers with the messages of a lease; raises `PendingDelivery` when they must be read first."""
+def deliver(parts: NodeParts, pending: GrantedDelivery, *, block: bool = False) -> None:
+    """Answers with the messages of a lease, or leaves it with those whose bodies must be read first."""
     partition = parts.catalogue.partitions.get(pending.queue_id)
     if partition is None:
         return
@@ -166,8 +150,8 @@ def deliver(parts: NodeParts, pending: PendingDelivery, *, block: bool = False) 
     try:
         slices = parts.bodies.slices(partition, granted.runs, block=block)
     except ColdReadError as cold:
-        pending.positions = cold.positions
-        raise pending from None
+        parts.cold_deliveries.append((cold.positions, pending))
+        return
     except DamagedEntryError as damaged:
         parts.fence(pending.queue_id, damaged)
         failed = Failed(ErrorCode.QUEUE_DAMAGED, f"queue {partition.name!r} is fenced: {damaged}")
