@@ -22,12 +22,13 @@ from penstock.bench.tasks import Outcome, Task
 
 _STAMP_BYTES = 8
 _DELETES_UNDER_WAY = 64
+_TIMEOUT_SECONDS = 10.0
 _tasks: msgspec.json.Decoder[Task] = msgspec.json.Decoder(Task)
 
 
 async def publish(task: tasks.Publish) -> Outcome:
     """Several workers, each with one batch on its way, share the connection."""
-    async with penstock.connect(task.url) as client:
+    async with penstock.connect(task.url, timeout=_TIMEOUT_SECONDS) as client:
         queue = client.queue(task.queue)
         await queue.describe()
         batches = _batches(task)
@@ -59,7 +60,7 @@ def _batches(task: tasks.Publish) -> list[list[penstock.OutgoingMessage | bytes]
 
 async def receive(task: tasks.Receive) -> Outcome:
     """Deletes are not waited for one by one; all are answered before the clock stops."""
-    async with penstock.connect(task.url) as client:
+    async with penstock.connect(task.url, timeout=_TIMEOUT_SECONDS) as client:
         queue = client.queue(task.queue)
         await queue.describe()
         meter = _Meter()
@@ -83,7 +84,7 @@ async def send_singly(task: tasks.SendSingly) -> Outcome:
     """The time from asking to the acknowledgement, message by message."""
     body = os.urandom(task.size_bytes)
     samples: list[int] = []
-    async with penstock.connect(task.url) as client:
+    async with penstock.connect(task.url, timeout=_TIMEOUT_SECONDS) as client:
         queue = client.queue(task.queue)
         await queue.describe()
         meter = _Meter()
@@ -99,7 +100,7 @@ async def send_paced(task: tasks.SendPaced) -> Outcome:
     rest = os.urandom(task.size_bytes - _STAMP_BYTES)
     loop = asyncio.get_running_loop()
     under_way: set[asyncio.Task[penstock.SentMessage]] = set()
-    async with penstock.connect(task.url) as client:
+    async with penstock.connect(task.url, timeout=_TIMEOUT_SECONDS) as client:
         queue = client.queue(task.queue)
         await queue.describe()
         meter = _Meter()
@@ -119,7 +120,7 @@ async def send_paced(task: tasks.SendPaced) -> Outcome:
 async def watch(task: tasks.Watch) -> Outcome:
     """The age of each message when the consumer holds it in its hands."""
     samples: list[int] = []
-    async with penstock.connect(task.url) as client:
+    async with penstock.connect(task.url, timeout=_TIMEOUT_SECONDS) as client:
         queue = client.queue(task.queue)
         consumer = queue.consume_batches(credit=1_000, batch_messages=100)
         async with consumer:
@@ -142,7 +143,7 @@ async def receive_rounds(task: tasks.ReceiveRounds) -> Outcome:
     requests = -(-task.messages // task.batch_messages)
     timed = 0.0
     received = 0
-    async with penstock.connect(task.url) as client:
+    async with penstock.connect(task.url, timeout=_TIMEOUT_SECONDS) as client:
         queue = client.queue(task.queue)
         await queue.describe()
 

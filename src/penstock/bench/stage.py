@@ -13,8 +13,10 @@ import penstock
 from penstock.bench.options import BenchOptions
 from penstock.bench.processes import BenchError, Child, LoadProcess
 from penstock.bench.profile import profiled
+from penstock.model.errors import PenstockError
 
 _START_SECONDS = 30.0
+_LOG_LINES = 20
 
 
 class _Announcement(msgspec.Struct, frozen=True):
@@ -57,7 +59,10 @@ class Stage:
             child = stack.enter_context(Child(command, log=home / "log"))
             url = _address_of(child, home / "log")
             client = stack.enter_context(penstock.connect_blocking(url))
-            yield Server(child, url, client)
+            try:
+                yield Server(child, url, client)
+            except (BenchError, PenstockError) as error:
+                raise BenchError(f"{error}{_said(home / 'log')}") from error
 
 
 def _address_of(child: Child, log: Path) -> str:
@@ -65,7 +70,13 @@ def _address_of(child: Child, log: Path) -> str:
     try:
         return msgspec.json.decode(child.line(_START_SECONDS), type=_Announcement).url
     except (BenchError, msgspec.DecodeError) as error:
-        raise BenchError(f"the server did not start: {error}: {log.read_text()[-2000:]}") from None
+        raise BenchError(f"the server did not start: {error}{_said(log)}") from None
+
+
+def _said(log: Path) -> str:
+    """The last that the server complained about, if it did."""
+    lines = log.read_text(errors="replace").splitlines()
+    return "\n".join(("", "the server said:", *lines[-_LOG_LINES:])) if lines else ""
 
 
 class Server:
