@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from penstock.model.batch import encode_parts
 from penstock.wire import messages
+from penstock.wire.frames import Frame
 from tests.backend.harness import NodeHarness
 
 
@@ -26,6 +27,28 @@ def test_a_backlog_moves_to_segments_and_survives() -> None:
     bodies = fill(node, orders, 100)
     assert describe(node).segment_bytes > 500_000
     node.crash()
+    assert node.drain(orders) == bodies
+
+
+def test_a_checkpoint_waits_for_what_is_still_being_flushed() -> None:
+    node = NodeHarness()
+    orders = node.create("orders")
+    bodies = [b"%06d" % n + b"x" * 10_000 for n in range(200)]
+    head = memoryview(messages.encode_message(messages.Send(orders)))
+    for n, body in enumerate(bodies):
+        # Jobs run while the flush is under way and more is appended behind it, as in a busy server.
+        node.node.handle(1, Frame(1_000 + n, head, memoryview(encode_parts([body]))), node.now_ms)
+        if n % 4 == 0:
+            flush = node.node.take_flush()
+            for job in node.node.take_jobs():
+                job.run()
+                node.node.job_done(job, node.now_ms)
+            if flush is not None:
+                flush.run()
+                node.node.flushed(flush, node.now_ms)
+    node.turn()
+    assert node.show("orders").damage is None
+    assert describe(node).segment_bytes > 0
     assert node.drain(orders) == bodies
 
 

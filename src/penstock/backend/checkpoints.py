@@ -38,6 +38,7 @@ class Checkpointer:
         self._copies: Iterator[CopyJob] = iter(())
         self._copying: CopyJob | None = None
         self._captured = False
+        self._begun_position = 0
         self._writing: Job | None = None
         self._not_before_ms = 0
         self._pieces: dict[int, int] = {}
@@ -55,6 +56,9 @@ class Checkpointer:
                 return None
             self._checkpoint = self._parts.store.begin_checkpoint()
             self._copies = self._plan(self._checkpoint)
+            self._begun_position = self._checkpoint.needs_position
+        if self._parts.store.committed_position < self._begun_position:
+            return None  # the old files' last entries are still on their way to them: nothing to copy from yet
         if self._copying is not None or self._writing is not None:
             return None
         self._copying = next(self._copies, None)
