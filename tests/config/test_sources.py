@@ -94,6 +94,10 @@ def test_a_bad_line_is_explained_with_its_place(line: str, problem: str, tmp_pat
             "[storage]\njournal_file_size = '1GiB'\n",
             "penstock.toml: storage.checkpoint_size: (134217728 bytes) must be at least storage.journal_file_size",
         ),
+        (
+            "[storage]\njournal_file_size = 50_000_001\n",
+            "penstock.toml: storage.journal_file_size: 50000001 is not a multiple of 4096 bytes",
+        ),
     ],
 )
 def test_a_bad_file_is_explained(text: str, problem: str, tmp_path: Path) -> None:

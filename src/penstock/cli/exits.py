@@ -55,6 +55,8 @@ HINTS: dict[ErrorCode, str] = {
     ErrorCode.DISK_FULL: "Free space on the server's disk; it goes on by itself.",
 }
 
+TRACEBACK_VARIABLE = "PENSTOCK_TRACEBACK"
+
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
 
@@ -94,5 +96,14 @@ def reported(command: Callable[Arguments, Result]) -> Callable[Arguments, Result
             # Whoever read our output has had enough. Python would complain once more when it flushes at exit.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             raise typer.Exit(FAILED) from None
+        except (typer.Exit, typer.Abort, typer.TyperException):
+            raise
+        except Exception as error:
+            if os.environ.get(TRACEBACK_VARIABLE):
+                raise
+            fail(
+                f"a defect of Penstock: {type(error).__name__}: {error}. Set {TRACEBACK_VARIABLE}=1 to see where "
+                "it happens, and please report it."
+            )
 
     return guarded

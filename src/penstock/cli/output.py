@@ -56,32 +56,50 @@ def print_hint(text: str) -> None:
 
 def print_table(headings: Sequence[str], rows: Iterable[Sequence[str]], *, right: Sequence[int] = ()) -> None:
     """Rows under headings; `right` names the columns that hold numbers."""
+    target = console()
+    if not target.is_terminal:
+        _print_columns([tuple(headings), *(tuple(row) for row in rows)], right)
+        return
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
     from rich.text import Text
 
-    target = console()
-    table = Table(box=SIMPLE_HEAD if target.is_terminal else None, pad_edge=False, header_style="bold")
+    table = Table(box=SIMPLE_HEAD, pad_edge=False, header_style="bold")
     for number, heading in enumerate(headings):
         table.add_column(heading, justify="right" if number in right else "left", overflow="fold")
     for row in rows:
-        table.add_row(*(Text(cell) for cell in row))
+        table.add_row(*(Text(printable(cell)) for cell in row))
     target.print(table)
 
 
 def print_facts(title: str, facts: Mapping[str, str]) -> None:
     """Names and values under a title."""
+    target = console()
+    target.print(printable(title), style="bold", markup=False)
+    if not target.is_terminal:
+        _print_columns([(f"  {name}", value) for name, value in facts.items()], ())
+        return
     from rich.table import Table
     from rich.text import Text
 
-    target = console()
-    target.print(title, style="bold", markup=False)
     table = Table(box=None, show_header=False, pad_edge=False)
     table.add_column(style="dim")
     table.add_column(overflow="fold")
     for name, value in facts.items():
-        table.add_row(f"  {name}", Text(value))
+        table.add_row(f"  {name}", Text(printable(value)))
     target.print(table)
+
+
+def _print_columns(rows: Sequence[Sequence[str]], right: Sequence[int]) -> None:
+    """Aligned columns without lines round them, for pipes and files."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        cells = [
+            cell.rjust(width) if number in right else cell.ljust(width)
+            for number, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ]
+        sys.stdout.write("  ".join(cells).rstrip() + "\n")
+    sys.stdout.flush()
 
 
 # -- values --------------------------------------------------------------------------------------------------

@@ -131,6 +131,12 @@ def _contradictions(config: ServeConfig, source: str) -> Iterable[Problem]:
             f"({config.checkpoint_bytes} bytes) must be at least storage.journal_file_size "
             f"({config.journal_file_bytes} bytes)",
         )
+    if config.journal_file_bytes % 4096:
+        yield Problem(
+            source,
+            "storage.journal_file_size",
+            f"{config.journal_file_bytes} is not a multiple of 4096 bytes",
+        )
 
 
 def _unknown(name: str, known: Iterable[str], noun: str = "key") -> str:

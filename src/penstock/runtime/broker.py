@@ -100,6 +100,7 @@ async def open_broker(config: ServeConfig) -> Broker:
             asyncio.get_running_loop(),
             write=server.write,
             congestion_changed=server.congestion_changed,
+            failed=server.drop_all,
         )
         await server.start(driver, listener)
     except BaseException:

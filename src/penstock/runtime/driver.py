@@ -48,12 +48,14 @@ class Driver:
         *,
         write: Callable[[int, list[Buffer]], None],
         congestion_changed: Callable[[bool], None],
+        failed: Callable[[], None],
     ) -> None:
         self._node = node
         self._clock = clock
         self._loop = loop
         self._write = write
         self._congestion_changed = congestion_changed
+        self._failed = failed
         self.congested = False
         self.failure: BaseException | None = None
         self.ended = asyncio.Event()
@@ -239,6 +241,7 @@ class Driver:
         if not isinstance(error, EXPECTED_FAILURES):
             log.error("this is a defect of Penstock; please report it with what follows", exc_info=error)
         self._stop()
+        self._failed()
 
     def _stop(self) -> None:
         if self._timer is not None:

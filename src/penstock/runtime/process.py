@@ -12,6 +12,7 @@ import asyncio
 import gc
 import logging
 import os
+import resource
 import signal
 import sys
 from collections.abc import Callable
@@ -28,6 +29,8 @@ SWITCH_SECONDS = 0.001
 """How soon the flush thread gets the interpreter back from a busy loop once its sync is done (Python's 5 ms
 is twenty syncs)."""
 
+FILES_BESIDE_CONNECTIONS = 512
+
 
 def run_server(config: ServeConfig, announce: Callable[[Broker], None]) -> int:
     """Serves until a signal or a failure; returns the exit code. `announce` is called once it listens.
@@ -36,6 +39,7 @@ def run_server(config: ServeConfig, announce: Callable[[Broker], None]) -> int:
     """
     set_up_logging(config.log_level, config.log_format)
     sys.setswitchinterval(SWITCH_SECONDS)
+    _allow_files(config.max_connections + FILES_BESIDE_CONNECTIONS)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         return runner.run(_serve(config, announce))
 
@@ -58,6 +62,20 @@ async def _serve(config: ServeConfig, announce: Callable[[Broker], None]) -> int
         return 1
     log.info("stopped; everything acknowledged is on disk")
     return 0
+
+
+def _allow_files(wanted: int) -> None:
+    """Every connection is an open file, and the usual limit of a shell is 1,024."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == resource.RLIM_INFINITY or soft >= wanted:
+        return
+    most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+    if most < wanted:
+        log.warning(
+            "this process may open %d files, too few for native.max_connections; raise its limit (ulimit -n)",
+            most,
+        )
 
 
 def _stop_on_signals(stop: asyncio.Event) -> None:

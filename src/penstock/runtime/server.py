@@ -24,6 +24,8 @@ log = logging.getLogger(__name__)
 BACKLOG = 1024
 PARTIAL_FRAME_BYTES = 32 * limits.FRAME_BYTES
 """What all connections together may hold of frames that have not arrived whole."""
+LINGER_SECONDS = 1.0
+"""How long a client that is refused may take to read why."""
 ABANDONED_BUFFERS = 64
 """Answers beyond this many write buffers mean that the client has stopped reading for good."""
 JOIN_BYTES = 16 * limits.KIBIBYTE
@@ -118,7 +120,14 @@ class Server:
             async with asyncio.timeout(timeout_seconds):
                 await self._empty.wait()
         except TimeoutError:
+            pass
+        if self.connections:
             log.warning("dropped %d connections that did not read their last answers", len(self.connections))
+        self.drop_all()
+
+    def drop_all(self) -> None:
+        """Ends everything at once: there is nobody left to answer."""
+        self.stop_accepting()
         for client in list(self.connections.values()):
             client.abort()
 
@@ -173,13 +182,7 @@ class Connection(asyncio.Protocol):
         self._take(data)
 
     def connection_lost(self, error: Exception | None) -> None:
-        self._stopped = True
-        if self._hello_timer is not None:
-            self._hello_timer.cancel()
-        self._server.partial_bytes -= self._partial_bytes
-        self._partial_bytes = 0
-        if self._number:
-            self._server.forget(self, self._number)
+        self._leave()
 
     def pause_writing(self) -> None:
         self._unread_answers = True
@@ -215,11 +218,17 @@ class Connection(asyncio.Protocol):
                 self.abort()
 
     def refuse(self, error: PenstockError) -> None:
-        """Says what is wrong, once, and closes."""
-        self._stopped = True
+        """Says what is wrong, once, and closes.
+
+        What still arrives is thrown away for a moment: closing a socket with unread bytes in it resets the
+        connection, and the client would never see why.
+        """
+        self._leave()
         answer = encode_frame(0, encode_message(Failed(error.code, error.message)))
         self._transport.write(b"".join(answer))
-        self._transport.close()
+        self._transport.write_eof()
+        self._transport.resume_reading()
+        asyncio.get_running_loop().call_later(LINGER_SECONDS, self._transport.abort)
 
     def go_on(self) -> None:
         """Takes what was held back while the node was congested."""
@@ -275,6 +284,19 @@ class Connection(asyncio.Protocol):
             raise PenstockError(
                 ErrorCode.OVERLOADED, "too many large requests are arriving at once; connect again and retry"
             )
+
+    def _leave(self) -> None:
+        """From here on the connection counts no more, and nothing it sends is taken."""
+        self._stopped = True
+        self._held.clear()
+        if self._hello_timer is not None:
+            self._hello_timer.cancel()
+        self._server.partial_bytes -= self._partial_bytes
+        self._partial_bytes = 0
+        self._reader = FrameReader()
+        number, self._number = self._number, 0
+        if number:
+            self._server.forget(self, number)
 
     def _resume_reading(self) -> None:
         if not (self._stopped or self._unread_answers or self._held or self._transport.is_closing()):

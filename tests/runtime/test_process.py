@@ -1,0 +1,153 @@
+"""`penstock serve` as a process: ready lines, signals, exit codes, and what survives a kill."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from penstock.wire.messages import Count, Peek, Purge, SendResult
+from tests.runtime.harness import RawClient, async_test
+
+PROCESS_SECONDS = 60
+
+
+@contextmanager
+def serve(directory: Path, *options: str) -> Iterator[tuple[subprocess.Popen[str], dict[str, Any]]]:
+    """A server process on a free port, and what it said when it was ready."""
+    command = [sys.executable, "-m", "penstock.cli.main", "serve", "--json", "--listen", "127.0.0.1:0"]
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("PENSTOCK_")}
+    process = subprocess.Popen(
+        [*command, "--data", str(directory), *options],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment,
+    )
+    try:
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        assert line, process.stderr.read() if process.stderr else ""
+        yield process, json.loads(line)
+    finally:
+        process.kill()
+        process.communicate(timeout=PROCESS_SECONDS)
+
+
+def ended(process: subprocess.Popen[str]) -> tuple[int, str]:
+    """The exit code and what was logged."""
+    _, errors = process.communicate(timeout=PROCESS_SECONDS)
+    return process.returncode, errors
+
+
+def send_some(port: int, bodies: list[bytes]) -> int:
+    """Sends one message after the other to a new queue; returns its id."""
+    queue_ids: list[int] = []
+
+    @async_test
+    async def scenario() -> None:
+        client = await RawClient.connect(port)
+        queue_ids.append(await client.create_queue("orders"))
+        for body in bodies:
+            assert isinstance(await client.send(queue_ids[0], [body]), SendResult)
+
+    scenario()
+    return queue_ids[0]
+
+
+def test_the_ready_line_says_where_everything_is(tmp_path: Path) -> None:
+    ready_file = tmp_path / "ready.json"
+    with serve(tmp_path / "data", "--ready-file", str(ready_file)) as (process, ready):
+        assert ready["event"] == "ready"
+        assert ready["url"] == f"penstock://127.0.0.1:{ready['port']}"
+        assert ready["data_directory"] == str(tmp_path / "data")
+        assert ready["process"] == process.pid
+        assert ready["durability"] == "sync"
+        assert ready["recovery"] == {
+            "queues": 0,
+            "messages": 0,
+            "records_replayed": 0,
+            "torn_tail": None,
+            "damages": [],
+        }
+        send_some(ready["port"], [b"one"])
+        process.send_signal(signal.SIGTERM)
+        code, log = ended(process)
+        assert code == 0, log
+        assert "SIGTERM: stopping" in log
+        assert "everything acknowledged is on disk" in log
+    assert json.loads(ready_file.read_text()) == ready
+
+
+def test_an_interrupt_is_a_clean_stop_too(tmp_path: Path) -> None:
+    with serve(tmp_path) as (process, _):
+        process.send_signal(signal.SIGINT)
+        assert ended(process)[0] == 0
+
+
+def test_a_killed_server_comes_back_with_everything_it_acknowledged(tmp_path: Path) -> None:
+    with serve(tmp_path) as (process, ready):
+        queue_id = send_some(ready["port"], [b"%d" % number for number in range(50)])
+        process.kill()
+        assert ended(process)[0] == -signal.SIGKILL
+    with serve(tmp_path) as (_, ready):
+        assert ready["recovery"]["messages"] == 50
+
+        @async_test
+        async def scenario() -> None:
+            client = await RawClient.connect(ready["port"])
+            assert await client.ask(Purge(queue_id)) == Count(50)
+
+        scenario()
+
+
+def test_a_second_signal_stops_at_once(tmp_path: Path) -> None:
+    """A client that leaves its last answers unread holds up a clean stop; nobody has to wait for that."""
+    with serve(tmp_path) as (process, ready):
+        queue_id = send_some(ready["port"], [b"x" * 1_000_000])
+
+        @async_test
+        async def scenario() -> None:
+            client = await RawClient.connect(ready["port"])
+            for _ in range(30):
+                client.write(Peek(queue_id))
+            assert await client.answer() is not None  # the others are on their way and nobody reads them
+            process.send_signal(signal.SIGTERM)
+            assert process.stderr is not None
+            loop = asyncio.get_running_loop()
+            assert "stopping" in await loop.run_in_executor(None, process.stderr.readline)
+            process.send_signal(signal.SIGTERM)
+            code, log = await loop.run_in_executor(None, ended, process)
+            assert code == 1
+            assert "SIGTERM again: stopping at once" in log
+
+        scenario()
+
+
+def test_a_server_that_cannot_start_says_why_in_one_sentence(tmp_path: Path) -> None:
+    with serve(tmp_path) as (_, ready):
+        for options, sentence in (
+            (["--data", str(tmp_path)], "is in use by another process"),
+            (["--listen", f"127.0.0.1:{ready['port']}"], "another program does"),
+            (["--listen", "0.0.0.0:0"], "there are no users yet"),
+            (["--durability", "maybe"], '"maybe" is not allowed'),
+        ):
+            result = subprocess.run(
+                [sys.executable, "-m", "penstock.cli.main", "serve", "--listen", "127.0.0.1:0", *options],
+                capture_output=True,
+                text=True,
+                timeout=PROCESS_SECONDS,
+                cwd=tmp_path,
+                check=False,
+            )
+            assert result.returncode == 1, result
+            assert sentence in result.stderr
+            assert result.stderr.startswith("error: ")
+            assert len(result.stderr.splitlines()) == 1
