@@ -58,7 +58,7 @@ class Checkpointer:
             self._copies = self._plan(self._checkpoint)
             self._begun_position = self._checkpoint.needs_position
         if self._parts.store.committed_position < self._begun_position:
-            return None  # the old files' last entries are still on their way to them: nothing to copy from yet
+            return None  # the last entries of the old files are still on their way to them
         if self._copying is not None or self._writing is not None:
             return None
         self._copying = next(self._copies, None)
