@@ -47,14 +47,23 @@ def load_identity(disk: Disk) -> Identity | None:
         raise StorageDamagedError(f"{NAME} is damaged: {error}; restore it from a copy") from error
     check_format(NAME, written)
     try:
-        return Identity(str(fields["node"]), bytes.fromhex(fields["secret"]))
+        identity = Identity(str(fields["node"]), bytes.fromhex(fields["secret"]))
     except (ValueError, KeyError, TypeError) as error:
         raise StorageDamagedError(f"{NAME} is damaged: {error}; restore it from a copy") from error
+    if fields.get("checksum") != _checksum(identity):
+        # With another secret no entry would be recognised, and the journal would seem to be empty.
+        raise StorageDamagedError(f"{NAME} is damaged: its checksum does not match; restore it from a copy")
+    return identity
 
 
 def save_identity(disk: Disk, identity: Identity) -> None:
     """Writes node.json so that after a crash it is there whole or not at all."""
-    fields = {"format": FORMAT, "node": identity.node, "secret": identity.secret.hex()}
+    fields = {
+        "format": FORMAT,
+        "node": identity.node,
+        "secret": identity.secret.hex(),
+        "checksum": _checksum(identity),
+    }
     temporary = f"{NAME}.new"
     file = disk.open(temporary, create=True)
     try:
@@ -65,6 +74,10 @@ def save_identity(disk: Disk, identity: Identity) -> None:
         file.close()
     disk.rename(temporary, NAME)
     disk.sync_directory("")
+
+
+def _checksum(identity: Identity) -> str:
+    return f"{crc32c(identity.secret, crc32c(identity.node.encode())):08x}"
 
 
 def check_format(name: str, written: object) -> None:

@@ -126,12 +126,12 @@ class Journal:
             raise JournalFailedError(self._failed)
         if size > self._limit:
             raise ValueError(f"an entry of {size} bytes does not fit in a journal file")
-        if not self._prepared:
-            raise JournalExhaustedError("the journal's last file is full and there is no room for another")
-        if not reserve and len(self._prepared) < 2:
-            if self._full:
+        if len(self._prepared) < (1 if reserve else 2):
+            if not self._full:
+                raise JournalBusyError("the next journal file is not ready yet")
+            if not reserve:
                 raise DiskFullError("the disk is full: only the journal's reserve is left")
-            raise JournalBusyError("the next journal file is not ready yet")
+            raise JournalExhaustedError("the journal's last file is full and there is no room for another")
         self.rotate()
 
     def rotate(self) -> None:
@@ -195,6 +195,13 @@ class Journal:
         """Flushes, and says on disk that the stop was clean; the marker is written after all else is synced."""
         if self._flushing is not None:
             raise StorageError("a flush is still under way")
+        if self._offset or self.unflushed_bytes:
+            self._close_current()
+        self._failed = "the journal is closed"
+        for file in (*self.live.values(), *self._prepared):
+            file.file.close()
+
+    def _close_current(self) -> None:
         flush = self.take_flush()
         if flush is not None:
             flush.run()
@@ -207,9 +214,6 @@ class Journal:
         flush = self._take(sync=True)
         flush.run()
         self.flushed(flush)
-        self._failed = "the journal is closed"
-        for file in (*self.live.values(), *self._prepared):
-            file.file.close()
 
     # -- files -----------------------------------------------------------------------------------------------
 

@@ -52,7 +52,9 @@ def open_directory(disk: Disk, options: StorageOptions, identity: Identity) -> O
     known = load_identity(disk)
     for folder in (journal_file.FOLDER, copy.FOLDER, snapshot.FOLDER):
         disk.make_folder(folder)
+    # After a mere kill a name may be in the machine's memory only, and from now on it is relied on.
     disk.sync_directory("")
+    disk.sync_directory(snapshot.FOLDER)
     if known is None:
         known = _create(disk, identity)
     newest = load_newest(disk)

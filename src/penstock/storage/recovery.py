@@ -170,7 +170,9 @@ class JournalTail:
         extent = max(ends) - offset if ends else 0
         self.cut = Cut(scan.number, offset, extent, table)
         begun = scan.data[offset : offset + HEADER_BYTES]
-        if extent or (begun[4:8] == scan.number.to_bytes(4, "little")):
+        # Behind the end are zeros, or an entry of a former life; anything else was begun in this one.
+        former = decode_header(scan.data, offset, self._seed)
+        if extent or (any(begun) and former is None):
             self.torn = TornTail(journal_name(scan.number), offset, max(extent, len(begun)))
 
     def _holds_entries(self, number: int) -> bool:

@@ -118,6 +118,8 @@ class Segments:
         self._files.pin(sources)
         self._copying.add(partition)
         opened = self._open.get(partition)
+        if opened in sources:
+            opened = None  # a segment that is copied from is to become empty, not longer
         segment = None if opened is None else (opened, self._sizes[partition][opened])
         return CopyJob(
             self._disk,

@@ -96,12 +96,15 @@ class Store:
         )
         self._jobs: list[Job] = []
         self._now_ms = 0
-        unreadable = {damage.partition for damage in opened.snapshot.unreadable}
+        table = opened.snapshot.table
+        unknown = {damage.partition for damage in opened.snapshot.unreadable}
+        # A partition that was damaged before any snapshot knew it has a place in the table and no state.
+        unknown.update(row.partition for row in table.sections if row.damage is not None and not row.size)
         self.recovery = Recovery(
             {
                 section.partition: (section.index, opened.snapshot.states[section.partition])
-                for section in opened.snapshot.table.sections
-                if section.partition not in unreadable
+                for section in table.sections
+                if section.partition not in unknown
             },
             opened.tail.entries,
             opened.damages,
@@ -184,6 +187,7 @@ class Store:
                 self._segments.copied(job, self.appended_position)
                 for old, new in job.moved.items():
                     self._reader.moved(old, new)
+                self._remove()
             case _:
                 pass
         if job.error is not None and not isinstance(job.error, DiskFullError | FileNotFoundError):

@@ -1,0 +1,450 @@
+"""Damage is told from a torn tail, its owner is found, the rest is served, and nothing of it is overwritten."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from crc32c import crc32c
+
+from penstock.simulation.disk import PowerLoss, SimulatedDisk, SimulatedFile
+from penstock.storage.disk import DiskFailedError
+from penstock.storage.entry import END, HEADER_BYTES, OFFSET_MASK, decode_header
+from penstock.storage.errors import Damage, DamagedEntryError, StorageDamagedError, StorageVersionError
+from penstock.storage.journal_file import journal_name
+from penstock.storage.scan import JournalScan
+from tests.storage.keeper import IDENTITY, Keeper
+
+HEADER, PAYLOAD = 4, HEADER_BYTES + 30
+"""Where to flip a bit of an entry."""
+
+
+def fill(partitions: int = 3, rounds: int = 4) -> tuple[SimulatedDisk, Keeper]:
+    """Each partition has a record in each round, and each round is a flush of its own."""
+    disk = SimulatedDisk(random.Random(1))
+    keeper = Keeper(disk)
+    keeper.work()
+    for number in range(rounds):
+        for partition in range(partitions):
+            keeper.put(partition, b"%d of %d " % (number, partition) * 10)
+        keeper.flush()
+    return disk, keeper
+
+
+def flip(disk: SimulatedDisk, keeper: Keeper, partition: int, index: int, at: int) -> tuple[str, int]:
+    """Damages the entry of a record; where it is."""
+    position = keeper.partitions[partition].positions[index]
+    name, offset = journal_name(position >> 32), position & OFFSET_MASK
+    disk.flip_bit(name, offset + at, 3)
+    return name, offset
+
+
+def damages(keeper: Keeper) -> dict[int, Damage]:
+    return {damage.partition: damage for damage in keeper.store.recovery.damages}
+
+
+def test_damaged_contents_fence_their_partition_and_no_other() -> None:
+    disk, keeper = fill()
+    name, offset = flip(disk, keeper, 1, 2, PAYLOAD)
+    keeper = Keeper(disk.crash())
+    assert damages(keeper) == {1: Damage(1, name, offset, "the contents of an entry are damaged")}
+    assert keeper.store.damages == keeper.store.recovery.damages
+    assert keeper.partitions[1].index == 1  # what came before it is right, what came after would not be
+    assert len(keeper.bodies(0)) == len(keeper.bodies(2)) == 4
+    assert keeper.store.recovery.torn is None
+
+
+def test_a_damaged_header_fences_whoever_misses_a_record() -> None:
+    disk, keeper = fill()
+    name, offset = flip(disk, keeper, 1, 2, HEADER)
+    keeper = Keeper(disk.crash())
+    found = damages(keeper)
+    assert list(found) == [1]
+    assert (found[1].file, found[1].offset) == (name, offset)
+    assert "record 2 of the partition cannot be read" in found[1].reason
+    assert len(keeper.bodies(0)) == len(keeper.bodies(2)) == 4
+
+
+def test_who_cannot_be_shown_innocent_is_fenced_too() -> None:
+    """Partition 9 has no record after the hole: its last one may have been in it."""
+    disk, keeper = fill()
+    keeper.put(9, b"early")
+    keeper.flush()
+    for partition in range(3):
+        keeper.put(partition, b"later")
+    keeper.flush()
+    for partition in range(3):
+        keeper.put(partition, b"latest")
+    keeper.flush()
+    flip(disk, keeper, 1, 5, HEADER)
+    keeper = Keeper(disk.crash())
+    found = damages(keeper)
+    assert list(found) == [1, 9]
+    assert "cannot be shown" in found[9].reason
+    assert keeper.bodies(9) == {1: b"early"}
+
+
+@pytest.mark.parametrize("ending", ["clean stop", "next file"])
+def test_a_finished_file_knows_who_was_in_it(ending: str) -> None:
+    """The same, but the file's table shows that partition 9 lost nothing."""
+    disk, keeper = fill()
+    keeper.put(9, b"early")
+    keeper.put(1, b"in the hole")
+    keeper.put(2, b"after it")
+    keeper.flush()
+    flip(disk, keeper, 1, 5, HEADER)
+    if ending == "clean stop":
+        keeper.store.close()
+    else:
+        while keeper.store.appended_position >> 32 == keeper.partitions[9].positions[1] >> 32:
+            keeper.put(2, b"filling up " * 40)
+        keeper.flush()
+    found = damages(Keeper(disk.crash()))
+    assert list(found) == [1]
+    assert "record 5 of the partition cannot be read" in found[1].reason
+
+
+def test_the_first_life_of_a_hole_and_all_later_ones_agree() -> None:
+    disk, keeper = fill()
+    keeper.put(9, b"early")
+    for _ in range(2):
+        for partition in range(3):
+            keeper.put(partition, b"later")
+        keeper.flush()
+    flip(disk, keeper, 1, 5, HEADER)
+    disk = disk.crash()
+    keeper = Keeper(disk)
+    first = damages(keeper)
+    assert list(first) == [1, 9]
+    for _ in range(3):
+        keeper.put(0, b"life goes on")
+        keeper.put(5, b"for new ones too")
+        keeper.flush()
+        keeper.store.close()
+        disk = disk.reopen()
+        keeper = Keeper(disk)
+        assert damages(keeper) == first
+
+
+def test_the_last_flush_is_taken_for_torn_where_nothing_proves_it_was_synced() -> None:
+    disk, keeper = fill()
+    name, offset = flip(disk, keeper, 2, 4, PAYLOAD)
+    keeper = Keeper(disk.crash())
+    assert not damages(keeper)
+    torn = keeper.store.recovery.torn
+    assert torn is not None
+    assert (torn.file, torn.offset) == (name, offset)
+    assert [len(keeper.bodies(partition)) for partition in range(3)] == [4, 4, 3]
+
+
+def test_a_clean_stop_proves_the_last_flush() -> None:
+    disk, keeper = fill()
+    keeper.store.close()
+    flip(disk, keeper, 2, 4, PAYLOAD)
+    assert list(damages(Keeper(disk.crash()))) == [2]
+
+
+def test_a_later_file_proves_all_of_the_one_before() -> None:
+    disk, keeper = fill(rounds=1)
+    last = keeper.put(0, b"the last entry of its file")
+    keeper.flush()
+    flip(disk, keeper, 0, last, HEADER)
+    keeper = Keeper(disk.crash())  # torn: cut, sealed, and the next file begun
+    assert keeper.store.recovery.torn is not None
+    keeper.put(1, b"in the next file")
+    keeper.flush()
+    flip(disk_of(keeper), keeper, 0, 1, HEADER)
+    found = damages(Keeper(disk_of(keeper).crash()))
+    assert list(found) == [0]
+
+
+def disk_of(keeper: Keeper) -> SimulatedDisk:
+    disk = keeper.store._disk
+    assert isinstance(disk, SimulatedDisk)
+    return disk
+
+
+def test_nothing_of_a_torn_tail_can_come_back() -> None:
+    """Whatever happens while the tail is sealed: once END is there, no entry of the old tail is."""
+    tails = 0
+    for outcome in range(60):
+        generator = random.Random(outcome)
+        disk = SimulatedDisk(generator)
+        keeper = Keeper(disk)
+        keeper.work()
+        keeper.put(0, b"acknowledged")
+        keeper.flush()
+        for _ in range(8):
+            keeper.put(0, b"never acknowledged" * 40)
+        flush = keeper.store.take_flush()
+        assert flush is not None
+        disk.power_off_after = disk.operations + 1
+        with pytest.raises(PowerLoss):
+            flush.run()
+        disk = disk.crash()
+        disk.power_off_after = generator.randrange(12)
+        try:
+            Keeper(disk)
+        except PowerLoss:
+            pass
+        disk = disk.crash()
+        number = keeper.store.appended_position >> 32
+        scan = JournalScan(number, disk.contents(journal_name(number)), IDENTITY.seed)
+        offset = 0
+        while (header := scan.header_at(offset)) is not None and scan.is_whole(offset, header):
+            offset += header.size
+            if header.kind == END:
+                tails += 1
+                assert not scan.headers_after(offset - 8)
+                break
+    assert tails > 10
+
+
+def test_bodies_that_look_like_entries_are_bodies() -> None:
+    """Someone sends a piece of a journal as a message, and the message is torn."""
+    for outcome in range(20):
+        disk, keeper = fill(rounds=2)
+        name = journal_name(keeper.store.appended_position >> 32)
+        # Right in all but the checksum of the header, whose seed a sender cannot know.
+        forged = bytearray(disk.contents(name)[: keeper.store.appended_position & OFFSET_MASK])
+        offset = 0
+        while (header := decode_header(forged, offset, IDENTITY.seed)) is not None:
+            synced_everything = (2**31).to_bytes(4, "little")
+            forged[offset + 8 : offset + 12] = synced_everything
+            forged[offset + 36 : offset + 40] = crc32c(forged[offset : offset + 36]).to_bytes(4, "little")
+            offset += header.size
+        keeper.put(0, bytes(forged) * 8)
+        flush = keeper.store.take_flush()
+        assert flush is not None
+        disk.random = random.Random(outcome)
+        disk.power_off_after = disk.operations + 1
+        with pytest.raises(PowerLoss):
+            flush.run()
+        assert not damages(Keeper(disk.crash()))
+
+
+def test_sectors_that_cannot_be_read_are_a_hole(monkeypatch: pytest.MonkeyPatch) -> None:
+    disk, keeper = fill(rounds=12)
+    name, offset = flip(disk, keeper, 1, 2, HEADER)
+    disk = disk.crash()
+    bad = range(offset // 4096 * 4096, offset // 4096 * 4096 + 4096)
+    whole = SimulatedFile.read_at
+
+    def read_at(file: SimulatedFile, start: int, size: int, *, block: bool = True) -> bytes:
+        if file.name == name and start < bad.stop and start + size > bad.start:
+            raise DiskFailedError("input/output error")
+        return whole(file, start, size, block=block)
+
+    monkeypatch.setattr(SimulatedFile, "read_at", read_at)
+    keeper = Keeper(disk)
+    assert damages(keeper)
+    assert all(damage.file == name for damage in damages(keeper).values())
+
+
+def test_a_missing_journal_file_is_noticed() -> None:
+    disk, keeper = fill()
+    first = keeper.store.appended_position >> 32
+    while keeper.store.appended_position >> 32 < first + 4:
+        keeper.put(0, b"filling up " * 40)
+        keeper.flush()
+        keeper.work()
+    numbers = sorted({position >> 32 for position in keeper.partitions[0].positions.values()})
+    disk.remove(journal_name(numbers[1]))
+    disk.sync_directory("journal")
+    found = damages(Keeper(disk.crash()))
+    assert set(found) == {0, 1, 2}
+    assert "the journal file is missing" in found[0].reason
+
+
+def test_the_first_journal_file_after_a_snapshot_missing_is_noticed() -> None:
+    disk, keeper = fill()
+    keeper.full_checkpoint()
+    keeper.work()
+    keeper.put(0, b"after")
+    keeper.flush()
+    disk.remove(journal_name(keeper.store.appended_position >> 32))
+    disk.sync_directory("journal")
+    assert set(damages(Keeper(disk.crash()))) == {0, 1, 2}
+
+
+# -- snapshots and segments ------------------------------------------------------------------------------------
+
+
+def checkpointed() -> tuple[SimulatedDisk, Keeper, str]:
+    disk, keeper = fill()
+    keeper.full_checkpoint()
+    keeper.work()
+    (snapshot,) = disk.list("snapshots")
+    return disk, keeper, f"snapshots/{snapshot}"
+
+
+def test_a_damaged_section_costs_its_partition_alone() -> None:
+    disk, keeper, name = checkpointed()
+    disk.flip_bit(name, disk.contents(name).index(keeper.partitions[1].dump()) + 2)
+    keeper = Keeper(disk.crash())
+    assert list(damages(keeper)) == [1]
+    assert 1 not in keeper.partitions
+    assert len(keeper.bodies(0)) == len(keeper.bodies(2)) == 4
+
+
+def test_either_table_of_a_snapshot_is_enough_and_both_bad_are_not() -> None:
+    disk, _, name = checkpointed()
+    size = len(disk.contents(name))
+    for offset in (0, 9, 25, size - 1, size - 30):
+        damaged = disk.copy(random.Random(1))
+        damaged.flip_bit(name, offset)
+        assert len(Keeper(damaged.crash()).bodies(0)) == 4
+    disk.flip_bit(name, 30)
+    disk.flip_bit(name, size - 30)
+    with pytest.raises(StorageDamagedError, match=r"no snapshot can be read.*damaged in both"):
+        Keeper(disk.crash())
+
+
+def test_an_older_snapshot_takes_the_place_of_a_damaged_one() -> None:
+    disk, keeper = fill()
+    keeper.full_checkpoint()
+    keeper.work()
+    keeper.put(0, b"between")
+    keeper.flush()
+    checkpoint = keeper.store.begin_checkpoint()
+    for partition, copy in keeper.partitions.items():
+        keeper.vacate(checkpoint, partition)
+        checkpoint.add(partition, copy.index, copy.dump())
+    keeper.flush()
+    job = checkpoint.snapshot_job()
+    assert job is not None
+    disk.fault = lambda what, name: DiskFailedError("stop here") if what == "remove" else None
+    job.run()
+    disk.fault = None
+    assert len(disk.list("snapshots")) == 2
+    name = f"snapshots/{disk.list('snapshots')[-1]}"
+    disk.flip_bit(name, 1)
+    disk.flip_bit(name, len(disk.contents(name)) - 1)
+    assert len(Keeper(disk.crash()).bodies(0)) == 5
+
+
+def test_damage_in_a_segment_shows_on_reading_and_on_copying() -> None:
+    disk, keeper, _ = checkpointed()
+    position = keeper.partitions[1].positions[2]
+    name = f"segments/1/{position >> 32:010}.segment"
+    disk.flip_bit(name, (position & OFFSET_MASK) + PAYLOAD)
+    keeper = Keeper(disk.crash())
+    with pytest.raises(DamagedEntryError, match="contents of the entry are damaged") as raised:
+        keeper.store.read(position, block=True)
+    assert (raised.value.file, raised.value.offset) == (name, position & OFFSET_MASK)
+    job = keeper.store.copy_job(1, list(keeper.partitions[1].positions.values()))
+    keeper.run(job)
+    assert job.error is None
+    assert [(damage.file, damage.offset) for damage in job.damages] == [(name, position & OFFSET_MASK)]
+    assert len(job.moved) == 3
+    assert position not in job.moved
+
+
+def test_a_segment_that_is_missing_is_damage() -> None:
+    disk, keeper, _ = checkpointed()
+    position = keeper.partitions[1].positions[2]
+    disk.remove(f"segments/1/{position >> 32:010}.segment")
+    disk.sync_directory("segments/1")
+    keeper = Keeper(disk.crash())
+    assert not keeper.store.has_file(1, position >> 32)
+    with pytest.raises(DamagedEntryError, match="the file is missing"):
+        keeper.store.read(position, block=True)
+    job = keeper.store.copy_job(1, list(keeper.partitions[1].positions.values()))
+    keeper.run(job)
+    assert {damage.reason for damage in job.damages} == {"the file is missing"}
+
+
+# -- what is kept ----------------------------------------------------------------------------------------------
+
+
+def test_a_damaged_partition_is_remembered_and_its_files_are_kept() -> None:
+    disk, keeper = fill()
+    name, _ = flip(disk, keeper, 1, 2, PAYLOAD)
+    before = disk.contents(name)[: keeper.store.appended_position & OFFSET_MASK]
+    disk = disk.crash()
+    keeper = Keeper(disk)
+    found = damages(keeper)
+    for _ in range(3):
+        for _ in range(40):
+            keeper.put(0, b"work " * 100)
+            keeper.flush()
+            keeper.work()
+        keeper.full_checkpoint()
+        keeper.work()
+        disk = disk.crash()
+        keeper = Keeper(disk)
+        assert damages(keeper) == found
+        assert disk.contents(name).startswith(before)
+    # When the partition is removed the file is free.
+    keeper.store.drop_partition(1)
+    keeper.partitions.pop(1, None)
+    keeper.damaged.clear()
+    keeper.full_checkpoint()
+    keeper.work()
+    assert name not in disk.files()
+    assert not damages(Keeper(disk.crash()))
+
+
+def test_damage_found_while_running_is_remembered() -> None:
+    disk, keeper, _ = checkpointed()
+    keeper.put(1, b"kept in the journal")
+    keeper.flush()
+    journal = journal_name(keeper.store.appended_position >> 32)
+    damage = Damage(1, "segments/1/x", 8, "the contents of the entry are damaged")
+    keeper.store.fence(damage)
+    keeper.damaged = {1}
+    with pytest.raises(ValueError, match="follows"):
+        keeper.store.append(1, keeper.partitions[1].index + 1, b"head")
+    keeper.full_checkpoint()
+    keeper.work()
+    keeper.full_checkpoint()
+    keeper.work()
+    assert journal in disk.files()
+    keeper = Keeper(disk.crash())
+    assert keeper.store.recovery.damages == [damage]
+    # What the last snapshot before the damage said of the partition is still there to be looked at.
+    assert keeper.partitions[1].index == 4
+    assert len(keeper.bodies(1)) == 4
+
+
+def test_every_single_flipped_bit_is_noticed_or_harmless() -> None:
+    """Flip anything anywhere: what is served is right, what is not is fenced or refused."""
+    disk, keeper = fill()
+    keeper.full_checkpoint()
+    keeper.work()
+    for number in range(3):
+        for partition in range(3):
+            keeper.put(partition, b"after %d of %d " % (number, partition) * 8)
+        keeper.flush()
+    keeper.store.close()
+    expected = {partition: truth(keeper, partition) for partition in range(3)}
+    generator = random.Random(4)
+    names = [name for name, size in disk.files().items() if size and "spare" not in name]
+    for _ in range(400):
+        name = generator.choice(names)
+        data = disk.contents(name)
+        offset = generator.randrange(min(len(data), 2_500))
+        damaged = disk.copy(random.Random(1))
+        damaged.flip_bit(name, offset, generator.randrange(8))
+        check_truthful(damaged.crash(), expected)
+
+
+def truth(keeper: Keeper, partition: int) -> dict[int, bytes]:
+    return {index: body for what, p, index, body in keeper.history if p == partition and what == "put"}
+
+
+def check_truthful(disk: SimulatedDisk, expected: dict[int, dict[int, bytes]]) -> None:
+    try:
+        keeper = Keeper(disk)
+    except (StorageDamagedError, StorageVersionError):
+        return
+    for partition, bodies in expected.items():
+        if partition in keeper.damaged:
+            continue
+        assert set(keeper.partitions[partition].positions) == set(bodies)
+        for index, position in keeper.partitions[partition].positions.items():
+            try:
+                _, batch = keeper.store.read(position, block=True)
+            except DamagedEntryError:
+                continue
+            assert bytes(batch.body(0)) == bodies[index]

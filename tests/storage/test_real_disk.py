@@ -1,0 +1,176 @@
+"""The real disk: the same store on the file system of this machine."""
+
+from __future__ import annotations
+
+import errno
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from penstock.runtime.disk import BUFFERS_PER_CALL, RealDisk
+from penstock.storage.disk import DirectoryBusyError, DiskFailedError, DiskFullError, WouldBlockError
+from tests.storage.keeper import OPTIONS, Keeper
+
+OWNER = """
+import sys
+from penstock.runtime.disk import RealDisk
+disk = RealDisk(sys.argv[1])
+disk.lock()
+print("locked", flush=True)
+sys.stdin.read()
+"""
+
+
+def test_a_store_lives_through_checkpoints_and_restarts(tmp_path: Path) -> None:
+    disk = RealDisk(tmp_path / "data")
+    keeper = Keeper(disk)
+    for life in range(3):
+        for number in range(60):
+            keeper.put(number % 3, b"%d %d " % (life, number) * 50)
+            if number % 5 == 0:
+                keeper.flush()
+                keeper.work()
+        keeper.flush()
+        keeper.work()
+        keeper.full_checkpoint(compact=life == 1)
+        keeper.work()
+        for partition in range(3):
+            keeper.delete(partition, next(iter(keeper.partitions[partition].positions)))
+        keeper.put(1, b"after the checkpoint")
+        history, committed = keeper.history, len(keeper.history)
+        keeper.store.close()
+        disk.close()
+        disk = RealDisk(tmp_path / "data")
+        keeper.boot(disk)
+        keeper.check(history, committed)
+    keeper.work()
+    names = sorted(os.listdir(tmp_path / "data"))
+    assert names == ["journal", "lock", "node.json", "segments", "snapshots"]
+    assert (tmp_path / "data" / "node.json").stat().st_mode & 0o077 == 0
+
+
+def test_a_second_process_is_refused_and_a_dead_ones_lock_is_free(tmp_path: Path) -> None:
+    owner = subprocess.Popen(
+        [sys.executable, "-c", OWNER, str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    try:
+        assert owner.stdout is not None
+        assert owner.stdout.readline() == "locked\n"
+        with pytest.raises(DirectoryBusyError, match=f"in use by another process .process {owner.pid}"):
+            Keeper(RealDisk(tmp_path))
+    finally:
+        owner.kill()
+        owner.communicate()
+    Keeper(RealDisk(tmp_path)).put(1, b"mine now")
+
+
+def test_many_buffers_and_short_writes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    disk = RealDisk(tmp_path)
+    file = disk.open("file", create=True)
+    buffers = [b"%05d" % number for number in range(3 * BUFFERS_PER_CALL + 7)]
+    file.write_at(3, buffers)
+    assert file.read_at(3, 10**6) == b"".join(buffers)
+
+    def short(descriptor: int, part: list[bytes], offset: int) -> int:
+        return os.pwrite(descriptor, b"".join(part)[:777], offset)
+
+    monkeypatch.setattr(os, "pwritev", short)
+    file.write_at(11, [bytearray(b"x" * 600), memoryview(b"y" * 600)])
+    assert file.read_at(11, 1200) == b"x" * 600 + b"y" * 600
+    file.close()
+    file.close()
+
+
+def test_reads_at_the_end_and_allocation(tmp_path: Path) -> None:
+    disk = RealDisk(tmp_path)
+    file = disk.open("file", create=True)
+    file.write_at(0, [b"old bytes"])
+    file.allocate(3 * 2**20 + 4096)
+    assert file.size() == 3 * 2**20 + 4096
+    assert file.read_at(file.size() - 5, 100) == bytes(5)
+    assert file.read_at(file.size() + 5, 100, block=False) == b""
+    assert not any(file.read_at(0, file.size(), block=False))
+    file.truncate(10)
+    assert file.size() == 10
+
+
+@pytest.mark.parametrize(
+    ("code", "expected"),
+    [(errno.ENOSPC, DiskFullError), (errno.EDQUOT, DiskFullError), (errno.EIO, DiskFailedError)],
+)
+def test_errors_are_told_in_the_words_of_storage(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int, expected: type[Exception]
+) -> None:
+    file = RealDisk(tmp_path).open("file", create=True)
+
+    def refuse(*_: object) -> int:
+        raise OSError(code, os.strerror(code))
+
+    for name in ("pwritev", "fdatasync", "posix_fallocate", "ftruncate"):
+        monkeypatch.setattr(os, name, refuse)
+    with pytest.raises(expected, match="writing file"):
+        file.write_at(0, [b"x"])
+    with pytest.raises(expected, match="syncing file"):
+        file.sync()
+    with pytest.raises(expected, match="allocating 1 bytes for file"):
+        file.allocate(1)
+    with pytest.raises(expected, match="truncating file"):
+        file.truncate(1)
+
+
+def test_a_read_that_would_wait_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = RealDisk(tmp_path).open("file", create=True)
+    file.write_at(0, [b"bytes"])
+
+    def cold(*_: object) -> int:
+        raise BlockingIOError
+
+    monkeypatch.setattr(os, "preadv", cold)
+    with pytest.raises(WouldBlockError):
+        file.read_at(0, 5, block=False)
+    assert file.read_at(0, 5) == b"bytes"
+    monkeypatch.setattr(os, "preadv", lambda *_: 2)  # the rest is not in memory
+    with pytest.raises(WouldBlockError):
+        file.read_at(0, 5, block=False)
+
+    def unsupported(*_: object) -> int:
+        raise OSError(errno.EOPNOTSUPP, "not supported")
+
+    monkeypatch.setattr(os, "preadv", unsupported)
+    assert file.read_at(0, 5, block=False) == b"bytes"
+
+
+def test_folders_names_and_removal(tmp_path: Path) -> None:
+    disk = RealDisk(tmp_path)
+    assert disk.list("none") == []
+    disk.make_folder("a/b")
+    disk.make_folder("a/b")
+    disk.open("a/b/file", create=True).close()
+    with pytest.raises(FileNotFoundError):
+        disk.open("a/b/other")
+    with pytest.raises(DiskFailedError):
+        disk.remove("a/b")
+    disk.rename("a/b/file", "a/b/renamed")
+    disk.sync_directory("a/b")
+    assert disk.list("a/b") == ["renamed"]
+    disk.remove("a/b/renamed")
+    disk.remove("a/b")
+    with pytest.raises(FileNotFoundError):
+        disk.remove("a/b")
+    assert disk.list("a") == []
+    assert disk.free_bytes() > 0
+
+
+def test_durability_os_writes_without_syncing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    keeper = Keeper(RealDisk(tmp_path), replace(OPTIONS, durability="os"))
+    keeper.work()
+    syncs: list[int] = []
+    monkeypatch.setattr(os, "fdatasync", syncs.append)
+    keeper.put(1, b"body")
+    keeper.flush()
+    assert not syncs
+    assert keeper.committed == 1
