@@ -72,7 +72,7 @@ def test_chosen_ones_are_sent_elsewhere(penstock: Penstock, work: str) -> None:
     moved = penstock(
         "dlq", "redrive", work, "--to", f"{work}-repair", "--attribute", "number=2", "--rate", "1000"
     )
-    assert moved.output == f"sent 1 messages of {work}-dead to {work}-repair\n"
+    assert moved.output == f"sent 1 message of {work}-dead to {work}-repair\n"
     bodies: list[str] = []
     while len(bodies) < 3:
         received = penstock("receive", f"{work}-repair", "--max", "3", "--wait", "20s", "--delete", "--json")

@@ -12,7 +12,15 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 import typer
 
 from penstock.cli.exits import NOT_FOUND, USAGE, CommandError, reported
-from penstock.cli.output import error_console, print_facts, print_hint, print_json, print_line, print_table
+from penstock.cli.output import (
+    error_console,
+    messages_text,
+    print_facts,
+    print_hint,
+    print_json,
+    print_line,
+    print_table,
+)
 from penstock.cli.parameters import DEFAULT_URL, Json, QueueName, Url, Yes
 from penstock.cli.peek import Attribute, Contains, Group, Start, filter_of
 
@@ -244,14 +252,16 @@ def redrive(
         print_json({"dead_letter_queue": place, "redriven_messages": moved, "target": to})
     else:
         where = f"to {to}" if to else "back where they died"
-        print_line(f"sent {moved:,} messages of {place} {where}", "green")
+        print_line(f"sent {messages_text(moved)} of {place} {where}", "green")
 
 
 def _confirm_all(name: str, total: int) -> None:
     """A whole dead-letter queue at once is asked about, where somebody is there to ask; nothing is lost by it."""
     import sys
 
-    if sys.stdin.isatty() and not typer.confirm(f"Redrive all {total:,} messages of {name}?", err=True):
+    if sys.stdin.isatty() and not typer.confirm(
+        f"Redrive all of {messages_text(total)} in {name}?", err=True
+    ):
         raise CommandError("nothing was done")
 
 

@@ -94,11 +94,8 @@ def _show(message: MessageView) -> None:
 
 
 def _death(dead: DeadLetter) -> str:
-    times = "once" if dead.receive_count == 1 else f"{dead.receive_count} times"
-    return (
-        f"{dead.reason}: came from {dead.source} #{dead.sequence} at {moment(_milliseconds(dead.moved_at))}, "
-        f"received {times} there"
-    )
+    times = f", received {dead.receive_count}× there" if dead.receive_count else ""
+    return f"{dead.reason}: came from {dead.source} #{dead.sequence} at {moment(_milliseconds(dead.moved_at))}{times}"
 
 
 def _one_line(text: str) -> str:

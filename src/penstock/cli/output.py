@@ -105,6 +105,11 @@ def _print_columns(rows: Sequence[Sequence[str]], right: Sequence[int]) -> None:
 # -- values --------------------------------------------------------------------------------------------------
 
 
+def messages_text(count: int) -> str:
+    """`1 message`, `2 messages`."""
+    return "1 message" if count == 1 else f"{count:,} messages"
+
+
 def printable(text: str) -> str:
     """The text without anything that would move a terminal's cursor; line ends and tabs stay."""
     if text.isprintable():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from penstock.cli.exits import reported
-from penstock.cli.output import print_json, print_line
+from penstock.cli.output import messages_text, print_json, print_line
 from penstock.cli.parameters import DEFAULT_URL, Json, QueueName, Url, Yes
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ def purge(name: QueueName, yes: Yes = False, url: Url = DEFAULT_URL, json: Json 
         statistics = (await client.describe_queue(name)).statistics
         messages = statistics.ready + statistics.leased + statistics.delayed
         if not yes:
-            confirm_loss(f"Delete all {messages:,} messages of queue {name}?")
+            confirm_loss(f"Delete {messages_text(messages)} of queue {name}?")
         with progress(f"purging {name}", messages) as show:
             purged = await client.queue(name).purge()
             show(purged)
@@ -33,4 +33,4 @@ def purge(name: QueueName, yes: Yes = False, url: Url = DEFAULT_URL, json: Json 
     if json:
         print_json({"queue": name, "purged_messages": purged})
     else:
-        print_line(f"purged {purged:,} messages from {name}", "green")
+        print_line(f"purged {messages_text(purged)} from {name}", "green")

@@ -8,7 +8,7 @@ import typer
 
 from penstock.cli import queue_settings as settings
 from penstock.cli.exits import USAGE, CommandError, reported
-from penstock.cli.output import print_hint, print_json, print_line, print_table
+from penstock.cli.output import messages_text, print_hint, print_json, print_line, print_table
 from penstock.cli.parameters import DEFAULT_URL, Json, QueueName, Url, Yes
 
 if TYPE_CHECKING:
@@ -124,7 +124,7 @@ def delete(name: QueueName, yes: Yes = False, url: Url = DEFAULT_URL, json: Json
         statistics = (await client.describe_queue(name)).statistics
         messages = statistics.ready + statistics.leased + statistics.delayed
         if not yes:
-            confirm_loss(f"Delete queue {name} with {messages} messages?")
+            confirm_loss(f"Delete queue {name} with {messages_text(messages)}?")
         await client.delete_queue(name)
         return messages
 
@@ -132,7 +132,7 @@ def delete(name: QueueName, yes: Yes = False, url: Url = DEFAULT_URL, json: Json
     if json:
         print_json({"deleted": name, "messages": messages})
     else:
-        print_line(f"queue {name} is deleted, with {messages} messages", "green")
+        print_line(f"queue {name} is deleted, with {messages_text(messages)}", "green")
 
 
 @app.command("list")

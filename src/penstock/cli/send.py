@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, BinaryIO
 import typer
 
 from penstock.cli.exits import FAILED, USAGE, CommandError, reported
-from penstock.cli.output import moment_json, print_hint, print_json, print_line
+from penstock.cli.output import messages_text, moment_json, print_hint, print_json, print_line
 from penstock.cli.parameters import DEFAULT_URL, Json, QueueName, Url, attributes_of, duration_seconds
 
 if TYPE_CHECKING:
@@ -29,7 +29,9 @@ def send(
     body: Annotated[
         str | None,
         typer.Argument(
-            help="The body; without it every line of the input becomes a message.", show_default=False
+            metavar="[BODY]",
+            help="The body; without it every line of the input becomes a message.",
+            show_default=False,
         ),
     ] = None,
     file: Annotated[
@@ -165,4 +167,4 @@ def _report_many(name: str, count: int, seconds: float, *, json: bool) -> None:
         print_json({"queue": name, "sent_messages": count, "seconds": round(seconds, 6)})
     else:
         rate = f", {count / seconds:,.0f} a second" if count > 1 and seconds > 0 else ""
-        print_line(f"sent {count:,} messages to {name} in {seconds:.2f} s{rate}", "green")
+        print_line(f"sent {messages_text(count)} to {name} in {seconds:.2f} s{rate}", "green")
