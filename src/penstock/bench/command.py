@@ -102,7 +102,9 @@ def measure(options: BenchOptions, progress: Progress, errors: Console) -> Repor
             progress.begin(section)
             with ExitStack() as processes:
                 loads = [processes.enter_context(LoadProcess()) for _ in range(_LOAD_PROCESSES)]
-                stage = Stage(options, directory, loads, progress.step)
+                place = directory / section
+                place.mkdir()
+                stage = Stage(options, place, loads, progress.step)
                 try:
                     lines += [line_of(section, figure) for figure in _MEASURES[section](stage)]
                 except (BenchError, PenstockError, OSError) as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -56,6 +57,7 @@ class Stage:
         command += ["--data", str(home / "data"), "--listen", "127.0.0.1:0"]
         command += ["--durability", self.options.durability, "--log-level", "warning", "--json"]
         with ExitStack() as stack:
+            stack.callback(shutil.rmtree, home, ignore_errors=True)
             child = stack.enter_context(Child(command, log=home / "log"))
             url = _address_of(child, home / "log")
             client = stack.enter_context(penstock.connect_blocking(url))
