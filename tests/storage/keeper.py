@@ -81,7 +81,7 @@ class Keeper:
                     del copy.positions[index]
         for partition, copy in self.partitions.items():
             self.store.keep_only(partition, {position >> 32 for position in copy.positions.values()})
-        self.store.keep_partitions(set(self.partitions))
+        self.store.keep_partitions({*self.partitions, *self.damaged})
 
     # -- changes ---------------------------------------------------------------------------------------------
 

@@ -70,6 +70,48 @@ def test_a_checkpoint_is_due_by_bytes_or_by_four_snapshots() -> None:
     assert not keeper.store.checkpoint_due(0)
 
 
+def test_under_load_a_checkpoint_waits_until_the_old_files_can_be_read() -> None:
+    """Something is always unflushed; a copy of it would find nothing on disk yet."""
+    disk, keeper = make()
+    fill(keeper, 1, 40)
+    keeper.put(1, b"not flushed yet")
+    last = keeper.partitions[1].positions[41]
+    with pytest.raises(ValueError, match="not flushed yet"):
+        keeper.store.copy_job(1, [last])
+    assert not keeper.store.checkpoint_due(0)
+    flush = keeper.store.take_flush()
+    assert flush is not None
+    keeper.put(1, b"nor is this, which is in the fresh file")
+    assert not keeper.store.checkpoint_due(0)
+    flush.run()
+    keeper.store.flushed(flush)
+    assert keeper.store.checkpoint_due(0)
+    checkpoint = keeper.store.begin_checkpoint()
+    assert checkpoint.is_journal(last >> 32)
+    assert not checkpoint.is_journal(keeper.partitions[1].positions[42] >> 32)
+    keeper.vacate(checkpoint, 1)
+    assert not checkpoint.is_journal(keeper.partitions[1].positions[41] >> 32)
+    checkpoint.add(1, keeper.partitions[1].index, keeper.partitions[1].dump())
+    keeper.flush()
+    job = checkpoint.snapshot_job()
+    assert job is not None
+    keeper.run(job)
+    keeper.store.finish_checkpoint(checkpoint)
+    keeper.work()
+    after_crash(keeper, disk.crash())
+
+
+def test_a_checkpoint_begun_by_hand_vacates_only_what_is_committed() -> None:
+    _, keeper = make()
+    fill(keeper, 1, 20)
+    keeper.put(1, b"not flushed yet")
+    checkpoint = keeper.store.begin_checkpoint()
+    old = [p for p in keeper.partitions[1].positions.values() if checkpoint.is_journal(p >> 32)]
+    assert 0 < len(old) < 21
+    keeper.vacate(checkpoint, 1)
+    assert len(keeper.bodies(1)) == 21
+
+
 def test_the_snapshot_waits_for_what_it_refers_to() -> None:
     _, keeper = make()
     keeper.put(1, BODY)

@@ -385,6 +385,31 @@ def test_a_damaged_partition_is_remembered_and_its_files_are_kept() -> None:
     assert not damages(Keeper(disk.crash()))
 
 
+def test_a_damaged_partition_that_was_removed_holds_nothing_after_a_restart() -> None:
+    """It was removed, but the crash came before the next snapshot could forget it."""
+    disk, keeper = fill()
+    name, _ = flip(disk, keeper, 1, 2, PAYLOAD)
+    disk = disk.crash()
+    keeper = Keeper(disk)
+    keeper.full_checkpoint()
+    keeper.work()
+    keeper.store.drop_partition(1)
+    disk = disk.crash()
+    keeper = Keeper(disk)
+    assert list(damages(keeper)) == [1]
+    keeper.damaged.clear()
+    keeper.partitions.pop(1, None)
+    keeper.store.keep_partitions({0, 2})
+    assert not keeper.store.damages
+    keeper.put(0, b"something to checkpoint")
+    keeper.flush()
+    keeper.work()
+    keeper.full_checkpoint()
+    keeper.work()
+    assert name not in disk.files()
+    assert not damages(Keeper(disk.crash()))
+
+
 def test_damage_found_while_running_is_remembered() -> None:
     disk, keeper, _ = checkpointed()
     keeper.put(1, b"kept in the journal")

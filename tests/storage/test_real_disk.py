@@ -6,13 +6,19 @@ import errno
 import os
 import subprocess
 import sys
+from collections import deque
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 
 from penstock.runtime.disk import BUFFERS_PER_CALL, RealDisk
+from penstock.storage.checkpoint import Checkpoint
 from penstock.storage.disk import DirectoryBusyError, DiskFailedError, DiskFullError, WouldBlockError
+from penstock.storage.flush import Flush
+from penstock.storage.job import Job
 from tests.storage.keeper import OPTIONS, Keeper
 
 OWNER = """
@@ -174,3 +180,71 @@ def test_durability_os_writes_without_syncing(tmp_path: Path, monkeypatch: pytes
     keeper.flush()
     assert not syncs
     assert keeper.committed == 1
+
+
+def test_flushes_and_jobs_in_threads_of_their_own(tmp_path: Path) -> None:
+    """As the runtime does it: the owner appends and reads while two helpers write, copy, read and recycle."""
+    disk = RealDisk(tmp_path)
+    keeper = Keeper(disk)
+    store = keeper.store
+    with ThreadPoolExecutor(1) as flusher, ThreadPoolExecutor(1) as worker:
+        flush: Future[Flush] | None = None
+        jobs: deque[Future[Job]] = deque()
+        copies: dict[Job, dict[int, int]] = {}
+        checkpoints = 0
+        checkpoint: Checkpoint | None = None
+        for number in range(4_000):
+            partition = number % 3
+            keeper.put(partition, b"%d " % number * 20)
+            alive = keeper.partitions[partition].positions
+            if number % 3 == 0 and len(alive) > 40:
+                keeper.delete(partition, next(iter(alive)))
+            if number % 50 == 0:
+                keeper.bodies(partition)
+            if flush is not None and (flush.done() or store.unflushed_bytes > 4_000):
+                store.flushed(flush.result())
+                flush = None
+            if flush is None and (taken := store.take_flush()) is not None:
+                flush = flusher.submit(ran, taken)
+            while jobs and (jobs[0].done() or store.congested):
+                job = jobs.popleft().result()
+                store.job_done(job)
+                assert job.error is None
+                moved = getattr(job, "moved", {})
+                for index, position in copies.pop(job, {}).items():
+                    if index in keeper.partitions[job.partition].positions:  # type: ignore[attr-defined]
+                        keeper.partitions[job.partition].positions[index] = moved[position]  # type: ignore[attr-defined]
+                if checkpoint is not None and job is checkpoint.job:
+                    store.finish_checkpoint(checkpoint)
+                    checkpoint, checkpoints = None, checkpoints + 1
+            if checkpoint is None and store.checkpoint_due(0):
+                checkpoint = store.begin_checkpoint()
+                for other, copy in keeper.partitions.items():
+                    old = {i: p for i, p in copy.positions.items() if checkpoint.is_journal(p >> 32)}
+                    copying = store.copy_job(other, list(old.values()))
+                    copies[copying] = old
+                    jobs.append(worker.submit(ran, copying))
+            elif checkpoint is not None and not copies and checkpoint.job is None:
+                if not checkpoint.is_added(0):
+                    for other, copy in keeper.partitions.items():
+                        checkpoint.add(other, copy.index, copy.dump())
+                if (writing := checkpoint.snapshot_job()) is not None:
+                    jobs.append(worker.submit(ran, writing))
+            jobs.extend(worker.submit(ran, job) for job in store.take_jobs())
+        if flush is not None:
+            store.flushed(flush.result())
+        for future in jobs:
+            store.job_done(future.result())
+    assert checkpoints > 3
+    store.close()
+    disk.close()
+    following = Keeper(RealDisk(tmp_path))
+    following.check(keeper.history, len(keeper.history))
+
+
+Work = TypeVar("Work", bound=Job)
+
+
+def ran(job: Work) -> Work:
+    job.run()
+    return job

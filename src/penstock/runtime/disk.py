@@ -38,6 +38,14 @@ def _said_plainly(what: str) -> Iterator[None]:
         raise kind(f"{what}: {error.strerror or error}") from error
 
 
+def _sync_folder(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
 class RealFile:
     """An open file of the data directory."""
 
@@ -142,7 +150,9 @@ class RealDisk:
         self.directory = Path(directory).absolute()
         self._lock: int | None = None
         with _said_plainly(f"making {self.directory}"):
-            self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+            if not self.directory.is_dir():
+                self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+                _sync_folder(self.directory.parent)
 
     def lock(self) -> None:
         """Holds for as long as the process lives or until `close`; the kernel lets go of a dead one's."""
@@ -200,11 +210,7 @@ class RealDisk:
 
     def sync_directory(self, folder: str) -> None:
         with _said_plainly(f"syncing {folder or self.directory}"):
-            descriptor = os.open(self.directory / folder, os.O_RDONLY | os.O_DIRECTORY)
-            try:
-                os.fsync(descriptor)
-            finally:
-                os.close(descriptor)
+            _sync_folder(self.directory / folder)
 
     def free_bytes(self) -> int:
         with _said_plainly(f"measuring {self.directory}"):

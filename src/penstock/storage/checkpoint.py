@@ -1,7 +1,7 @@
 """The checkpoint: how journal files are vacated without a moment in which a crash could lose anything.
 
-1. `begin`: the journal goes on in a fresh file. Files below it are to be vacated. A crash: nothing happened,
-   the old snapshot and all journal files since it are there.
+1. `begin`: the journal has gone on in a fresh file, and the files before it, which are to be vacated, are
+   committed. A crash: nothing happened, the old snapshot and all journal files since it are there.
 2. Copies: what is still alive in those files is copied to segments, synced, and the node's states follow the
    copies in memory. A crash: the old snapshot and its files are untouched; the copies are referred to by
    nothing and are removed at the next start.
@@ -37,6 +37,7 @@ class Checkpoint:
         journal: Journal,
         segments: Segments,
         fences: Fences,
+        below: int,
         vacating: Collection[int],
         make_job: Callable[[Checkpoint, list[PartitionState]], SnapshotJob],
     ) -> None:
@@ -46,7 +47,7 @@ class Checkpoint:
         self._vacating = frozenset(vacating)
         self._make_job = make_job
         self._states: dict[int, tuple[int, Buffer]] = {}
-        self.below = journal.current.number
+        self.below = below
         """Journal files with a lower number are to be vacated."""
         self.moves: dict[int, int] = {}
         """The copies that each added state knows of."""

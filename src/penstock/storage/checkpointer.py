@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from penstock.storage.checkpoint import Checkpoint
 from penstock.storage.disk import Disk
+from penstock.storage.entry import POSITION_SHIFT
 from penstock.storage.fences import Fences
 from penstock.storage.journal import Journal
 from penstock.storage.journal_file import FileNumbers
@@ -41,32 +42,62 @@ class Checkpointer:
         self.snapshot_bytes = snapshot.size
         self._under_way: Checkpoint | None = None
         self._not_before_ms = 0
+        self._has_rotated = False  # for the checkpoint that is wanted
+        self._waits_for = 0
         self._gone: dict[int, int] = {}  # removed partitions → the journal file current at the time
         self._vacated: set[int] = set()
 
     def is_due(self, now_ms: int) -> bool:
-        """Whether the journal has grown enough, or the disk is so full that its files are needed."""
+        """Whether the journal has grown enough, or the disk is so full that its files are needed.
+
+        What is to be vacated must be readable, so the journal goes on in a fresh file first and the checkpoint
+        is due when the old ones are committed.
+        """
         if self._under_way is not None or now_ms < self._not_before_ms:
             return False
+        if not self._has_rotated:
+            if not self._is_wanted():
+                return False
+            if not self._journal.unflushed_bytes:
+                return True  # `begin` will do it
+            self._has_rotated = True
+            if self._may_rotate():
+                self._journal.rotate()
+                self._waits_for = self._journal.appended_position
+        return self._journal.committed_position >= self._waits_for
+
+    def _is_wanted(self) -> bool:
         journal = self._journal
-        older = [journal.live[number] for number in self._vacatable()]
+        older = [journal.live[number] for number in self._vacatable(journal.current.number)]
         limit = max(self._options.checkpoint_journal_bytes, 4 * self.snapshot_bytes)
-        if sum(file.used for file in older) + journal.current.used >= limit:
-            return True
-        # Every restart leaves a file that is hardly used.
-        if sum(file.capacity for file in older) >= 2 * limit:
-            return True
-        return not journal.accepts_sends and (bool(older) or journal.can_rotate)
+        if not older and not journal.can_rotate:
+            return False
+        return (
+            sum(file.used for file in older) + journal.current.used >= limit
+            or sum(file.capacity for file in older)
+            >= 2 * limit  # every restart leaves one that is hardly used
+            or not journal.accepts_sends
+        )
+
+    def _may_rotate(self) -> bool:
+        """On a full disk the last file that is ready is worth more than what a fresh start would vacate."""
+        journal = self._journal
+        return journal.can_rotate and (journal.accepts_sends or not self._vacatable(journal.current.number))
 
     def begin(self) -> Checkpoint:
-        """Goes on in a fresh journal file and names those to be vacated."""
+        """Names the journal files to be vacated: those of which everything is committed, so it can be copied."""
         if self._under_way is not None:
             raise ValueError("a checkpoint is under way")
         journal = self._journal
-        # On a full disk the last file that is ready is worth more than what a fresh start would vacate.
-        if journal.can_rotate and (journal.accepts_sends or not self._vacatable()):
+        if not self._has_rotated and not journal.unflushed_bytes and self._may_rotate():
             journal.rotate()
-        self._under_way = Checkpoint(journal, self._segments, self._fences, self._vacatable(), self._make_job)
+            below = journal.current.number
+        else:
+            below = journal.committed_position >> POSITION_SHIFT
+        self._has_rotated, self._waits_for = False, 0
+        self._under_way = Checkpoint(
+            journal, self._segments, self._fences, below, self._vacatable(below), self._make_job
+        )
         return self._under_way
 
     def finish(self, checkpoint: Checkpoint, now_ms: int) -> None:
@@ -77,7 +108,9 @@ class Checkpointer:
         self._snapshot_number, self.snapshot_bytes = job.number, job.size
         self._segments.snapshot_taken(checkpoint.moves)
         self._gone = {partition: file for partition, file in self._gone.items() if file >= checkpoint.below}
-        self._vacated.update(number for number in self._vacatable() if checkpoint.is_journal(number))
+        self._vacated.update(
+            number for number in self._vacatable(checkpoint.below) if checkpoint.is_journal(number)
+        )
         self.abandon(checkpoint, now_ms)
         self.recycle()
 
@@ -103,13 +136,12 @@ class Checkpointer:
                 self._files.retire(number)
             self._journal.recycle(ready)
 
-    def _vacatable(self) -> list[int]:
-        """Journal files that are neither current, nor vacated already, nor kept for a damaged partition."""
-        current = self._journal.current.number
+    def _vacatable(self, below: int) -> list[int]:
+        """Journal files that are neither vacated already nor kept for a damaged partition."""
         return [
             number
             for number in self._journal.live
-            if number < current and number not in self._vacated and not self._fences.holds(number)
+            if number < below and number not in self._vacated and not self._fences.holds(number)
         ]
 
     def _make_job(self, checkpoint: Checkpoint, states: list[PartitionState]) -> SnapshotJob:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 
 from penstock.storage.copy import FOLDER, CopyJob, Source, partition_folder, segment_name
 from penstock.storage.disk import Disk, File
-from penstock.storage.entry import POSITION_SHIFT
+from penstock.storage.entry import OFFSET_MASK, POSITION_SHIFT
 from penstock.storage.job import Job
 from penstock.storage.journal_file import FileNumbers
 from penstock.storage.open_files import OpenFiles
@@ -115,6 +115,11 @@ class Segments:
                 pass  # each entry of it is reported as damaged
             readable, owner = self._files.readable.get(number, 0), self._files.owners.get(number)
             sources[number] = Source(self._files.name(number), file, readable, owner)
+        for position in positions:
+            if position & OFFSET_MASK >= sources[position >> POSITION_SHIFT].readable > 0:
+                raise ValueError(
+                    f"the entry at position {position:#x} is not flushed yet, so it cannot be copied"
+                )
         self._files.pin(sources)
         self._copying.add(partition)
         opened = self._open.get(partition)

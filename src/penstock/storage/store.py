@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from penstock.model.batch import Batch, Buffer
-from penstock.model.records import Sent
+from penstock.model.records import CATALOGUE, Sent
 from penstock.storage.checkpoint import Checkpoint
 from penstock.storage.checkpointer import Checkpointer
 from penstock.storage.copy import CopyJob
@@ -254,11 +254,9 @@ class Store:
             self._remove()
 
     def keep_partitions(self, known: Collection[int]) -> None:
-        """After recovery: removes the segments of partitions that do not exist, unless they are damaged."""
-        for partition in self._segments.partitions:
-            if partition not in known and partition not in self._fences:
-                self._segments.drop_partition(partition, self.appended_position)
-        self._remove()
+        """After recovery: removes what is left of partitions that do not exist, the damaged ones among them."""
+        for partition in {*self._segments.partitions, *self._fences}.difference(known, [CATALOGUE]):
+            self.drop_partition(partition)
 
     def segment_sizes(self, partition: int) -> tuple[int, int]:
         """Segment files and bytes of a partition."""
