@@ -46,13 +46,17 @@ def _refuse(message: str) -> PenstockError:
 class Batch:
     """A checked view of encoded messages; holds the bytes, copies nothing."""
 
-    __slots__ = ("body_offset", "columns", "count", "data", "offsets", "sizes")
+    __slots__ = ("body_bytes", "body_offset", "columns", "count", "data", "offsets", "sizes")
 
     def __init__(self, data: Buffer) -> None:
         view = memoryview(data)
         total = len(view)
         if total < HEADER_BYTES:
             raise _refuse(f"{total} bytes are too short for a header")
+        version: int
+        columns: int
+        count: int
+        body_bytes: int
         version, columns, _, count, body_bytes = _HEADER.unpack_from(view)
         if version != VERSION:
             raise _refuse(f"version {version} is not {VERSION}")
@@ -71,6 +75,7 @@ class Batch:
         if columns:
             offset = self._find_columns(offset, total)
         self.body_offset = offset
+        self.body_bytes = body_bytes
         if offset + body_bytes != total or sum(self.sizes) != body_bytes:
             raise _refuse("its sizes do not add up to its length")
 
@@ -124,6 +129,12 @@ class Batch:
             return self.sizes
         return array("I", map(add, self.sizes, self._attribute_sizes()))
 
+    def message_bytes(self) -> int:
+        """Bytes of all messages: bodies and attributes."""
+        if not self.columns & ATTRIBUTES:
+            return self.body_bytes
+        return self.body_bytes + sum(self._attribute_sizes())
+
     def priorities(self) -> memoryview:
         """One byte a message; empty where the batch has no such column."""
         offset, block = self.offsets.get(PRIORITIES, (0, 0))
@@ -141,10 +152,10 @@ class Batch:
         if not self.columns & column:
             return None
         offset, block = self.offsets[column]
-        names, start = [], block
-        data = bytes(self.data[block : block + sum(self.data[offset:block])])
-        start = 0
-        for length in self.data[offset:block]:
+        lengths = bytes(self.data[offset:block])
+        data = bytes(self.data[block : block + sum(lengths)])
+        names, start = [], 0
+        for length in lengths:
             names.append(data[start : start + length])
             start += length
         return names

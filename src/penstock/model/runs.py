@@ -32,6 +32,17 @@ def runs_of(sequences: Iterable[int]) -> Runs:
     return runs
 
 
+def runs_in_order(sequences: Iterable[int]) -> Runs:
+    """Joins neighbours that follow each other, and keeps the order given."""
+    runs: Runs = []
+    for sequence in sequences:
+        if runs and runs[-1][0] + runs[-1][1] == sequence:
+            runs[-1] = (runs[-1][0], runs[-1][1] + 1)
+        else:
+            runs.append((sequence, 1))
+    return runs
+
+
 def normalized(runs: Iterable[Run]) -> Runs:
     """Sorts and merges runs that touch or overlap."""
     merged: Runs = []

@@ -66,24 +66,39 @@ class Chunk:
 
     def bury(self, start: int, stop: int) -> tuple[int, list[int]]:
         """Marks living messages gone; returns their bytes, and the files that lost a piece by it."""
-        count = stop - start
-        self.states[start:stop] = bytes(count)
-        self.living -= count
-        emptied: list[int] = []
         starts, states = self.starts, self.states
+        states[start:stop] = bytes(stop - start)
+        self.living -= stop - start
+        emptied: list[int] = []
         piece = bisect_right(starts, start) - 1
-        while piece < len(starts) and starts[piece] < stop:
-            low = starts[piece]
-            high = starts[piece + 1] if piece + 1 < len(starts) else len(states)
-            if states.count(0, low, high) == high - low:
-                file = self.positions[piece] >> FILE_SHIFT
-                emptied.append(file)
-                if self.files[file] == 1:
-                    del self.files[file]
-                else:
-                    self.files[file] -= 1
-            piece += 1
+        low = starts[piece]
+        while low < stop:
+            following = piece + 1
+            high = starts[following] if following < len(starts) else len(states)
+            if (start <= low and high <= stop) or states.count(0, low, high) == high - low:
+                emptied.append(self._lose_piece(piece))
+            piece, low = following, high
         return sum(self.sizes[start:stop]), emptied
+
+    def bury_one(self, index: int) -> int | None:
+        """Marks one living message gone; returns the file that lost a piece by it, if one did."""
+        starts, states = self.starts, self.states
+        states[index] = 0
+        self.living -= 1
+        following = bisect_right(starts, index)
+        low = starts[following - 1]
+        high = starts[following] if following < len(starts) else len(states)
+        if states.count(0, low, high) == high - low:
+            return self._lose_piece(following - 1)
+        return None
+
+    def _lose_piece(self, piece: int) -> int:
+        file = self.positions[piece] >> FILE_SHIFT
+        if self.files[file] == 1:
+            del self.files[file]
+        else:
+            self.files[file] -= 1
+        return file
 
     def count_files(self) -> None:
         """Counts the living pieces per file anew."""
@@ -104,16 +119,24 @@ class Chunk:
                     found.append((piece, position))
         return found
 
-    def relocate(self, piece: int, position: int) -> None:
-        """The piece now lies at another position."""
-        old = self.positions[piece] >> FILE_SHIFT
-        new = position >> FILE_SHIFT
-        if self.files[old] == 1:
-            del self.files[old]
-        else:
-            self.files[old] -= 1
-        self.files[new] = self.files.get(new, 0) + 1
-        self.positions[piece] = position
+    def relocate(self, moved: dict[int, int]) -> list[tuple[int, int]]:
+        """Living pieces at an old position now lie at the new one; returns (old, new) of each."""
+        found = []
+        starts, states = self.starts, self.states
+        for piece, position in enumerate(self.positions):
+            new = moved.get(position)
+            if new is None:
+                continue
+            low = starts[piece]
+            high = starts[piece + 1] if piece + 1 < len(starts) else len(states)
+            if states.count(0, low, high) == high - low:
+                continue
+            self._lose_piece(piece)
+            file = new >> FILE_SHIFT
+            self.files[file] = self.files.get(file, 0) + 1
+            self.positions[piece] = new
+            found.append((position, new))
+        return found
 
     def piece_of(self, index: int) -> tuple[int, int]:
         """(position, end) of the piece that holds the message: `end` is where the next piece starts."""

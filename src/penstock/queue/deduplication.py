@@ -6,6 +6,7 @@ record is applied, and forget by the time in that record, so every replica remem
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Iterator
 
 from penstock.model import limits
@@ -16,7 +17,8 @@ class DeduplicationWindow:
     """Deduplication ids and the message each named first, for as long as the window lasts."""
 
     def __init__(self) -> None:
-        self._seen: dict[bytes, tuple[int, int]] = {}
+        # Ordered by adding. Not a plain dict: finding its first key passes over every deleted one before it.
+        self._seen: OrderedDict[bytes, tuple[int, int]] = OrderedDict()
 
     def __len__(self) -> int:
         return len(self._seen)
@@ -28,8 +30,8 @@ class DeduplicationWindow:
 
     def add(self, identifier: bytes, sequence: int, until_ms: int) -> None:
         """The id names this message until then."""
-        self._seen.pop(identifier, None)  # so that order stays the order of adding
         self._seen[identifier] = (sequence, until_ms)
+        self._seen.move_to_end(identifier)
 
     def forget(self, now_ms: int) -> None:
         """Drops ids whose window is over, oldest first; stops at the first that is not."""
@@ -51,7 +53,7 @@ class DeduplicationWindow:
 
     def load(self, dumped: list[tuple[bytes, int, int]]) -> None:
         """From the snapshot."""
-        self._seen = {identifier: (sequence, until) for identifier, sequence, until in dumped}
+        self._seen = OrderedDict((identifier, (sequence, until)) for identifier, sequence, until in dumped)
 
 
 class StoredBatch:
@@ -66,71 +68,82 @@ class StoredBatch:
         self.duplicates = duplicates
 
 
+class _Producer:
+    """The recent batches of one producer."""
+
+    __slots__ = ("batches", "forgotten", "last_ms")
+
+    def __init__(self, last_ms: int, forgotten: int, batches: dict[int, StoredBatch]) -> None:
+        self.last_ms = last_ms
+        self.forgotten = forgotten
+        """The highest number that is no longer remembered."""
+        self.batches = batches
+
+
+ProducerImage = tuple[int, int, int, list[tuple[int, int, int, int, list[tuple[int, int]]]]]
+
+
 class ProducerTable:
     """The recent batches of each producer, so that a batch sent again is answered and not stored again."""
 
     def __init__(self) -> None:
-        self._producers: dict[int, dict[int, StoredBatch]] = {}
-        self._last_ms: dict[int, int] = {}
+        self._producers: OrderedDict[int, _Producer] = OrderedDict()
+        """In the order of last use."""
 
     def stored(self, producer: int, number: int) -> StoredBatch | None:
         """The batch, if it was stored and is remembered."""
-        batches = self._producers.get(producer)
-        return batches.get(number) if batches is not None else None
+        found = self._producers.get(producer)
+        return found.batches.get(number) if found is not None else None
 
     def too_old(self, producer: int, number: int) -> bool:
         """Whether the number is from before what is remembered, so that nobody can tell."""
-        batches = self._producers.get(producer)
-        if not batches or len(batches) < limits.PRODUCER_BATCHES_REMEMBERED:
-            return False
-        return number < next(iter(batches))
+        found = self._producers.get(producer)
+        return found is not None and number <= found.forgotten
 
     def add(self, producer: int, number: int, batch: StoredBatch) -> None:
         """The batch is stored; forgets the oldest batches, and producers idle for long or too many."""
-        batches = self._producers.setdefault(producer, {})
-        batches[number] = batch
-        if len(batches) > limits.PRODUCER_BATCHES_REMEMBERED:
-            del batches[next(iter(batches))]
-        self._last_ms.pop(producer, None)
-        self._last_ms[producer] = batch.sent_ms
-        for idle in self._idle(batch.sent_ms):
-            del self._last_ms[idle]
-            del self._producers[idle]
+        found = self._producers.get(producer)
+        if found is None:
+            self._producers[producer] = _Producer(batch.sent_ms, -1, {number: batch})
+        else:
+            found.batches[number] = batch
+            found.last_ms = batch.sent_ms
+            if len(found.batches) > limits.PRODUCER_BATCHES_REMEMBERED:
+                oldest = next(iter(found.batches))
+                del found.batches[oldest]
+                found.forgotten = max(found.forgotten, oldest)
+            self._producers.move_to_end(producer)
+        self._forget_idle(batch.sent_ms)
 
-    def _idle(self, now_ms: int) -> list[int]:
-        over = len(self._last_ms) - limits.PRODUCERS_PER_QUEUE
-        found = []
-        for producer, last_ms in self._last_ms.items():
-            if over <= 0 and last_ms > now_ms - limits.PRODUCER_IDLE_MS:
-                break
-            found.append(producer)
-            over -= 1
-        return found
+    def _forget_idle(self, now_ms: int) -> None:
+        producers = self._producers
+        while True:
+            oldest = next(iter(producers))
+            idle = producers[oldest].last_ms <= now_ms - limits.PRODUCER_IDLE_MS
+            if not idle and len(producers) <= limits.PRODUCERS_PER_QUEUE:
+                return
+            del producers[oldest]
 
-    def dump(self) -> list[tuple[int, int, list[tuple[int, int, int, int, list[tuple[int, int]]]]]]:
+    def dump(self) -> list[ProducerImage]:
         """For the snapshot, in the order of last use."""
         return [
             (
                 producer,
-                last_ms,
-                [
-                    (number, batch.first, batch.count, batch.sent_ms, batch.duplicates)
-                    for number, batch in self._producers[producer].items()
-                ],
+                known.last_ms,
+                known.forgotten,
+                [(n, b.first, b.count, b.sent_ms, b.duplicates) for n, b in known.batches.items()],
             )
-            for producer, last_ms in self._last_ms.items()
+            for producer, known in self._producers.items()
         ]
 
-    def load(
-        self, dumped: list[tuple[int, int, list[tuple[int, int, int, int, list[tuple[int, int]]]]]]
-    ) -> None:
+    def load(self, dumped: list[ProducerImage]) -> None:
         """From the snapshot."""
-        for producer, last_ms, batches in dumped:
-            self._last_ms[producer] = last_ms
-            self._producers[producer] = {
+        for producer, last_ms, forgotten, images in dumped:
+            batches = {
                 number: StoredBatch(first, count, sent_ms, duplicates)
-                for number, first, count, sent_ms, duplicates in batches
+                for number, first, count, sent_ms, duplicates in images
             }
+            self._producers[producer] = _Producer(last_ms, forgotten, batches)
 
 
 class OriginTable:

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 
 from penstock.model.runs import Run, Runs
 from penstock.queue import states
-from penstock.queue.chunk import CHUNK_BITS, CHUNK_MASK
+from penstock.queue.chunk import CHUNK_BITS, CHUNK_MASK, Chunk
 from penstock.queue.lanes import Budget
 from penstock.queue.table import MessageTable
 
@@ -74,24 +74,46 @@ class GroupNames:
 
 
 class _Group:
-    """The messages of one group that may not be gone yet, lowest first."""
+    """The messages of one group, lowest first; some of them may be gone."""
 
-    __slots__ = ("head", "queued", "sequences")
+    __slots__ = ("gone", "head", "queued", "sequences")
 
     def __init__(self) -> None:
         self.sequences = array("Q")
         self.head = 0
+        """Everything before it is gone."""
+        self.gone = 0
         self.queued = False
 
-    def trim(self, table: MessageTable) -> None:
-        """Passes over what is gone at the front."""
+    def trim(self, chunks: dict[int, Chunk]) -> int:
+        """Passes over what is gone at the front; returns the state of the first that is not, GONE if none."""
         sequences, head = self.sequences, self.head
-        while head < len(sequences) and table.state(sequences[head]) == states.GONE:
+        state = states.GONE
+        while head < len(sequences):
+            sequence = sequences[head]
+            chunk = chunks.get(sequence >> CHUNK_BITS)
+            if chunk is not None and (state := chunk.states[sequence & CHUNK_MASK] & states.STATE_BITS):
+                break
             head += 1
-        if head > 64 and head * 2 > len(sequences):
-            del sequences[:head]
-            head = 0
         self.head = head
+        if head == len(sequences) or (self.gone > 64 and self.gone * 2 > len(sequences)):
+            self._compact(chunks)
+        return state
+
+    def _compact(self, chunks: dict[int, Chunk]) -> None:
+        sequences = self.sequences[self.head :]
+        if self.gone > self.head:  # a first message that is stuck outlived others
+            sequences = array(
+                "Q",
+                [
+                    sequence
+                    for sequence in sequences
+                    if (chunk := chunks.get(sequence >> CHUNK_BITS)) is not None
+                    and chunk.states[sequence & CHUNK_MASK]
+                ],
+            )
+        self.sequences = sequences
+        self.head = self.gone = 0
 
 
 class FifoGroups:
@@ -101,6 +123,8 @@ class FifoGroups:
         self._table = table
         self._groups: dict[int, _Group] = {}
         self._turns: deque[int] = deque()
+        """Groups that are `queued`: those that may have something to give."""
+        self._chosen: Runs = []
 
     def sent(self, first: int, groups: Sequence[int]) -> None:
         """New messages join the end of their groups, ready or not."""
@@ -113,64 +137,79 @@ class FifoGroups:
 
     def add(self, run: Run) -> None:
         """Messages of the run became ready."""
-        for chunk, start, stop in self._table.pieces(run):
-            if chunk.groups is None:
-                self._check(0)
-            else:
-                for number in chunk.groups[start:stop]:
-                    self._check(number)
+        self._check(self._table.groups_of((run,)))
 
-    def departed(self, groups: set[int]) -> None:
-        """Messages of these groups are gone: those behind them may be next."""
+    def departed(self, groups: Sequence[int]) -> None:
+        """Messages of these groups are gone, one for each time it is named: those behind may be next."""
         for number in groups:
-            self._check(number)
-
-    def _check(self, number: int) -> None:
-        group = self._groups.get(number)
-        if group is None or group.queued:
-            return
-        group.trim(self._table)
-        if group.head == len(group.sequences):
-            del self._groups[number]
-        elif self._table.state(group.sequences[group.head]) & states.STATE_BITS == states.READY:
-            group.queued = True
-            self._turns.append(number)
-
-    def choose(self, budget: Budget) -> Runs:
-        """Ready prefixes, group after group; the groups leave their turn until something of theirs ends."""
-        runs: Runs = []
-        chunks = self._table.chunks
-        while self._turns and not budget.spent():
-            number = self._turns.popleft()
             group = self._groups.get(number)
+            if group is not None:
+                group.gone += 1
+        self._check(set(groups))
+
+    def _check(self, numbers: Iterable[int]) -> None:
+        """Gives a turn to each of the groups whose first message is ready; forgets those that are empty."""
+        chunks, groups = self._table.chunks, self._groups
+        for number in numbers:
+            group = groups.get(number)
             if group is None:
                 continue
-            group.trim(self._table)
-            sequences = group.sequences
-            taken = 0
-            for index in range(group.head, len(sequences)):
-                sequence = sequences[index]
-                chunk = chunks.get(sequence >> CHUNK_BITS)
-                state = (
-                    chunk.states[sequence & CHUNK_MASK] & states.STATE_BITS
-                    if chunk is not None
-                    else states.GONE
-                )
-                if state == states.GONE:
-                    continue
-                if state != states.READY or budget.spent() or chunk is None:
-                    break
-                if not budget.take([chunk.sizes[sequence & CHUNK_MASK]]):
-                    break
-                taken += 1
-                if runs and runs[-1][0] + runs[-1][1] == sequence:
-                    runs[-1] = (runs[-1][0], runs[-1][1] + 1)
-                else:
-                    runs.append((sequence, 1))
-            if taken or not budget.spent():
-                group.queued = False
-                if group.head == len(sequences):
-                    del self._groups[number]
-            else:
-                self._turns.appendleft(number)
+            state = group.trim(chunks)
+            if group.queued:  # it keeps its turn; an empty one goes when its turn comes
+                continue
+            if state == states.READY:
+                group.queued = True
+                self._turns.append(number)
+            elif state == states.GONE:
+                del groups[number]
+
+    def choose(self, budget: Budget) -> Runs:
+        """Ready prefixes, group after group; the groups leave their turn until something of theirs ends.
+
+        If what was chosen is not leased after all, the next call may choose it again.
+        """
+        for run in self._chosen:
+            self.add(run)
+        runs: Runs = []
+        turns = self._turns
+        while turns and not budget.spent():
+            number = turns.popleft()
+            group = self._groups[number]
+            group.trim(self._table.chunks)
+            taken = self._take_prefix(group, budget, runs)
+            if not taken and budget.spent():  # it was too large for what was left: it is first the next time
+                turns.appendleft(number)
+                break
+            group.queued = False
+            if not group.sequences:
+                del self._groups[number]
+        self._chosen = runs
         return runs
+
+    def _take_prefix(self, group: _Group, budget: Budget, runs: Runs) -> bool:
+        """Adds the ready prefix of a group to the runs, as far as the budget goes; False if nothing was taken."""
+        chunks = self._table.chunks
+        end, taken = -1, False
+        sequences = group.sequences
+        for position in range(group.head, len(sequences)):
+            sequence = sequences[position]
+            chunk = chunks.get(sequence >> CHUNK_BITS)
+            index = sequence & CHUNK_MASK
+            state = chunk.states[index] if chunk is not None else states.GONE
+            if state == states.GONE or chunk is None:
+                continue
+            if state & states.STATE_BITS != states.READY or budget.spent():
+                break
+            if not budget.take_one(chunk.sizes[index]):
+                break
+            taken = True
+            if sequence == end:
+                runs[-1] = (runs[-1][0], runs[-1][1] + 1)
+            else:
+                runs.append((sequence, 1))
+            end = sequence + 1
+        return taken
+
+    def leased(self) -> None:
+        """What was chosen is out."""
+        self._chosen = []

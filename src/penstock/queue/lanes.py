@@ -22,6 +22,8 @@ from penstock.queue.table import MessageTable
 _PLAIN = -1
 """The turn of messages without a group."""
 
+_STALE_AT_LEAST = 1_024
+
 
 class Budget:
     """How many messages and bytes a receive may still take; the first message always fits."""
@@ -51,17 +53,30 @@ class Budget:
         self.taken += count
         return count
 
+    def take_one(self, size: int) -> bool:
+        """Whether one more message of this size fits; it counts as taken."""
+        if size > self.bytes and self.taken:
+            self.bytes = 0  # what did not fit ends the receive, to keep the order
+            return False
+        self.messages -= 1
+        self.bytes -= size
+        self.taken += 1
+        return True
+
 
 class Lane:
     """The ready messages of one priority."""
 
     def __init__(self, table: MessageTable, priority: int) -> None:
         self._table = table
+        self._priority = priority
         self._value = states.READY | priority
         self._value_bytes = bytes([self._value])
         self._chunks: list[int] = []
         self._listed: set[int] = set()
         self._groups: dict[int, list[int]] = {}
+        self._entries = 0
+        """Sequence numbers in all groups, those included that are no longer ready."""
         self._turns: deque[int] = deque()
         self._waiting: set[int] = set()
 
@@ -72,6 +87,9 @@ class Lane:
             if number not in self._listed:
                 self._listed.add(number)
                 heappush(self._chunks, number)
+                if len(self._chunks) > 2 * len(self._table.chunks) + _STALE_AT_LEAST:
+                    self._listed.intersection_update(self._table.chunks)
+                    self._chunks = sorted(self._listed)
 
     def add_grouped(self, group: int, sequence: int) -> None:
         """A message with a group became ready."""
@@ -79,9 +97,23 @@ class Lane:
         if heap is None:
             heap = self._groups[group] = []
         heappush(heap, sequence)
+        self._entries += 1
         if group not in self._waiting:
             self._waiting.add(group)
             self._turns.append(group)
+        if self._entries > 2 * self._table.ready_by_priority[self._priority] + _STALE_AT_LEAST:
+            self._drop_stale()
+
+    def _drop_stale(self) -> None:
+        """Forgets what ended without ever being chosen; without receivers it would pile up."""
+        ready, state = self._value | states.GROUPED, self._table.state
+        for group, heap in list(self._groups.items()):
+            heap[:] = sorted({sequence for sequence in heap if state(sequence) == ready})
+            if not heap:
+                del self._groups[group]
+        self._entries = sum(map(len, self._groups.values()))
+        self._turns = deque(turn for turn in self._turns if turn == _PLAIN or turn in self._groups)
+        self._waiting = set(self._turns)
 
     def choose(self, budget: Budget) -> Runs:
         """Ready messages, in the order to deliver them."""
@@ -93,20 +125,22 @@ class Lane:
             self._turns.append(_PLAIN)
         plain_after = 0
         while self._turns and not budget.spent():
-            group = self._turns.popleft()
+            turn = self._turns.popleft()
             share = max(1, budget.messages // (len(self._turns) + 1))
-            if group == _PLAIN:
+            if turn == _PLAIN:
                 chosen = self._choose_plain(budget, share, plain_after)
                 plain_after = chosen[-1][0] + chosen[-1][1] if chosen else plain_after
                 more = bool(chosen)
             else:
-                chosen = self._choose_group(group, budget, share)
-                more = group in self._groups
+                chosen = self._choose_group(turn, budget, share)
+                more = turn in self._groups
             runs += chosen
-            if more:
-                self._turns.append(group)
+            if not chosen and budget.spent():  # it was too large for what was left: it is first the next time
+                self._turns.appendleft(turn)
+            elif more:
+                self._turns.append(turn)
             else:
-                self._waiting.discard(group)
+                self._waiting.discard(turn)
         return runs
 
     def _choose_plain(self, budget: Budget, most: int, after: int) -> Runs:
@@ -145,18 +179,19 @@ class Lane:
     def _choose_group(self, group: int, budget: Budget, most: int) -> Runs:
         """The lowest ready messages of a group. They leave the group's heap; a release brings them back."""
         heap = self._groups[group]
+        before = len(heap)
         chosen: list[int] = []
-        table = self._table
+        chunks, state = self._table.chunks, self._table.state
         ready = self._value | states.GROUPED
         while heap and len(chosen) < most and not budget.spent():
             sequence = heap[0]
-            if table.state(sequence) == ready:
-                size = table.chunks[sequence >> CHUNK_BITS].sizes[sequence & CHUNK_MASK]
-                if not budget.take([size]):
+            if state(sequence) == ready:
+                if not budget.take_one(chunks[sequence >> CHUNK_BITS].sizes[sequence & CHUNK_MASK]):
                     break
                 chosen.append(sequence)
             while heap and heap[0] == sequence:  # once more for each time it became ready again
                 heappop(heap)
+        self._entries -= before - len(heap)
         if not heap:
             del self._groups[group]
         return runs_of(chosen)
@@ -169,6 +204,7 @@ class Lanes:
         self._table = table
         self._lanes: dict[int, Lane] = {0: Lane(table, 0)}
         self._carry: dict[int, float] = {}
+        self._chosen: Runs = []
 
     def add(self, run: Run) -> None:
         """Messages of the run became ready; their state bytes say in which lanes, with or without a group."""
@@ -191,11 +227,22 @@ class Lanes:
     def sent(self, first: int, groups: Sequence[int]) -> None:
         """Nothing to keep: a message counts here from when it is ready."""
 
-    def departed(self, groups: set[int]) -> None:
+    def departed(self, groups: Sequence[int]) -> None:
         """Nothing to keep: nobody waits for another's end."""
 
     def choose(self, budget: Budget) -> Runs:
-        """The next messages to deliver, higher priorities first, each lane by its weight."""
+        """The next messages to deliver. If they are not leased after all, the next call may choose them again."""
+        for run in self._chosen:
+            self.add(run)
+        self._chosen = self._choose(budget)
+        return self._chosen
+
+    def leased(self) -> None:
+        """What was chosen is out."""
+        self._chosen = []
+
+    def _choose(self, budget: Budget) -> Runs:
+        """Higher priorities first, each lane by its weight."""
         waiting = [priority for priority, count in enumerate(self._table.ready_by_priority) if count]
         if len(waiting) == 1:
             return self._lane(waiting[0]).choose(budget)

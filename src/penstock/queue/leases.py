@@ -5,12 +5,15 @@ Invariant: a message in state LEASED belongs to exactly one lease here, and ever
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from heapq import heapify, heappop, heappush
 
 from penstock.model.runs import Runs, difference, intersection, normalized
 
 Part = tuple[int, Runs]
 """(until, runs): the messages of a lease that end together."""
+
+_REBUILD_AT_LEAST = 4_096
 
 
 class Lease:
@@ -36,12 +39,14 @@ class LeaseTable:
         self.next = 1
         self.leases: dict[int, Lease] = {}
         self._heap: list[tuple[int, int]] = []
+        """(until, lease) of every part; those of parts that are gone stay until they come up or are too many."""
+        self._rebuild_at = _REBUILD_AT_LEAST
 
     def add(self, number: int, runs: Runs, at_ms: int, until_ms: int) -> None:
         """A new lease; numbers only rise."""
         self.next = number + 1
         self.leases[number] = Lease(at_ms, [(until_ms, runs)])
-        heappush(self._heap, (until_ms, number))
+        self._watch(until_ms, number)
 
     def get(self, number: int) -> Lease | None:
         """The lease, if it is live."""
@@ -61,36 +66,64 @@ class LeaseTable:
 
     def remove_anywhere(self, runs: Runs) -> None:
         """Takes messages out of whichever leases hold them; for the rare end that comes from elsewhere."""
-        for number in [number for number, lease in self.leases.items() if intersection(lease.runs(), runs)]:
-            self.remove(number, runs)
+        ends = [first + count for first, count in runs]
+        for number, lease in list(self.leases.items()):
+            held = lease.runs()
+            low = bisect_right(ends, held[0][0])
+            high = bisect_left(runs, (held[-1][0] + held[-1][1], 0), lo=low)
+            if low < high and intersection(held, runs[low:high]):
+                self.remove(number, runs[low:high])
 
     def extend(self, number: int, runs: Runs, until_ms: int) -> None:
         """Some or all messages of a lease now end at another time."""
         lease = self.leases[number]
-        rest = [(until, left) for until, part in lease.parts if (left := difference(part, runs))]
-        lease.parts = [*rest, (until_ms, runs)]
+        parts: list[Part] = []
+        together = runs
+        for until, part in lease.parts:
+            left = difference(part, runs)
+            if until == until_ms:
+                together = normalized([*left, *together])
+            elif left:
+                parts.append((until, left))
+        lease.parts = [*parts, (until_ms, together)]
+        self._watch(until_ms, number)
+
+    def _watch(self, until_ms: int, number: int) -> None:
         heappush(self._heap, (until_ms, number))
+        if len(self._heap) >= self._rebuild_at:
+            self._watch_all()
+
+    def _watch_all(self) -> None:
+        """With a visibility timeout of hours, leases that were deleted long ago would fill the heap."""
+        self._heap = [(until, number) for number, lease in self.leases.items() for until, _ in lease.parts]
+        heapify(self._heap)
+        self._rebuild_at = max(_REBUILD_AT_LEAST, 2 * len(self._heap))
 
     def next_ms(self) -> int | None:
-        """When the next lease may end; never later than it really does."""
-        while self._heap and self._heap[0][1] not in self.leases:
-            heappop(self._heap)
-        return self._heap[0][0] if self._heap else None
+        """When the next lease ends."""
+        heap = self._heap
+        while heap:
+            until_ms, number = heap[0]
+            lease = self.leases.get(number)
+            if lease is not None and any(until == until_ms for until, _ in lease.parts):
+                return until_ms
+            heappop(heap)
+        return None
 
     def due(self, now_ms: int, most: int) -> list[tuple[int, Runs]]:
-        """Up to `most` (lease, runs) that have ended; the caller turns each into a record."""
-        found: list[tuple[int, Runs]] = []
-        seen: set[int] = set()
-        while self._heap and self._heap[0][0] <= now_ms and len(found) < most:
-            _, number = heappop(self._heap)
-            lease = self.leases.get(number)
-            if lease is None or number in seen:
-                continue
-            seen.add(number)
-            over = normalized(run for until, runs in lease.parts if until <= now_ms for run in runs)
-            if over:  # parts that end later have an entry of their own
-                found.append((number, over))
-        return found
+        """Up to `most` (lease, runs) that have ended; they stay due until the caller's records end them."""
+        found: dict[int, Runs] = {}
+        seen: list[tuple[int, int]] = []
+        while len(found) < most and (until_ms := self.next_ms()) is not None and until_ms <= now_ms:
+            entry = heappop(self._heap)
+            seen.append(entry)
+            number = entry[1]
+            if number not in found:
+                parts = self.leases[number].parts
+                found[number] = normalized(run for until, runs in parts if until <= now_ms for run in runs)
+        for entry in seen:
+            heappush(self._heap, entry)
+        return list(found.items())
 
     def clear(self) -> None:
         """Nothing is out any more; numbers go on."""
@@ -104,5 +137,4 @@ class LeaseTable:
     def load(self, dumped: list[tuple[int, int, list[Part]]]) -> None:
         """From the snapshot."""
         self.leases = {number: Lease(at_ms, parts) for number, at_ms, parts in dumped}
-        self._heap = [(until, number) for number, _, parts in dumped for until, _ in parts]
-        heapify(self._heap)
+        self._watch_all()

@@ -18,7 +18,7 @@ from penstock.model.records import (
     OriginsForgotten,
     Sent,
 )
-from penstock.model.runs import Runs, difference, intersection, normalized
+from penstock.model.runs import Runs, intersection, normalized, runs_in_order
 from penstock.queue import states
 from penstock.queue.decision import Decision, Written
 from penstock.queue.partition import Partition
@@ -26,11 +26,7 @@ from penstock.queue.partition import Partition
 
 def start_move(partition: Partition, runs: Runs, target: str, now_ms: int) -> Decision[int]:
     """Sends ready messages of the runs on their way (redrive); the reply is how many."""
-    ready = [
-        found
-        for first, count in normalized(runs)
-        for found in partition.table.runs_in(states.RUNS_IN[states.READY], first, first + count, count)
-    ]
+    ready = partition.table.among(states.RUNS_IN[states.READY], normalized(runs))
     if not ready:
         return Decision((), 0)
     record = MoveStarted(ready, target, "redrive", now_ms)
@@ -47,11 +43,12 @@ def arrive(partition: Partition, batch: Batch, origin: Origin, now_ms: int) -> l
         if not fresh:
             return []
         batch = batch.select(fresh)
+        runs = runs_in_order(sequences[index] for index in fresh)
         origin = Origin(
             origin.source_id,
             origin.source,
             origin.reason,
-            difference(normalized(origin.runs), known),
+            runs,
             origin.sent_ms,
             [origin.receive_counts[index] for index in fresh],
             origin.moved_ms,
@@ -83,7 +80,7 @@ def abandon_move(partition: Partition, runs: Runs, now_ms: int) -> list[Written]
         if not left:
             continue
         if reason == "expired":
-            written += [Written(MoveAbandoned(left, now_ms)), Written(Expired(left, "ttl", now_ms))]
+            written.append(Written(Expired(left, "ttl", now_ms)))
         else:
             written.append(Written(MoveAbandoned(left, now_ms)))
     return written

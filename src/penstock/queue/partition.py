@@ -12,9 +12,9 @@ from typing import assert_never
 
 import msgspec
 
-from penstock.model import records
+from penstock.model import limits, records
 from penstock.model.batch import DEDUPLICATION, DELAYS, GROUPS, PRIORITIES, TTLS, UNSET, Batch
-from penstock.model.runs import Runs, count_of, difference, normalized
+from penstock.model.runs import Runs, count_of, difference, intersection, normalized
 from penstock.model.settings import QueueSettings
 from penstock.queue import states
 from penstock.queue.deduplication import DeduplicationWindow, OriginTable, ProducerTable, StoredBatch
@@ -62,6 +62,8 @@ class Partition:
         self.order = self.new_order()
         self.moves: dict[MoveKey, Runs] = {}
         """What is on its way out, by target and reason."""
+        self.overdue: Runs = []
+        """Messages on their way whose time to live has ended since: should they come back, they expire."""
         self.totals = Totals()
 
     def new_order(self) -> Lanes | FifoGroups:
@@ -76,10 +78,10 @@ class Partition:
                 assert batch is not None
                 self._sent(record, batch, position)
             case records.Leased():
-                for run in record.runs:
-                    self.table.move(run, states.LEASED)
-                    self.table.count_receive(run)
+                self.table.move(record.runs, states.LEASED)
+                self.table.count_receives(record.runs)
                 self.leases.add(record.lease, record.runs, record.at_ms, record.until_ms)
+                self.order.leased()
             case records.Deleted():
                 self.leases.remove(record.lease, record.runs)
                 self.totals.deleted += self._bury(record.runs)
@@ -91,22 +93,29 @@ class Partition:
                 self.delays.take_due(record.at_ms)
                 self._ready(record.runs)
             case records.Expired():
+                if record.reason == "ttl":
+                    self._times_to_live_over(record.runs, record.at_ms)
                 self._leave_leases(record.runs)
+                if self.moves:  # what was on its way to a dead-letter queue that is gone
+                    self._end_moves(record.runs)
                 self.totals.expired += self._bury(record.runs)
             case records.Dropped():
                 self.totals.dropped += self._bury(record.runs)
             case records.MoveStarted():
+                if record.reason == "expired":
+                    self._times_to_live_over(record.runs, record.at_ms)
                 self._leave_leases(record.runs)
-                for run in record.runs:
-                    self.table.move(run, states.MOVING)
+                self.table.move(record.runs, states.MOVING)
                 key = (record.target, record.reason)
                 self.moves[key] = normalized([*self.moves.get(key, []), *record.runs])
             case records.MoveFinished():
-                self._end_moves(record.runs)
-                self.totals.dead_lettered += self._bury(record.runs)
+                self.totals.dead_lettered += self._end_moves(record.runs)
+                self._bury(record.runs)
             case records.MoveAbandoned():
+                self._expire_soon(intersection(self.overdue, record.runs), record.at_ms)
                 self._end_moves(record.runs)
                 self._ready(record.runs)
+                self.sent_times.look_again()
             case records.OriginsForgotten():
                 self.origins.forget(record.source_id, record.runs)
             case records.Purged():
@@ -129,6 +138,7 @@ class Partition:
         self.last_sent_ms = sent_ms
         self.sent_times.add(sent_ms, first)
         self.sent_times.forget_before(self.table.first_living())
+        self.sent_times.sweep(self.table.is_alive)
         if columns & (DELAYS | PRIORITIES) or groups is not None:
             state_bytes = self._state_column(record, batch, groups, delay_ms)
         elif delay_ms:
@@ -136,7 +146,7 @@ class Partition:
             self.delays.add(sent_ms + delay_ms, (first, count))
         else:
             state_bytes = bytes([states.READY]) * count
-        self.table.append(state_bytes, batch.message_sizes(), position, groups)
+        self.table.append(state_bytes, batch.message_sizes(), batch.message_bytes(), position, groups)
         if not moved_in:
             self._time_to_live(record, batch)
             if columns & DEDUPLICATION:
@@ -195,58 +205,75 @@ class Partition:
         lease = self.leases.get(record.lease)
         at_ms = lease.at_ms if lease is not None else record.at_ms
         self.leases.remove(record.lease, record.runs)
-        for run in record.runs:
-            self.table.remember_first_received(run, at_ms)
+        self.table.remember_first_received(record.runs, at_ms)
         self.totals.redelivered += count_of(record.runs)
         if record.ready_ms > record.at_ms:
+            self.table.move(record.runs, states.DELAYED)
             for run in record.runs:
-                self.table.move(run, states.DELAYED)
                 self.delays.add(record.ready_ms, run)
+            self.delays.sweep(self.table.is_alive)
         else:
             self._ready(record.runs)
 
     def _ready(self, runs: Runs) -> None:
-        for run in runs:
-            self.table.move(run, states.READY)
+        self.table.move(runs, states.READY)
         for run in runs:
             self.order.add(run)
 
+    def _times_to_live_over(self, runs: Runs, at_ms: int) -> None:
+        """The timers that made the messages of the runs expire are over, and so are all others due by then."""
+        due = self.table.among(states.RUNS_LIVING, self.expiries.take_due(at_ms))
+        others = difference(due, runs)
+        if others:
+            moving = self.table.among(states.RUNS_IN[states.MOVING], others)
+            self.overdue = normalized([*self.overdue, *moving])
+            self._expire_soon(difference(others, moving), at_ms)
+
+    def _expire_soon(self, runs: Runs, at_ms: int) -> None:
+        for run in runs:
+            self.expiries.add(at_ms - limits.TIMER_SLOT_MS, run)  # a slot that is over
+
     def _leave_leases(self, runs: Runs) -> None:
         """Takes messages that end for another reason out of the leases that hold them."""
-        if self.table.counts[states.LEASED]:
-            self.leases.remove_anywhere(runs)
+        if not self.table.counts[states.LEASED]:
+            return
+        leased = self.table.among(states.RUNS_IN[states.LEASED], runs)
+        if leased:  # looking through all leases is worth asking first
+            self.leases.remove_anywhere(leased)
 
-    def _end_moves(self, runs: Runs) -> None:
+    def _end_moves(self, runs: Runs) -> int:
+        """Takes messages out of what is on its way; returns how many of them were dead letters."""
+        dead = 0
+        self.overdue = difference(self.overdue, runs)
         for key, moving in list(self.moves.items()):
             rest = difference(moving, runs)
+            if key[1] != "redrive":
+                dead += count_of(moving) - count_of(rest)
             if rest:
                 self.moves[key] = rest
             else:
                 del self.moves[key]
+        return dead
 
     def _bury(self, runs: Runs) -> int:
         """The messages of the runs, all living, are gone."""
         if not self.groups and not self.settings.fifo:
-            return sum(self.table.bury(run) for run in runs)
-        departed: set[int] = set()
-        buried = 0
-        for run in runs:
-            for chunk, start, stop in self.table.pieces(run):
-                if chunk.groups is None:
-                    departed.add(0)
-                else:
-                    column = chunk.groups[start:stop]
-                    departed.update(column)
-                    self.groups.leave(column)
-            buried += self.table.bury(run)
-        self.order.departed(departed)
+            return self.table.bury(runs)
+        numbers = self.table.groups_of(runs)
+        buried = self.table.bury(runs)
+        self.groups.leave(numbers)
+        self.order.departed(numbers)
         return buried
 
     def _purged(self, record: records.Purged) -> None:
         runs = self.table.runs_in(states.RUNS_EXPIRABLE, 1, record.end, self.table.messages)
+        if record.end >= self.table.next:
+            self.leases.clear()
+        else:
+            self._leave_leases(runs)
         self.totals.purged += self._bury(runs)
-        self.leases.clear()
         self.window.clear()
         if record.end >= self.table.next:
             self.delays.clear()
-            self.expiries.clear()
+            if not self.moves:
+                self.expiries.clear()

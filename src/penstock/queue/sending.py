@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from penstock.model import limits
-from penstock.model.batch import DEDUPLICATION, PRIORITIES, Batch
+from penstock.model.batch import DEDUPLICATION, DELAYS, PRIORITIES, UNSET, Batch
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.model.records import Dropped, MoveStarted, Sent
-from penstock.model.runs import Runs, count_of, runs_of
+from penstock.model.runs import Runs, normalized, runs_in_order
 from penstock.queue import states
 from penstock.queue.chunk import CHUNK_BITS
 from penstock.queue.decision import Admitted, Decision, Written
@@ -33,7 +33,7 @@ def admit(partition: Partition, batch: Batch, producer: int, number: int, now_ms
         known = {index for index, _ in duplicates}
         fresh = [index for index in range(batch.count) if index not in known]
         if not fresh:
-            return Decision((), Admitted(runs_of_any([s for _, s in duplicates]), sorted(known), sent_ms))
+            return Decision((), Admitted(runs_in_order([s for _, s in duplicates]), sorted(known), sent_ms))
         batch = batch.select(fresh)
     room = _make_room(partition, batch, now_ms)
     settings = partition.settings
@@ -64,6 +64,14 @@ def _check(partition: Partition, batch: Batch) -> None:
             raise PenstockError(
                 ErrorCode.UNSUPPORTED,
                 f"queue {partition.name!r} is fifo: order leaves no room for priorities",
+            )
+        delays = batch.integers(DELAYS)
+        longest = max((delay for delay in delays if delay != UNSET), default=0) if delays is not None else 0
+        if longest > settings.retention_ms:
+            raise PenstockError(
+                ErrorCode.BAD_REQUEST,
+                f"a delay of {longest} ms is longer than queue {partition.name!r} keeps messages "
+                f"(retention_ms {settings.retention_ms})",
             )
     largest = max(batch.message_sizes())
     if largest > settings.max_message_bytes:
@@ -100,18 +108,7 @@ def _answer(stored: StoredBatch) -> Admitted:
     fresh = iter(range(stored.first, stored.first + stored.count))
     total = stored.count + len(originals)
     sequences = [originals[index] if index in originals else next(fresh) for index in range(total)]
-    return Admitted(runs_of_any(sequences), sorted(originals), stored.sent_ms)
-
-
-def runs_of_any(sequences: list[int]) -> Runs:
-    """Runs in the order given, joining only neighbours that follow each other."""
-    runs: Runs = []
-    for sequence in sequences:
-        if runs and runs[-1][0] + runs[-1][1] == sequence:
-            runs[-1] = (runs[-1][0], runs[-1][1] + 1)
-        else:
-            runs.append((sequence, 1))
-    return runs
+    return Admitted(runs_in_order(sequences), sorted(originals), stored.sent_ms)
 
 
 def _make_room(partition: Partition, batch: Batch, now_ms: int) -> list[Written]:
@@ -119,18 +116,19 @@ def _make_room(partition: Partition, batch: Batch, now_ms: int) -> list[Written]
     settings, table = partition.settings, partition.table
     if settings.max_messages is None and settings.max_bytes is None:
         return []
-    incoming = sum(batch.message_sizes())
-    over_messages = (
-        table.messages - table.counts[states.MOVING] + batch.count - (settings.max_messages or 2**63)
-    )
-    over_bytes = table.bytes + incoming - (settings.max_bytes or 2**63)
+    moving = table.counts[states.MOVING]
+    messages, size = table.messages - moving, table.bytes
+    if moving and settings.max_bytes is not None:
+        size -= sum(table.size_of(runs) for runs in partition.moves.values())
+    over_messages = messages + batch.count - (settings.max_messages or limits.QUEUE_MESSAGES_MAX)
+    over_bytes = size + batch.message_bytes() - (settings.max_bytes or limits.QUEUE_BYTES_MAX)
     if over_messages <= 0 and over_bytes <= 0:
         return []
     oldest = _oldest(partition, over_messages, over_bytes) if settings.overflow != "reject" else None
     if oldest is None:
         raise PenstockError(
             ErrorCode.QUEUE_FULL,
-            f"queue {partition.name!r} is full: {table.messages} messages, {table.bytes} bytes "
+            f"queue {partition.name!r} is full: {messages} messages, {size} bytes "
             f"(max_messages {settings.max_messages}, max_bytes {settings.max_bytes}, overflow {settings.overflow})",
         )
     if settings.overflow == "dead-letter" and settings.dead_letter_queue is not None:
@@ -141,14 +139,18 @@ def _make_room(partition: Partition, batch: Batch, now_ms: int) -> list[Written]
 def _oldest(partition: Partition, over_messages: int, over_bytes: int) -> Runs | None:
     """The oldest ready messages that are enough, or None."""
     table = partition.table
-    runs = table.runs_in(states.RUNS_IN[states.READY], 1, table.next, max(over_messages, 1))
-    freed = sum(sum(chunk.sizes[start:stop]) for run in runs for chunk, start, stop in table.pieces(run))
-    while freed < over_bytes:
-        last = runs[-1][0] + runs[-1][1] if runs else 1
-        more = table.runs_in(states.RUNS_IN[states.READY], last, table.next, 1)
-        if not more:
-            return None
-        sequence = more[0][0]
-        freed += table.chunks[sequence >> CHUNK_BITS].sizes[sequence & 4095]
-        runs = runs_of([s for first, count in [*runs, *more] for s in range(first, first + count)])
-    return runs if count_of(runs) >= over_messages else None
+    runs: Runs = []
+    for chunk, start, stop in table.living(table.first_living(), table.next):
+        for match in states.RUNS_IN[states.READY].finditer(chunk.states, start, stop):
+            count = 0
+            for size in chunk.sizes[match.start() : match.end()]:
+                if over_messages <= 0 and over_bytes <= 0:
+                    break
+                count += 1
+                over_messages -= 1
+                over_bytes -= size
+            if count:
+                runs.append(((chunk.number << CHUNK_BITS) + match.start(), count))
+            if over_messages <= 0 and over_bytes <= 0:
+                return normalized(runs)
+    return None

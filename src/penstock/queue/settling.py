@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from penstock.model import limits
 from penstock.model.errors import ErrorCode, PenstockError
-from penstock.model.records import Deleted, Extended, MoveStarted, Released, ReleaseReason
+from penstock.model.records import Deleted, Extended, MoveStarted, Purged, Released, ReleaseReason
 from penstock.model.runs import Runs, count_of, difference, intersection, normalized, runs_of
 from penstock.queue import states
 from penstock.queue.decision import Decision, Outcome, Written
@@ -36,14 +36,18 @@ def give_back(
     partition: Partition, lease: int, runs: Runs, reason: ReleaseReason, now_ms: int, ready_ms: int
 ) -> list[Written]:
     """Ends the lease on the messages; those received too often go to the dead-letter queue."""
-    if not runs:
-        return []
-    written = [Written(Released(lease, runs, reason, now_ms, ready_ms))]
     settings = partition.settings
+    spent: Runs = []
     if settings.max_receives is not None and settings.dead_letter_queue is not None:
         spent = _received_at_least(partition, runs, settings.max_receives)
-        if spent:
-            written.append(Written(MoveStarted(spent, settings.dead_letter_queue, "max-receives", now_ms)))
+    rest = difference(runs, spent) if spent else runs
+    written: list[Written] = []
+    if rest:
+        written.append(Written(Released(lease, rest, reason, now_ms, ready_ms)))
+    if spent and settings.dead_letter_queue is not None:
+        # Without the delay: should the move be abandoned, its timer could end a later delay early.
+        written.append(Written(Released(lease, spent, reason, now_ms, now_ms)))
+        written.append(Written(MoveStarted(spent, settings.dead_letter_queue, "max-receives", now_ms)))
     return written
 
 
@@ -82,3 +86,16 @@ def _checked(runs: Runs) -> Runs:
             f"a receipt names 1 to {limits.RECEIVE_MESSAGES} messages by (first, count)",
         )
     return normalized(runs)
+
+
+def undelivered(partition: Partition, lease: int, runs: Runs, now_ms: int) -> list[Written]:
+    """The receiver was gone before its messages could leave: they are ready again at once."""
+    done, _ = _held(partition, lease, normalized(runs))
+    return give_back(partition, lease, done, "undelivered", now_ms, now_ms)
+
+
+def purge(partition: Partition, now_ms: int) -> Decision[int]:
+    """Everything that is there now is gone; the reply is how many."""
+    moving = partition.table.counts[states.MOVING]
+    messages = partition.table.messages - moving
+    return Decision((Written(Purged(partition.table.next, now_ms)),), messages)

@@ -14,6 +14,7 @@ from penstock.model.runs import Runs
 from penstock.model.settings import QueueSettings
 from penstock.queue import states
 from penstock.queue.chunk import CHUNK_BITS, CHUNK_MESSAGES, Chunk
+from penstock.queue.deduplication import ProducerImage
 from penstock.queue.leases import Part
 from penstock.queue.partition import MoveKey, Partition, Totals
 
@@ -52,14 +53,15 @@ class PartitionImage(msgspec.Struct, array_like=True):
     chunks: list[ChunkImage]
     many_attempts: dict[int, int]
     leases: list[tuple[int, int, list[Part]]]
-    delays: list[tuple[int, Runs]]
-    expiries: list[tuple[int, Runs]]
-    sent_times: list[tuple[int, int]]
+    delays: tuple[int, list[tuple[int, Runs]]]
+    expiries: tuple[int, list[tuple[int, Runs]]]
+    sent_times: tuple[int, bytes, bytes]
     window: list[tuple[bytes, int, int]]
-    producers: list[tuple[int, int, list[tuple[int, int, int, int, list[tuple[int, int]]]]]]
+    producers: list[ProducerImage]
     origins: list[tuple[int, Runs]]
     groups: tuple[list[tuple[bytes, int, int]], list[int]]
     moves: list[tuple[MoveKey, Runs]]
+    overdue: Runs
 
 
 _encoder = msgspec.msgpack.Encoder()
@@ -92,6 +94,7 @@ def dump(partition: Partition) -> bytes:
             origins=partition.origins.dump(),
             groups=partition.groups.dump(),
             moves=list(partition.moves.items()),
+            overdue=partition.overdue,
         )
     )
 
@@ -121,6 +124,7 @@ def load(data: bytes | memoryview) -> Partition:
     partition.origins.load(image.origins)
     partition.groups.load(image.groups)
     partition.moves = dict(image.moves)
+    partition.overdue = image.overdue
     _derive_order(partition)
     return partition
 

@@ -1,15 +1,23 @@
 """Timers over runs of messages, in slots: a slot is one entry however many messages end in it.
 
-Times are rounded up to the slot, so nothing fires early, and at most a slot late.
+Times are rounded up to the slot, so nothing fires early, and at most a slot late. Asking what is due changes
+nothing that a snapshot holds: only records do, so that every replica keeps the same timers.
 """
 
 from __future__ import annotations
 
+from array import array
 from bisect import bisect_right
+from collections.abc import Callable
 from heapq import heapify, heappop, heappush
 
 from penstock.model import limits
 from penstock.model.runs import Run, Runs, normalized
+
+_SWEEP_AT_LEAST = 4_096
+"""Timers of messages that are gone are swept out when there are this many, or twice what the last sweep left."""
+
+Alive = Callable[[Run], bool]
 
 
 class SlotTimers:
@@ -17,7 +25,11 @@ class SlotTimers:
 
     def __init__(self) -> None:
         self._slots: dict[int, Runs] = {}
+        self._sweep_at = _SWEEP_AT_LEAST
+        # Which slots to look at next; each slot is in exactly one of these.
         self._heap: list[int] = []
+        self._due: list[int] = []
+        self._passed: set[int] = set()
 
     def add(self, due_ms: int, run: Run) -> None:
         """The messages of the run are due at `due_ms`, rounded up."""
@@ -26,88 +38,149 @@ class SlotTimers:
         if runs is None:
             self._slots[slot] = [run]
             heappush(self._heap, slot)
-        elif runs[-1][0] + runs[-1][1] == run[0]:
+            return
+        if runs[-1][0] + runs[-1][1] == run[0]:
             runs[-1] = (runs[-1][0], runs[-1][1] + run[1])
         else:
             runs.append(run)
+        if slot in self._passed:
+            self._passed.remove(slot)
+            heappush(self._heap, slot)
 
     def next_ms(self) -> int | None:
         """When the next slot is due."""
+        if self._due:
+            return self._due[0]
         return self._heap[0] if self._heap else None
 
-    def take_due(self, now_ms: int) -> Runs:
-        """Takes out what is due."""
-        found: Runs = []
+    def due(self, now_ms: int) -> Runs:
+        """What is due and neither taken nor passed over; it stays until it is."""
+        self._collect(now_ms)
+        return normalized(run for slot in self._due for run in self._slots[slot])
+
+    def pass_over(self) -> None:
+        """Nothing of what is due is left: not worth a record, and not worth looking at again."""
+        self._passed.update(self._due)
+        self._due.clear()
+
+    def take_due(self, at_ms: int) -> Runs:
+        """Takes out what is due, because a record says so."""
+        self._collect(at_ms)
+        slots = [slot for slot in (*self._passed, *self._due) if slot <= at_ms]
+        self._passed.difference_update(slots)
+        self._due = [slot for slot in self._due if slot > at_ms]
+        return normalized(run for slot in slots for run in self._slots.pop(slot))
+
+    def _collect(self, now_ms: int) -> None:
         while self._heap and self._heap[0] <= now_ms:
-            found += self._slots.pop(heappop(self._heap))
-        return normalized(found)
+            self._due.append(heappop(self._heap))
+
+    def sweep(self, alive: Alive) -> None:
+        """Forgets timers of messages that are gone, once there are many; without this a long time to live
+        would cost memory long after its messages were deleted."""
+        if len(self._slots) < self._sweep_at:
+            return
+        living = {slot: [run for run in runs if alive(run)] for slot, runs in self._slots.items()}
+        self._set({slot: runs for slot, runs in living.items() if runs})
+        self._sweep_at = max(_SWEEP_AT_LEAST, 2 * len(self._slots))
 
     def clear(self) -> None:
         """Forgets everything."""
-        self._slots.clear()
-        self._heap.clear()
+        self._set({})
 
-    def dump(self) -> list[tuple[int, Runs]]:
-        """For the snapshot."""
-        return sorted(self._slots.items())
-
-    def load(self, dumped: list[tuple[int, Runs]]) -> None:
-        """From the snapshot."""
-        self._slots = dict(dumped)
-        self._heap = list(self._slots)
+    def _set(self, slots: dict[int, Runs]) -> None:
+        self._slots = slots
+        self._heap = list(slots)
         heapify(self._heap)
+        self._due.clear()
+        self._passed.clear()
+
+    def dump(self) -> tuple[int, list[tuple[int, Runs]]]:
+        """For the snapshot."""
+        return self._sweep_at, sorted(self._slots.items())
+
+    def load(self, dumped: tuple[int, list[tuple[int, Runs]]]) -> None:
+        """From the snapshot."""
+        self._sweep_at, slots = dumped
+        self._set(dict(slots))
 
 
 class SentTimes:
     """When messages were sent, to a slot: rising times and the first sequence number of each."""
 
     def __init__(self) -> None:
-        self._marks: list[tuple[int, int]] = []
+        self._times = array("Q")
+        self._firsts = array("Q")
         self._start = 0
+        self._passed = 0
+        """Marks before this one were looked at when they were due, and nothing was left to expire."""
+        self._sweep_at = _SWEEP_AT_LEAST
 
     def add(self, sent_ms: int, first: int) -> None:
         """A batch was sent; times never fall."""
         slot = -(-sent_ms // limits.RETENTION_SLOT_MS) * limits.RETENTION_SLOT_MS
-        if len(self._marks) == self._start or self._marks[-1][0] < slot:
-            self._marks.append((slot, first))
+        if not self._times or self._times[-1] < slot:
+            self._times.append(slot)
+            self._firsts.append(first)
 
     def expired_before(self, cutoff_ms: int, next_sequence: int) -> int:
         """The sequence number before which everything was sent at or before the cutoff."""
-        marks, index = self._marks, self._start
-        while index < len(marks) and marks[index][0] <= cutoff_ms:
-            index += 1
+        index = bisect_right(self._times, cutoff_ms, lo=self._start)
         if index == self._start:
             return 0
-        return marks[index][1] if index < len(marks) else next_sequence
+        return self._firsts[index] if index < len(self._firsts) else next_sequence
+
+    def pass_over(self, cutoff_ms: int) -> None:
+        """Nothing sent at or before the cutoff is left to expire."""
+        self._passed = bisect_right(self._times, cutoff_ms, lo=self._start)
+
+    def look_again(self) -> None:
+        """Something old may be there again."""
+        self._passed = self._start
+
+    def next_ms(self) -> int | None:
+        """The first time that was not passed over."""
+        index = max(self._start, self._passed)
+        return self._times[index] if index < len(self._times) else None
 
     def forget_before(self, sequence: int) -> None:
         """Marks whose messages are all before `sequence` are no longer needed."""
-        marks = self._marks
-        while self._start + 1 < len(marks) and marks[self._start + 1][1] <= sequence:
+        firsts = self._firsts
+        while self._start + 1 < len(firsts) and firsts[self._start + 1] <= sequence:
             self._start += 1
-        if self._start > 1_000 and self._start * 2 > len(marks):
-            del marks[: self._start]
-            self._start = 0
+        if self._start > 1_000 and self._start * 2 > len(firsts):
+            self._drop_forgotten()
 
-    def clear(self) -> None:
-        """Nothing is left."""
-        self._marks.clear()
+    def _drop_forgotten(self) -> None:
+        del self._times[: self._start]
+        del self._firsts[: self._start]
+        self._passed = max(0, self._passed - self._start)
         self._start = 0
+
+    def sweep(self, alive: Alive) -> None:
+        """Forgets marks between which nothing lives, once there are many: one old message keeps one mark."""
+        if len(self._times) - self._start < self._sweep_at:
+            return
+        self._drop_forgotten()
+        firsts = self._firsts
+        kept = [i for i, first in enumerate(firsts[:-1]) if alive((first, firsts[i + 1] - first))]
+        kept.append(len(firsts) - 1)  # the newest mark is the one to which more may be sent
+        self._times = array("Q", [self._times[i] for i in kept])
+        self._firsts = array("Q", [firsts[i] for i in kept])
+        self._passed = 0
+        self._sweep_at = max(_SWEEP_AT_LEAST, 2 * len(kept))
 
     def sent_ms(self, sequence: int) -> int | None:
         """When the message was sent, to a slot."""
-        index = bisect_right(self._marks, sequence, lo=self._start, key=lambda mark: mark[1])
-        return self._marks[index - 1][0] if index > self._start else None
+        index = bisect_right(self._firsts, sequence, lo=self._start)
+        return self._times[index - 1] if index > self._start else None
 
-    def oldest_ms(self) -> int | None:
-        """The time of the oldest mark kept."""
-        return self._marks[self._start][0] if self._start < len(self._marks) else None
-
-    def dump(self) -> list[tuple[int, int]]:
+    def dump(self) -> tuple[int, bytes, bytes]:
         """For the snapshot."""
-        return self._marks[self._start :]
+        return self._sweep_at, self._times[self._start :].tobytes(), self._firsts[self._start :].tobytes()
 
-    def load(self, dumped: list[tuple[int, int]]) -> None:
+    def load(self, dumped: tuple[int, bytes, bytes]) -> None:
         """From the snapshot."""
-        self._marks = dumped
-        self._start = 0
+        self._sweep_at, times, firsts = dumped
+        self._times, self._firsts = array("Q", times), array("Q", firsts)
+        self._start = self._passed = 0

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from penstock.model.records import Expired, Matured, MoveStarted
-from penstock.model.runs import Runs
 from penstock.queue import states
 from penstock.queue.decision import Written
 from penstock.queue.partition import Partition
@@ -15,7 +14,7 @@ _MESSAGES_AT_ONCE = 1_000_000
 
 def upkeep_due(partition: Partition) -> int | None:
     """When there is next something to do."""
-    oldest_ms = partition.sent_times.oldest_ms()
+    oldest_ms = partition.sent_times.next_ms()
     times = [
         partition.leases.next_ms(),
         partition.delays.next_ms(),
@@ -35,11 +34,14 @@ def end_leases(partition: Partition, now_ms: int) -> list[Written]:
 
 
 def end_delays(partition: Partition, now_ms: int) -> list[Written]:
-    """Messages whose delay is over. The record is written even when none is left, so that replicas forget too."""
+    """Messages whose delay is over."""
     due_ms = partition.delays.next_ms()
     if due_ms is None or due_ms > now_ms:
         return []
-    runs = _still(partition, partition.delays.take_due(now_ms), delayed_only=True)
+    runs = partition.table.among(states.RUNS_IN[states.DELAYED], partition.delays.due(now_ms))
+    if not runs:
+        partition.delays.pass_over()
+        return []
     return [Written(Matured(runs, now_ms))]
 
 
@@ -48,11 +50,14 @@ def expire(partition: Partition, now_ms: int) -> list[Written]:
     due_ms = partition.expiries.next_ms()
     if due_ms is None or due_ms > now_ms:
         return []
-    runs = _still(partition, partition.expiries.take_due(now_ms), delayed_only=False)
-    if not runs:
+    living = partition.table.among(states.RUNS_LIVING, partition.expiries.due(now_ms))
+    if not living:
+        partition.expiries.pass_over()
         return []
+    # What is on its way cannot expire now; the record is written even so, for it to expire if it comes back.
+    runs = partition.table.among(states.RUNS_EXPIRABLE, living) if partition.moves else living
     target = partition.settings.dead_letter_queue
-    if target is not None:
+    if target is not None and runs:
         return [Written(MoveStarted(runs, target, "expired", now_ms))]
     return [Written(Expired(runs, "ttl", now_ms))]
 
@@ -60,22 +65,12 @@ def expire(partition: Partition, now_ms: int) -> list[Written]:
 def retain(partition: Partition, now_ms: int) -> list[Written]:
     """Messages older than the retention are gone, whatever state they are in."""
     table = partition.table
-    end = partition.sent_times.expired_before(now_ms - partition.settings.retention_ms, table.next)
+    cutoff_ms = now_ms - partition.settings.retention_ms
+    end = partition.sent_times.expired_before(cutoff_ms, table.next)
     if not end:
         return []
     runs = table.runs_in(states.RUNS_EXPIRABLE, table.first_living(), end, _MESSAGES_AT_ONCE)
     if not runs:
-        partition.sent_times.forget_before(end)
-        if end == table.next:
-            partition.sent_times.clear()
+        partition.sent_times.pass_over(cutoff_ms)
         return []
     return [Written(Expired(runs, "retention", now_ms))]
-
-
-def _still(partition: Partition, runs: Runs, *, delayed_only: bool) -> Runs:
-    pattern = states.RUNS_IN[states.DELAYED] if delayed_only else states.RUNS_EXPIRABLE
-    return [
-        found
-        for first, count in runs
-        for found in partition.table.runs_in(pattern, first, first + count, count)
-    ]
