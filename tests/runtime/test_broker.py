@@ -10,7 +10,10 @@ import pytest
 
 from penstock.backend.node import Node
 from penstock.config import Address, ServeConfig
+from penstock.model.limits import DAY_MS
+from penstock.model.settings import QueueSettings
 from penstock.runtime.broker import StartError, open_broker
+from penstock.runtime.clock import WallClock
 from penstock.runtime.embedded import running_server
 from penstock.runtime.worker import Worker
 from penstock.storage.errors import JournalFailedError
@@ -27,7 +30,7 @@ from penstock.wire.messages import (
     Receive,
     SendResult,
 )
-from tests.runtime.harness import RawClient, async_test, small_config
+from tests.runtime.harness import RawClient, async_test, small_config, until
 
 
 @async_test
@@ -62,6 +65,27 @@ async def test_what_was_sent_before_the_stop_is_answered(tmp_path: Path) -> None
     assert await waiting.frame() is None
     with pytest.raises(OSError, match=r"."):
         await RawClient.connect(broker.address.port)
+
+
+@async_test
+async def test_what_came_due_while_the_server_was_down_is_done_without_being_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with running_server(tmp_path, small_config()) as server:
+        client = await RawClient.connect(server.port)
+        queue_id = await client.create_queue("orders", QueueSettings(default_ttl_ms=DAY_MS))
+        assert isinstance(await client.send(queue_id, [b"stale tomorrow"]), SendResult)
+    now_ms = WallClock.now_ms
+    monkeypatch.setattr(WallClock, "now_ms", lambda clock: now_ms(clock) + 2 * DAY_MS)
+    broker = await open_broker(small_config(data_directory=str(tmp_path)))
+    assert broker.report.messages == 1
+    store = broker._node._store
+    await until(
+        lambda: store.committed_position == store.appended_position and store.statistics().flushes_total > 0
+    )
+    await broker.close()
+    async with running_server(tmp_path, small_config()) as server:
+        assert server.broker.report.messages == 0
 
 
 @async_test

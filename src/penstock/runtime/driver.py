@@ -60,18 +60,23 @@ class Driver:
         self.failure: BaseException | None = None
         self.ended = asyncio.Event()
         """Set when the node failed or was closed."""
-        self._flusher: Worker[Flush] = Worker("penstock-flush", loop, self._flush_ended)
-        self._jobs: Worker[Job] = Worker("penstock-jobs", loop, self._job_ended)
+        self._flusher: Worker[Flush] = Worker("penstock-flush", loop, self._flush_reported)
+        self._jobs: Worker[Job] = Worker("penstock-jobs", loop, self._job_reported)
         self._flush_under_way = False
         self._jobs_under_way = 0
         self._pump_is_due = False
         self._frames_in_turn = 0
         self._flush_seconds = 0.0
+        """How long flushes take, as a moving average."""
+        self._flush_started = 0.0
+        self._wakeup_ms: int | None = 0
+        """When the node wants to be ticked, as of the last pump."""
         self._timer: asyncio.TimerHandle | None = None
         self._timer_ms = 0
         self._closing = False
         self._closed = False
         self._quiet: asyncio.Future[None] | None = None
+        self.wake()  # what came due while the server was down is due now
 
     # -- what arrives ----------------------------------------------------------------------------------------
 
@@ -119,31 +124,26 @@ class Driver:
         self._pump_is_due = False
         if self.failure is not None or self._closed:
             return
+        node = self._node
         try:
-            self._tick_when_due()
+            if self._wakeup_ms is not None and self._wakeup_ms <= (now_ms := self._clock.now_ms()):
+                self._wakeup_ms = None
+                node.tick(now_ms)
             self._start_flush()
-            self._hand_out_jobs()
-            for connection, buffers in self._node.take_output():
+            if not self._closing:
+                self._hand_out_jobs()
+            for connection, buffers in node.take_output():
                 self._write(connection, buffers)
-            if (congested := self._node.congested()) is not self.congested:
+            if (congested := node.congested()) is not self.congested:
                 self.congested = congested
                 self._congestion_changed(congested)
             self._set_timer()
         except Exception as error:
             self._fail(error)
             return
-        self._settle()
-
-    def _settle(self) -> None:
-        """Ends a pump: whoever waits for quiet is told."""
-        waiting = self._quiet
-        if waiting is not None and not (self._flush_under_way or self._jobs_under_way or waiting.done()):
-            waiting.set_result(None)
-
-    def _tick_when_due(self) -> None:
-        wakeup_ms = self._node.next_wakeup_ms()
-        if wakeup_ms is not None and wakeup_ms <= (now_ms := self._clock.now_ms()):
-            self._node.tick(now_ms)
+        quiet = self._quiet
+        if quiet is not None and not (self._flush_under_way or self._jobs_under_way or quiet.done()):
+            quiet.set_result(None)
 
     def _start_flush(self) -> None:
         if self._flush_under_way:
@@ -153,11 +153,10 @@ class Driver:
         flush = self._node.take_flush()
         if flush is None:
             return
+        self._flush_started = time.perf_counter()
         if alone and self._flush_seconds < INLINE_FLUSH_SECONDS:
-            started = time.perf_counter()
             flush.run()
-            self._flush_seconds += (time.perf_counter() - started - self._flush_seconds) / 8
-            self._node.flushed(flush, self._clock.now_ms())
+            self._flush_ended(flush)
             flush = self._node.take_flush()
             if flush is None:
                 return
@@ -165,19 +164,21 @@ class Driver:
         self._flusher.put(flush)
 
     def _flush_ended(self, flush: Flush) -> None:
+        self._flush_seconds += (time.perf_counter() - self._flush_started - self._flush_seconds) / 8
+        self._node.flushed(flush, self._clock.now_ms())
+
+    def _flush_reported(self, flush: Flush) -> None:
         self._flush_under_way = False
         # Sockets that became readable in the same turn have been read by now: their requests join the flush
         # that this pump starts.
-        self._report(lambda: self._node.flushed(flush, self._clock.now_ms()))
+        self._report(lambda: self._flush_ended(flush))
 
     def _hand_out_jobs(self) -> None:
-        if self._closing:
-            return
         for job in self._node.take_jobs():
             self._jobs_under_way += 1
             self._jobs.put(job)
 
-    def _job_ended(self, job: Job) -> None:
+    def _job_reported(self, job: Job) -> None:
         self._jobs_under_way -= 1
         self._report(lambda: self._node.job_done(job, self._clock.now_ms()))
 
@@ -191,20 +192,24 @@ class Driver:
             return
         self._pump()
 
+    # -- time ------------------------------------------------------------------------------------------------
+
     def _set_timer(self) -> None:
-        wakeup_ms = self._node.next_wakeup_ms()
-        now_ms = self._clock.now_ms()
-        if self._node.has_more() and not self._flush_under_way:
-            # Work that goes on by itself; a pause where it stands still, so that waiting does not burn a core.
-            wakeup_ms = now_ms if wakeup_ms is None else min(wakeup_ms, now_ms)
-        if wakeup_ms is None:
+        """Sees to it that the next pump comes in time for what the node waits for."""
+        node = self._node
+        self._wakeup_ms = wakeup_ms = node.next_wakeup_ms()
+        goes_on = node.has_more() and not self._flush_under_way
+        if wakeup_ms is None and not goes_on:
             return  # a timer that is set may fire for nothing: cheaper than cancelling one a request
+        now_ms = self._clock.now_ms()
+        # Work that goes on by itself gets a turn a millisecond: where it stands still, that burns no core.
+        at_ms = now_ms + 1 if goes_on or wakeup_ms is None else max(wakeup_ms, now_ms + 1)
         if self._timer is not None:
-            if self._timer_ms <= wakeup_ms:
+            if self._timer_ms <= at_ms:
                 return
             self._timer.cancel()
-        self._timer_ms = wakeup_ms
-        self._timer = self._loop.call_later(max(wakeup_ms - now_ms, 1) / 1000, self._timer_fired)
+        self._timer_ms = at_ms
+        self._timer = self._loop.call_later((at_ms - now_ms) / 1000, self._timer_fired)
 
     def _timer_fired(self) -> None:
         self._timer = None
