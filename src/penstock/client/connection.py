@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
-from typing import Protocol
+from typing import Protocol, cast
 
 from penstock.model import limits
 from penstock.model.batch import Buffer
@@ -47,9 +47,8 @@ class Connection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Called by asyncio."""
-        assert isinstance(transport, asyncio.Transport)
-        transport.set_write_buffer_limits(high=WRITE_BUFFER_BYTES)
-        self._transport = transport
+        self._transport = cast(asyncio.Transport, transport)  # uvloop's is one, and no subclass of it
+        self._transport.set_write_buffer_limits(high=WRITE_BUFFER_BYTES)
 
     def data_received(self, data: bytes) -> None:
         """Called by asyncio."""

@@ -25,7 +25,7 @@ class Incarnation:
 
     def take_number(self) -> int | None:
         """The next batch number, or None while too many are unanswered (then await `number_free`)."""
-        if self._unanswered and self._number - next(iter(self._unanswered)) >= NUMBERS_IN_FLIGHT:
+        if self._unanswered and self._room() <= 0:
             return None
         self._number += 1
         self._unanswered[self._number] = None
@@ -36,13 +36,17 @@ class Incarnation:
         self._unanswered.pop(number, None)
         if not self._waiting:
             return
-        oldest = next(iter(self._unanswered), self._number)
-        room = NUMBERS_IN_FLIGHT - (self._number - oldest)
+        room = self._room()
         while self._waiting and room > 0:
             waiter = self._waiting.popleft()
             if not waiter.done():
                 waiter.set_result(None)
                 room -= 1
+
+    def _room(self) -> int:
+        """How many more numbers may be taken while the oldest is unanswered."""
+        following = self._number + 1
+        return NUMBERS_IN_FLIGHT - (following - next(iter(self._unanswered), following))
 
     def number_free(self) -> asyncio.Future[None]:
         """Resolves when it is worth asking for a number again."""

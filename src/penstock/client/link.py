@@ -76,6 +76,9 @@ class Link:
         self._probed = False
         self._closed = False
         self._reason = ""
+        self._pauses = delays(random.Random())
+        self._proven = True
+        """Whether the last connection was good for something; after one that was not, wait before the next."""
 
     # -- asking ----------------------------------------------------------------------------------------------
 
@@ -186,6 +189,9 @@ class Link:
 
     def frames_received(self, connection: Connection, frames: Iterable[Frame]) -> None:
         """Called by the connection: hands every answer to who waits for it."""
+        if not self._proven:
+            self._proven = True
+            self._pauses = delays(random.Random())
         calls = self._waiting.calls
         stopping = False
         for request_id, head, body in frames:
@@ -229,8 +235,9 @@ class Link:
 
     async def _connect(self) -> None:
         """Tries until there is a connection or nobody waits for one."""
-        pauses = delays(random.Random())
         try:
+            if not self._proven:
+                await self._pause(next(self._pauses))
             while self._waiting:
                 try:
                     await self._attempt()
@@ -239,7 +246,7 @@ class Link:
                     self._reason = str(error) or type(error).__name__
                     if isinstance(error, PenstockError) and error.code in _FINAL:
                         self._waiting.fail_all(error)
-                await self._pause(next(pauses))
+                await self._pause(next(self._pauses))
         finally:
             self._seeking = None
 
@@ -250,6 +257,7 @@ class Link:
             self._address, self._name, min(left, ATTEMPT_SECONDS), self, self.loop
         )
         self._connection = connection
+        self._proven = False
         self._probed = False
         self._watch = self.loop.call_later(self.timeout / 2, self._look_alive)
         for call in self._waiting.calls.values():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -15,9 +15,8 @@ from penstock.model.errors import ErrorCode, PenstockError
 from penstock.model.records import Origin, Reason
 from penstock.wire.messages import MessageState
 
-_attributes: msgspec.msgpack.Decoder[dict[str, AttributeValue]] = msgspec.msgpack.Decoder(
-    dict[str, AttributeValue]
-)
+_attributes: msgspec.msgpack.Decoder[dict[str, Any]] = msgspec.msgpack.Decoder(dict[str, Any])
+_ATTRIBUTE_TYPES = {str, int, float, bool, bytes}
 
 
 class DeadLetter(NamedTuple):

@@ -19,6 +19,7 @@ from penstock.wire.messages import AddCredit, Delivery, Subscribe
 
 log = logging.getLogger("penstock.client")
 
+CLOSE_SECONDS = 5.0
 _GIVE_BACK = Action("release")
 
 
@@ -113,40 +114,47 @@ class Subscription(Stream):
 
     async def next(self) -> DeliveredMessages | None:
         """The next delivery; None when closed. Raises what ended the subscription."""
-        if not self._started:
-            await self.start()
-        while True:
-            while self._buffer:
-                delivery = self._buffer.popleft()
-                self._buffered -= len(delivery)
-                if not self.expired(delivery):
-                    return delivery
-                self.handed_out(len(delivery))
-            if self._closed:
-                return None
-            if self._error is not None:
-                raise self._error
+        while await self._open():
+            if (delivery := self._take()) is not None:
+                return delivery
             await self._arrival()
+        return None
 
     async def next_message(self) -> Message | None:
         """The next message; None when closed. Raises what ended the subscription."""
-        while True:
+        while await self._open():
             if self._place < len(self._current):
                 message = self._current[self._place]
-                if not self.expired(message.delivery):
+                if not self._expired(message.delivery):
                     self._place += 1
                     self.handed_out(1)
                     return message
                 self.handed_out(len(self._current) - self._place)
-                self._place = len(self._current)
-            delivery = await self.next()
+            delivery = self._take()
+            self._current, self._place = [] if delivery is None else list(delivery), 0
             if delivery is None:
-                return None
-            if self._place < len(self._current):  # another task was here first
-                self._buffer.appendleft(delivery)
-                self._buffered += len(delivery)
+                await self._arrival()
             else:
-                self._current, self._place = list(delivery), 0
+                self._wake(len(delivery) - 1)
+        return None
+
+    async def _open(self) -> bool:
+        """Whether there is any use in waiting for messages; raises when something ended the subscription."""
+        if not self._started and not self._closed:
+            await self.start()
+        if self._error is not None and not self._buffer and self._place >= len(self._current):
+            raise self._error
+        return not self._closed
+
+    def _take(self) -> DeliveredMessages | None:
+        """The first delivery that is still good, out of the buffer."""
+        while self._buffer:
+            delivery = self._buffer.popleft()
+            self._buffered -= len(delivery)
+            if not self._expired(delivery):
+                return delivery
+            self.handed_out(len(delivery))
+        return None
 
     async def _arrival(self) -> None:
         waiter: asyncio.Future[None] = self._route.link.loop.create_future()
@@ -154,11 +162,11 @@ class Subscription(Stream):
         try:
             await waiter
         except asyncio.CancelledError:
-            if self._buffer:
+            if waiter.done() and not waiter.cancelled():
                 self._wake(1)  # the wake-up was ours to take, and we cannot
             raise
 
-    def expired(self, delivery: DeliveredMessages) -> bool:
+    def _expired(self, delivery: DeliveredMessages) -> bool:
         """Whether the lease ended while the messages waited here: the server hands them out again."""
         if self._heartbeat is not None or not self._lease_seconds:
             return False
@@ -202,7 +210,7 @@ class Subscription(Stream):
             self._heartbeat.keep(messages.lease)
         self._buffer.append(messages)
         self._buffered += len(messages)
-        if self._waiters:
+        if self._waiters and not self._closed:
             self._wake(1)
 
     def failed(self, error: PenstockError) -> None:
@@ -231,21 +239,26 @@ class Subscription(Stream):
     # -- ending ----------------------------------------------------------------------------------------------
 
     async def close(self) -> None:
-        """Unsubscribes and gives back what nobody took."""
+        """Unsubscribes and gives back what nobody took; a server that does not answer is not waited for long."""
         if self._closed:
             return
         self._closed = True
-        await self._route.link.close_stream(self)
+        try:
+            async with asyncio.timeout(CLOSE_SECONDS):
+                await self._route.link.close_stream(self)
+                await self._give_back()
+        except (PenstockError, TimeoutError) as error:
+            log.warning("messages of %r come back when their lease ends: %s", self._route.name, error)
+        finally:
+            self._wake(len(self._waiters))
+
+    async def _give_back(self) -> None:
         left = [(message.delivery.lease, message.sequence) for message in self._current[self._place :]]
         leases = [delivery.lease for delivery in self._buffer]
         self._current, self._place = [], 0
         self._buffer.clear()
         self._buffered = 0
-        self._wake(len(self._waiters))
-        if not self._route.link.connected:
-            return  # their leases just end
-        try:
-            await self._settler.all_of(_GIVE_BACK, leases)
-            await self._settler.chosen(_GIVE_BACK, left)
-        except PenstockError as error:
-            log.warning("could not give messages of %r back: %s", self._route.name, error)
+        if self._route.link.connected:
+            await asyncio.gather(
+                self._settler.all_of(_GIVE_BACK, leases), self._settler.chosen(_GIVE_BACK, left)
+            )
