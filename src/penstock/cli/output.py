@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 import json
 import sys
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -64,7 +65,7 @@ def print_table(headings: Sequence[str], rows: Iterable[Sequence[str]], *, right
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(box=SIMPLE_HEAD, pad_edge=False, header_style="bold")
+    table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, header_style="bold")
     for number, heading in enumerate(headings):
         table.add_column(heading, justify="right" if number in right else "left", overflow="fold")
     for row in rows:
@@ -154,6 +155,17 @@ def moment(milliseconds: int | None) -> str:
         return "–"
     stamp = datetime.fromtimestamp(milliseconds / 1000, UTC).astimezone()
     return f"{stamp:%Y-%m-%d %H:%M:%S}.{milliseconds % 1000:03d}"
+
+
+def age(milliseconds: int | None) -> str:
+    """How long ago a time stamp was, in its largest unit."""
+    if milliseconds is None:
+        return "–"
+    seconds = max(0, int(time.time() - milliseconds / 1000))
+    for unit, length in (("d", 86_400), ("h", 3_600), ("m", 60)):
+        if seconds >= length:
+            return f"{seconds // length}{unit}"
+    return f"{seconds}s"
 
 
 def moment_json(milliseconds: int | None) -> str | None:

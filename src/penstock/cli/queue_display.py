@@ -6,12 +6,12 @@ from typing import Any
 
 import msgspec
 
-from penstock.cli.output import moment, moment_json, print_facts, print_line
+from penstock.cli.output import age, moment, moment_json, print_facts, print_line
 from penstock.config.units import format_duration, format_size
 from penstock.model.settings import QueueSettings
 from penstock.wire.messages import QueueDescription
 
-HEADINGS = ("queue", "ready", "leased", "delayed", "size", "oldest", "order", "dead letters go to", "")
+HEADINGS = ("queue", "ready", "leased", "delayed", "size", "oldest", "order", "dead letters", "")
 
 
 def description_json(description: QueueDescription) -> dict[str, Any]:
@@ -38,7 +38,7 @@ def description_row(description: QueueDescription) -> tuple[str, ...]:
         f"{statistics.leased:,}",
         f"{statistics.delayed:,}",
         format_size(statistics.bytes),
-        moment(statistics.oldest_sent_ms)[:19],
+        age(statistics.oldest_sent_ms),
         settings.ordering,
         settings.dead_letter_queue or "–",
         "damaged" if description.damage else "",
