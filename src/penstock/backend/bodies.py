@@ -66,8 +66,13 @@ class BodyReader:
     def __init__(self, store: Store) -> None:
         self._store = store
 
-    def slices(self, partition: Partition, runs: Runs, *, block: bool = False) -> list[StoredSlice]:
-        """What is stored of the runs, in their order; raises `ColdReadError` rather than wait."""
+    def slices(
+        self, partition: Partition, runs: Runs, *, block: bool = False, handed_out: bool = False
+    ) -> list[StoredSlice]:
+        """What is stored of the runs, in their order; raises `ColdReadError` rather than wait.
+
+        `handed_out`: they go to a consumer, who is the last to want them if all goes well.
+        """
         found: list[StoredSlice] = []
         cold: list[int] = []
         read = self._store.read
@@ -79,6 +84,8 @@ class BodyReader:
                     cold.append(position)
                     continue
                 found.append(StoredSlice(first, messages, sent, batch))
+                if handed_out and first + messages == sent.first + sent.count:
+                    self._store.finished(position)
         if cold:
             raise ColdReadError(cold)
         return found

@@ -148,7 +148,7 @@ def deliver(parts: NodeParts, pending: GrantedDelivery, *, block: bool = False) 
     granted = pending.granted
     lease = LeaseRef(pending.queue_id, granted.lease, granted.runs)
     try:
-        slices = parts.bodies.slices(partition, granted.runs, block=block)
+        slices = parts.bodies.slices(partition, granted.runs, block=block, handed_out=True)
     except ColdReadError as cold:
         parts.cold_deliveries.append((cold.positions, pending))
         return

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from penstock.model.batch import Batch
+from penstock.model.batch import Batch, Buffer
 from penstock.model.errors import PenstockError
 from penstock.model.records import Sent, decode_record
 from penstock.storage.disk import DiskFailedError, File, WouldBlockError
@@ -39,10 +39,10 @@ class RawEntry(msgspec.Struct, frozen=True, gc=False):
     """An entry as it lies on disk, not yet checked beyond its header."""
 
     header: Header
-    data: bytes
+    data: Buffer
 
 
-def problem_of(header: Header | None, data: bytes, number: int, owner: int | None) -> str | None:
+def problem_of(header: Header | None, data: Buffer, number: int, owner: int | None) -> str | None:
     """What is wrong with an entry that should be a record of the journal file `number` or of partition `owner`."""
     if header is None:
         return "the header of the entry is damaged"
@@ -63,8 +63,6 @@ def fetch(
     Nothing at or beyond `readable` is looked at. For a journal file `number` tells its present life's entries.
     """
     most = readable - offset
-    if most <= 0:
-        return []
     try:
         data = file.read_at(offset, min(ahead, most), block=block)
     except WouldBlockError:
@@ -74,15 +72,19 @@ def fetch(
         return []
     if len(data) < first.size:
         data += file.read_at(offset + len(data), first.size - len(data), block=block)
-    found = [(offset, RawEntry(first, data[: first.size]))]
-    at = first.size
-    while (header := decode_header(data, at, seed)) is not None:
+    view = memoryview(data)
+    found = [(offset, RawEntry(first, view[: first.size]))]
+    at = kept = first.size
+    while (header := decode_header(view, at, seed)) is not None:
         size = header.size
-        if at + size > len(data) or (number is not None and header.file_number != number):
+        if at + size > len(view) or (number is not None and header.file_number != number):
             break
         if header.partition == first.partition and header.kind == RECORD and header.payload_size:
-            found.append((offset + at, RawEntry(header, data[at : at + size])))
+            found.append((offset + at, RawEntry(header, view[at : at + size])))
+            kept += size
         at += size
+    if 2 * kept < len(view):  # mostly others' entries: a view would keep them all in memory
+        return [(place, RawEntry(entry.header, bytes(entry.data))) for place, entry in found]
     return found
 
 
@@ -104,16 +106,21 @@ class Reader:
     def read(self, position: int, *, block: bool) -> Stored:
         """The batch at a position; raises `WouldBlockError` or `DamagedEntryError`."""
         found = self._cache.get(position)
-        if found is not None and not isinstance(found, RawEntry):
+        if type(found) is tuple:
             self.hits += 1
-            self._cache.move_to_end(position)
             return found
         if found is None:
             self.misses += 1
             found = self._miss(position, block=block)
+        assert isinstance(found, RawEntry)
         stored = self._decode(position, found)
         self.put(position, stored)
         return stored
+
+    def add(self, position: int, stored: Stored) -> None:
+        """Keeps a batch that was just appended; what makes room for it goes at the next flush, in one sweep."""
+        self._cache[position] = stored
+        self.cached_bytes += len(stored[1].data) + OVERHEAD_BYTES
 
     def put(self, position: int, stored: Stored | RawEntry) -> None:
         """Keeps a batch; the oldest that are on disk make room for it."""
@@ -121,7 +128,6 @@ class Reader:
         if (old := cache.get(position)) is not None:
             self.cached_bytes -= _weight(old)
         cache[position] = stored
-        cache.move_to_end(position)
         self.cached_bytes += _weight(stored)
         if self.cached_bytes > self._cache_bytes:
             self.shrink()
@@ -132,13 +138,25 @@ class Reader:
             self.put(position, entry)
 
     def shrink(self) -> None:
-        """Gives up what was used longest ago, as far as it can be read again; the newest always stays."""
+        """Gives up what came first, as far as it can be read again; the newest always stays."""
         cache = self._cache
+        committed, segments = self.committed_position, self._files.owners
         while self.cached_bytes > self._cache_bytes and len(cache) > 1:
-            oldest = next(iter(cache))
-            if oldest >= self.committed_position and oldest >> POSITION_SHIFT not in self._files.owners:
+            oldest, stored = cache.popitem(last=False)
+            if oldest >= committed and oldest >> POSITION_SHIFT not in segments:
+                cache[oldest] = stored
+                cache.move_to_end(oldest, last=False)
                 return
-            self.cached_bytes -= _weight(cache.pop(oldest))
+            self.cached_bytes -= _weight(stored)
+
+    def finished(self, position: int) -> None:
+        """The batch was handed out to its last message: seldom asked for again, so it makes room first.
+
+        A queue is read in the order it was written. Kept by age alone, a backlog larger than the cache would
+        push out each batch just before it is wanted.
+        """
+        if position < self.committed_position or position >> POSITION_SHIFT in self._files.owners:
+            self.forget(position)
 
     def forget(self, position: int) -> None:
         """Frees a batch that nobody will ask for again."""
@@ -184,7 +202,7 @@ class Reader:
         if reason is None:
             middle = HEADER_BYTES + header.head_size
             try:
-                record = decode_record(data[HEADER_BYTES:middle])
+                record = decode_record(memoryview(data)[HEADER_BYTES:middle])
                 if isinstance(record, Sent):
                     return record, Batch(memoryview(data)[middle : middle + header.payload_size])
                 reason = "the entry holds no batch"

@@ -216,7 +216,11 @@ class Store:
 
     def remember(self, position: int, sent: Sent, batch: Batch) -> None:
         """Keeps a batch that was just appended: until it is flushed in any case, afterwards while there is room."""
-        self._reader.put(position, (sent, batch))
+        self._reader.add(position, (sent, batch))
+
+    def finished(self, position: int) -> None:
+        """The batch was handed out to its last message; it may be read again, but seldom is."""
+        self._reader.finished(position)
 
     def forget(self, position: int) -> None:
         """Nobody will ask for that batch again."""
