@@ -257,6 +257,7 @@ async def test_the_heartbeat_lets_go_of_what_nobody_holds() -> None:
         await handing
         del handing
         held = await anext(consumer)
+        await client.queue("orders").describe()  # until the loop itself has let go of the task
         gc.collect()
         beat(consumer)
         extended = await peer.next(Extend)
