@@ -89,24 +89,30 @@ async def open_broker(config: ServeConfig) -> Broker:
     listener = _bind(config.listen)
     try:
         disk, node, clock = _open_node(config)
-        server = Server(
-            max_connections=config.max_connections,
-            write_buffer_bytes=config.write_buffer_bytes,
-            hello_timeout_ms=config.hello_timeout_ms,
-        )
-        driver = Driver(
-            node,
-            clock,
-            asyncio.get_running_loop(),
-            write=server.write,
-            congestion_changed=server.congestion_changed,
-            failed=server.drop_all,
-        )
-        await server.start(driver, listener)
     except BaseException:
         listener.close()
         raise
-    return Broker(disk, node, driver, server, Address(config.listen.host, listener.getsockname()[1]))
+    server = Server(
+        max_connections=config.max_connections,
+        write_buffer_bytes=config.write_buffer_bytes,
+        hello_timeout_ms=config.hello_timeout_ms,
+    )
+    driver = Driver(
+        node,
+        clock,
+        asyncio.get_running_loop(),
+        write=server.write,
+        congestion_changed=server.congestion_changed,
+        failed=server.drop_all,
+    )
+    broker = Broker(disk, node, driver, server, Address(config.listen.host, listener.getsockname()[1]))
+    try:
+        await server.start(driver, listener)
+    except BaseException:
+        listener.close()
+        await broker.close()
+        raise
+    return broker
 
 
 def _check_address(address: Address) -> None:
