@@ -138,3 +138,24 @@ def test_damage_fences_its_queue_and_no_other() -> None:
     assert failed.code == "queue-damaged"
     assert name in failed.message
     assert node.drain(other) == [b"fine", b"fine too"]
+
+
+def test_cold_data_is_peeked_moved_and_received_without_being_in_memory_at_once() -> None:
+    node = NodeHarness()
+    orders = node.create("orders", dead_letter_queue="dead")
+    bodies = fill(node, orders, 60)  # ten times what the cache holds
+    node.disk.cold_reads = 0.7
+    seen: list[int] = []
+    start: int | None = 0
+    while start is not None:
+        answer = node.call(messages.Peek(orders, start, 1_000, messages.PeekFilter(states=["ready"])))
+        assert isinstance(answer, messages.Peeked)
+        seen += [s for batch in answer.batches for s in range(batch.first, batch.first + batch.count)]
+        start = answer.next
+    assert seen == list(range(1, len(bodies) + 1))
+    node.call(messages.AlterQueue("orders", {"default_ttl_ms": 1_000}))
+    more = fill(node, orders, 60)
+    node.advance(1_100)
+    dead = node.show("dead").queue_id
+    assert node.drain(dead) == more
+    assert node.drain(orders) == bodies

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from penstock.model.batch import Batch, Buffer
@@ -12,6 +13,8 @@ from penstock.queue.receiving import stored_runs
 from penstock.storage.disk import WouldBlockError
 from penstock.storage.store import Store
 from penstock.wire.messages import DeliveredBatch
+
+_COLD_AT_ONCE = 64
 
 
 class ColdReadError(Exception):
@@ -54,6 +57,11 @@ class StoredSlice(NamedTuple):
             return self.batch
         return Batch(b"".join(self.buffers()))
 
+    def size(self) -> int:
+        """Bytes of the bodies."""
+        start = self.first - self.sent.first
+        return sum(self.batch.sizes[start : start + self.messages])
+
     def buffers(self) -> list[Buffer]:
         """The messages as an encoded batch of their own."""
         start = self.first - self.sent.first
@@ -89,6 +97,18 @@ class BodyReader:
         if cold:
             raise ColdReadError(cold)
         return found
+
+    def each(self, partition: Partition, runs: Runs) -> Iterator[StoredSlice]:
+        """Like `slices`, one after the other: who gets some before a `ColdReadError` can go on with those."""
+        for run in runs:
+            pieces = stored_runs(partition, run)
+            for place, (position, first, messages) in enumerate(pieces):
+                try:
+                    sent, batch = self._store.read(position)
+                except WouldBlockError:
+                    following = pieces[place : place + _COLD_AT_ONCE]
+                    raise ColdReadError([piece.position for piece in following]) from None
+                yield StoredSlice(first, messages, sent, batch)
 
 
 def delivered(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from penstock.backend.bodies import StoredSlice, delivered
+from penstock.backend.bodies import ColdReadError, StoredSlice, delivered
 from penstock.backend.parts import NodeParts
 from penstock.model import limits
 from penstock.model.batch import GROUPS, Buffer
@@ -84,17 +84,24 @@ def _scan(
     if among is not None:
         candidates = intersection(candidates, among)
     found: list[StoredSlice] = []
-    taken = 0
-    for piece in parts.bodies.slices(partition, candidates):
-        for match in _matching(partition, piece, wanted):
-            room = most - taken
-            if not room:
-                return found, match.first
-            cut = match._replace(messages=min(match.messages, room))
-            found.append(cut)
-            taken += cut.messages
-            if cut.messages < match.messages:
-                return found, cut.first + cut.messages
+    room, room_bytes = most, limits.PEEK_BYTES
+    following = start
+    try:
+        for piece in parts.bodies.each(partition, candidates):
+            for match in _matching(partition, piece, wanted):
+                if not room or (found and match.size() > room_bytes):
+                    return found, match.first
+                cut = match._replace(messages=min(match.messages, room))
+                found.append(cut)
+                room -= cut.messages
+                room_bytes -= cut.size()
+                if cut.messages < match.messages:
+                    return found, cut.first + cut.messages
+            following = piece.first + piece.messages
+    except ColdReadError:
+        if following == start:
+            raise
+        return found, following  # what is in memory already; the rest when asked again
     return found, end if scanned >= scan and end < table.next else None
 
 

@@ -8,7 +8,7 @@ message is in exactly one queue, or is still on its way with the target knowing 
 from __future__ import annotations
 
 from penstock.backend.administration import remove_queue
-from penstock.backend.bodies import StoredSlice
+from penstock.backend.bodies import ColdReadError, StoredSlice
 from penstock.backend.parts import NodeParts
 from penstock.model import limits
 from penstock.model.records import Origin, Reason
@@ -50,7 +50,6 @@ def _move(
     if target is not None and target.queue_id in parts.catalogue.damage:
         parts.movers.discard(source.queue_id)  # it waits until the target is repaired
         return
-    slices = parts.bodies.slices(source, runs)
     if target is None and reason == "redrive":
         # A dead letter whose way back is gone stays where it is, and says so.
         target, reason = source, "queue-deleted"
@@ -60,11 +59,29 @@ def _move(
         else:
             parts.write(source, moving.abandon_move(source, runs, now_ms))
         return
+    slices = _some(parts, source, runs)
+    runs = [(piece.first, piece.messages) for piece in slices]
     for piece in slices:
         origin = _origin(source, target_name if target is source else source.name, reason, piece, now_ms)
         parts.write(target, moving.arrive(target, piece.batch_alone(), origin, now_ms))
     parts.write(source, moving.finish_move(source, runs, now_ms))
     parts.write(target, moving.forget_origins(target, source.queue_id, runs, now_ms))
+
+
+def _some(parts: NodeParts, source: Partition, runs: Runs) -> list[StoredSlice]:
+    """The first messages that are in memory, at least one batch and not much more than MOVE_BYTES."""
+    found: list[StoredSlice] = []
+    size = 0
+    try:
+        for piece in parts.bodies.each(source, runs):
+            found.append(piece)
+            size += piece.size()
+            if size >= limits.MOVE_BYTES:
+                break
+    except ColdReadError:
+        if not found:
+            raise
+    return found
 
 
 def _origin(source: Partition, name: str, reason: Reason, piece: StoredSlice, now_ms: int) -> Origin:
