@@ -9,6 +9,7 @@ from penstock.backend.waiting import Waiter
 from penstock.model import limits
 from penstock.model.batch import Batch
 from penstock.model.errors import ErrorCode, PenstockError
+from penstock.model.runs import count_of, intersection
 from penstock.queue import receiving, sending, settling
 from penstock.queue.decision import Decision, Outcome
 from penstock.queue.partition import Partition
@@ -141,14 +142,30 @@ def serve(parts: NodeParts, partition: Partition, waiter: Waiter, now_ms: int) -
 
 
 def deliver(parts: NodeParts, pending: GrantedDelivery, *, block: bool = False) -> None:
-    """Answers with the messages of a lease, or leaves it with those whose bodies must be read first."""
+    """Answers with the messages of a lease, or leaves it with those whose bodies must be read first.
+
+    With `block` they have been read meanwhile, and what the lease no longer holds is left out: its body may be
+    gone, and somebody else may have it.
+    """
     partition = parts.catalogue.partitions.get(pending.queue_id)
-    if partition is None:
+    if partition is None or pending.queue_id in parts.catalogue.deleting:
+        failed = Failed(ErrorCode.QUEUE_NOT_FOUND, "the queue was deleted")
+        parts.answer(pending.connection, pending.request_id, failed)
         return
     granted = pending.granted
-    lease = LeaseRef(pending.queue_id, granted.lease, granted.runs)
+    runs = granted.runs
+    if block:
+        lease_now = partition.leases.get(granted.lease)
+        held = lease_now.runs() if lease_now is not None else []
+        runs = [part for run in runs for part in intersection([run], held)]
+        _give_credit_back(parts, pending, count_of(granted.runs) - count_of(runs))
+    if not runs:
+        if parts.waiting.subscription(pending.connection, pending.request_id) is None:
+            parts.answer(pending.connection, pending.request_id, NOTHING)
+        return
+    lease = LeaseRef(pending.queue_id, granted.lease, runs)
     try:
-        slices = parts.bodies.slices(partition, granted.runs, block=block, handed_out=True)
+        slices = parts.bodies.slices(partition, runs, block=block, handed_out=True)
     except ColdReadError as cold:
         parts.cold_deliveries.append((cold.positions, pending))
         return
@@ -161,6 +178,14 @@ def deliver(parts: NodeParts, pending: GrantedDelivery, *, block: bool = False) 
     token = parts.seal.token(pending.queue_id, granted.lease)
     answer = Delivery(token, granted.until_ms, heads)
     parts.answer(pending.connection, pending.request_id, answer, body, lease)
+
+
+def _give_credit_back(parts: NodeParts, pending: GrantedDelivery, messages: int) -> None:
+    """A subscription does not pay for what never reaches it."""
+    waiter = parts.waiting.subscription(pending.connection, pending.request_id)
+    if waiter is not None and messages:
+        waiter.messages += messages
+        parts.waiting.line_up(waiter)
 
 
 def settle(parts: NodeParts, request: Delete | Release | Extend, now_ms: int) -> Settled:
