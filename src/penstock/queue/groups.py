@@ -29,21 +29,19 @@ class GroupNames:
 
     def enter(self, names: Iterable[bytes]) -> array[int]:
         """The group numbers of new messages, in order."""
-        column = array("I")
+        column: list[int] = []
         numbers, living = self._numbers, self._living
         for name in names:
-            if not name:
-                column.append(0)
-                continue
-            number = numbers.get(name)
-            if number is None:
+            number = numbers.get(name, 0)
+            if number:
+                living[number] += 1
+            elif name:
                 number = self._free.pop() if self._free else len(numbers) + 1
                 numbers[name] = number
                 self._names[number] = name
-                living[number] = 0
-            living[number] += 1
+                living[number] = 1
             column.append(number)
-        return column
+        return array("I", column)
 
     def leave(self, column: Iterable[int]) -> None:
         """Messages of these groups are gone; a group without any is forgotten and its number free."""
@@ -126,14 +124,16 @@ class FifoGroups:
         """Groups that are `queued`: those that may have something to give."""
         self._chosen: Runs = []
 
-    def sent(self, first: int, groups: Sequence[int]) -> None:
+    def sent(self, run: Run, groups: array[int] | None) -> None:
         """New messages join the end of their groups, ready or not."""
         known = self._groups
-        for sequence, number in enumerate(groups, first):
+        numbers = groups if groups is not None else bytes(run[1])
+        for sequence, number in enumerate(numbers, run[0]):
             group = known.get(number)
             if group is None:
                 group = known[number] = _Group()
             group.sequences.append(sequence)
+        self._check(numbers)
 
     def add(self, run: Run) -> None:
         """Messages of the run became ready."""
@@ -154,9 +154,11 @@ class FifoGroups:
             group = groups.get(number)
             if group is None:
                 continue
-            state = group.trim(chunks)
             if group.queued:  # it keeps its turn; an empty one goes when its turn comes
+                if group.gone * 2 > len(group.sequences):
+                    group.trim(chunks)
                 continue
+            state = group.trim(chunks)
             if state == states.READY:
                 group.queued = True
                 self._turns.append(number)

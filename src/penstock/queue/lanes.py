@@ -8,6 +8,7 @@ the caller writes a record, and applying the record is what moves messages out o
 
 from __future__ import annotations
 
+from array import array
 from collections import deque
 from collections.abc import Sequence
 from heapq import heappop, heappush
@@ -39,12 +40,13 @@ class Budget:
         """Whether nothing more may be taken."""
         return self.messages <= 0 or (self.bytes <= 0 and self.taken > 0)
 
-    def take(self, sizes: memoryview | list[int]) -> int:
+    def take(self, sizes: array[int]) -> int:
         """How many of the next messages, of these sizes, fit; they count as taken."""
-        count = min(len(sizes), self.messages)
-        total = sum(sizes[:count])
+        if len(sizes) > self.messages:
+            sizes = sizes[: self.messages]
+        count, total = len(sizes), sum(sizes)
         if total > self.bytes:
-            fitting = sum(1 for reached in accumulate(sizes[:count]) if reached <= self.bytes)
+            fitting = sum(1 for reached in accumulate(sizes) if reached <= self.bytes)
             count = max(fitting, 0 if self.taken else 1)
             total = sum(sizes[:count])
             self.bytes = min(self.bytes, total)  # what did not fit ends the receive, to keep the order
@@ -164,7 +166,7 @@ class Lane:
                     if part.count(value) == len(part)
                     else len(part) - len(part.lstrip(self._value_bytes))
                 )
-                count = budget.take(memoryview(chunk.sizes)[found : found + length])
+                count = budget.take(chunk.sizes[found : found + length])
                 if not count:
                     break
                 runs.append((base + found, count))
@@ -211,7 +213,8 @@ class Lanes:
         for chunk, start, stop in self._table.pieces(run):
             part = chunk.states[start:stop]
             base = (chunk.number << CHUNK_BITS) + start
-            for value in set(part):
+            first = part[0]
+            for value in (first,) if part.count(first) == len(part) else set(part):
                 if value & states.STATE_BITS != states.READY:
                     continue
                 lane = self._lane(value & states.PRIORITY_BITS)
@@ -224,8 +227,9 @@ class Lanes:
                     lane.add_grouped(chunk.groups[start + index], base + index)
                     index = part.find(value, index + 1)
 
-    def sent(self, first: int, groups: Sequence[int]) -> None:
-        """Nothing to keep: a message counts here from when it is ready."""
+    def sent(self, run: Run, groups: array[int] | None) -> None:
+        """New messages, ready or not; those that are not count here from when they are."""
+        self.add(run)
 
     def departed(self, groups: Sequence[int]) -> None:
         """Nothing to keep: nobody waits for another's end."""
@@ -243,7 +247,10 @@ class Lanes:
 
     def _choose(self, budget: Budget) -> Runs:
         """Higher priorities first, each lane by its weight."""
-        waiting = [priority for priority, count in enumerate(self._table.ready_by_priority) if count]
+        table = self._table
+        if table.ready_by_priority[0] == table.counts[states.READY]:  # the usual case: no priorities
+            return self._lanes[0].choose(budget)
+        waiting = [priority for priority, count in enumerate(table.ready_by_priority) if count]
         if len(waiting) == 1:
             return self._lane(waiting[0]).choose(budget)
         runs: Runs = []

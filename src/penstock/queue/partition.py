@@ -24,6 +24,8 @@ from penstock.queue.leases import LeaseTable
 from penstock.queue.table import MessageTable
 from penstock.queue.timers import SentTimes, SlotTimers
 
+_READY, _DELAYED = bytes([states.READY]), bytes([states.DELAYED])
+
 MoveKey = tuple[str, records.Reason]
 
 
@@ -78,8 +80,7 @@ class Partition:
                 assert batch is not None
                 self._sent(record, batch, position)
             case records.Leased():
-                self.table.move(record.runs, states.LEASED)
-                self.table.count_receives(record.runs)
+                self.table.lease(record.runs)
                 self.leases.add(record.lease, record.runs, record.at_ms, record.until_ms)
                 self.order.leased()
             case records.Deleted():
@@ -136,19 +137,23 @@ class Partition:
             groups = self.groups.enter(batch.names(GROUPS) or ())
         delay_ms = 0 if moved_in else record.delay_ms
         self.last_sent_ms = sent_ms
-        self.sent_times.add(sent_ms, first)
-        self.sent_times.forget_before(self.table.first_living())
-        self.sent_times.sweep(self.table.is_alive)
-        if columns & (DELAYS | PRIORITIES) or groups is not None:
+        if self.sent_times.add(sent_ms, first):
+            self.sent_times.forget_before(self.table.first_living())
+            self.sent_times.sweep(self.table.is_alive)
+        fifo = self.settings.fifo
+        if columns & DELAYS or (not fifo and columns & (PRIORITIES | GROUPS)):
             state_bytes = self._state_column(record, batch, groups, delay_ms)
         elif delay_ms:
-            state_bytes = bytes([states.DELAYED]) * count
+            state_bytes = _DELAYED * count
             self.delays.add(sent_ms + delay_ms, (first, count))
         else:
-            state_bytes = bytes([states.READY]) * count
+            state_bytes = _READY * count
         self.table.append(state_bytes, batch.message_sizes(), batch.message_bytes(), position, groups)
         if not moved_in:
-            self._time_to_live(record, batch)
+            if delay_ms or columns & DELAYS:
+                self.delays.sweep(self.table.is_alive)
+            if record.ttl_ms or columns & TTLS:
+                self._time_to_live(record, batch)
             if columns & DEDUPLICATION:
                 until_ms = sent_ms + self.settings.deduplication_window_ms
                 for sequence, identifier in enumerate(batch.names(DEDUPLICATION) or (), first):
@@ -161,43 +166,46 @@ class Partition:
         if record.producer:
             stored = StoredBatch(first, count, sent_ms, record.duplicates or [])
             self.producers.add(record.producer, record.number, stored)
-        if self.settings.fifo:
-            self.order.sent(first, groups if groups is not None else bytes(count))
-        self.order.add((first, count))
+        self.order.sent((first, count), groups)
         self.totals.sent += count
 
     def _state_column(
         self, record: records.Sent, batch: Batch, groups: array[int] | None, delay_ms: int
     ) -> bytes:
         """State bytes of messages that differ from each other; also starts their delays."""
-        count = batch.count
+        first, count, sent_ms = record.first, record.count, record.sent_ms
+        fifo = self.settings.fifo
+        column = bytearray(batch.priorities() if batch.columns & PRIORITIES and not fifo else count)
         delays = batch.integers(DELAYS) if record.origin is None else None
-        priorities = (
-            batch.priorities() if batch.columns & PRIORITIES and not self.settings.fifo else bytes(count)
-        )
-        column = bytearray(priorities)
-        fair = groups is not None and not self.settings.fifo
-        for index in range(count):
-            delay = delay_ms if delays is None or delays[index] == UNSET else delays[index]
-            if delay:
-                column[index] |= states.DELAYED
-                self.delays.add(record.sent_ms + delay, (record.first + index, 1))
-            else:
-                column[index] |= states.READY
-            if fair and groups is not None and groups[index]:
-                column[index] |= states.GROUPED
+        if delays is not None:
+            for index, own_ms in enumerate(delays):
+                message_delay_ms = delay_ms if own_ms == UNSET else own_ms
+                if message_delay_ms:
+                    column[index] |= states.DELAYED
+                    self.delays.add(sent_ms + message_delay_ms, (first + index, 1))
+                else:
+                    column[index] |= states.READY
+        elif delay_ms:
+            column = column.translate(states.NEW[states.DELAYED])
+            self.delays.add(sent_ms + delay_ms, (first, count))
+        else:
+            column = column.translate(states.NEW[states.READY])
+        if groups is not None and not fifo:
+            for index, group in enumerate(groups):
+                if group:
+                    column[index] |= states.GROUPED
         return bytes(column)
 
     def _time_to_live(self, record: records.Sent, batch: Batch) -> None:
         ttls = batch.integers(TTLS)
         if ttls is None:
-            if record.ttl_ms:
-                self.expiries.add(record.sent_ms + record.ttl_ms, (record.first, record.count))
-            return
-        for sequence, ttl in enumerate(ttls, record.first):
-            ttl_ms = record.ttl_ms if ttl == UNSET else ttl
-            if ttl_ms:
-                self.expiries.add(record.sent_ms + ttl_ms, (sequence, 1))
+            self.expiries.add(record.sent_ms + record.ttl_ms, (record.first, record.count))
+        else:
+            for sequence, own_ms in enumerate(ttls, record.first):
+                ttl_ms = record.ttl_ms if own_ms == UNSET else own_ms
+                if ttl_ms:
+                    self.expiries.add(record.sent_ms + ttl_ms, (sequence, 1))
+        self.expiries.sweep(self.table.is_alive)
 
     # -- everything after ------------------------------------------------------------------------------------
 

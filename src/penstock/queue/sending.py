@@ -73,6 +73,8 @@ def _check(partition: Partition, batch: Batch) -> None:
                 f"a delay of {longest} ms is longer than queue {partition.name!r} keeps messages "
                 f"(retention_ms {settings.retention_ms})",
             )
+    if batch.message_bytes() <= settings.max_message_bytes:
+        return  # all of them together are no larger than one may be
     largest = max(batch.message_sizes())
     if largest > settings.max_message_bytes:
         raise PenstockError(

@@ -67,6 +67,8 @@ def _held(partition: Partition, number: int, runs: Runs) -> tuple[Runs, Outcome]
     if runs == held:
         return runs, Outcome(count_of(runs), 0, [])
     wanted = _checked(runs)
+    if wanted == held:
+        return wanted, Outcome(count_of(wanted), 0, [])
     done = intersection(wanted, held)
     rest = difference(wanted, done)
     gone = 0

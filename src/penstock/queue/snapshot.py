@@ -134,14 +134,10 @@ def _derive_order(partition: Partition) -> None:
     partition.order = partition.new_order()
     table = partition.table
     living = table.runs_in(states.RUNS_LIVING, 1, table.next, table.messages) if table.messages else []
-    if partition.settings.fifo:
-        for run in living:
-            for chunk, start, stop in table.pieces(run):
-                base = (chunk.number << CHUNK_BITS) + start
-                groups = chunk.groups[start:stop] if chunk.groups is not None else bytes(stop - start)
-                partition.order.sent(base, groups)
     for run in living:
-        partition.order.add(run)
+        for chunk, start, stop in table.pieces(run):
+            groups = chunk.groups[start:stop] if chunk.groups is not None else None
+            partition.order.sent(((chunk.number << CHUNK_BITS) + start, stop - start), groups)
 
 
 def _chunk_image(chunk: Chunk) -> ChunkImage:

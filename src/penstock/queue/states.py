@@ -24,8 +24,8 @@ def _into(state: int) -> bytes:
 
 INTO = {state: _into(state) for state in (READY, LEASED, DELAYED, MOVING)}
 
-STATE_ONLY = bytes(byte & STATE_BITS for byte in range(256))
-"""Strips priority and group, for counting."""
+NEW = {state: bytes(byte | state for byte in range(256)) for state in (READY, DELAYED)}
+"""Makes a state byte of a priority."""
 
 ONE_MORE = bytes([*range(1, 256), 255])
 """Adds one receive; 255 means "look in the overflow table"."""

@@ -15,6 +15,7 @@ from penstock.model import limits
 from penstock.model.runs import Run, Runs
 from penstock.queue import states
 from penstock.queue.chunk import CHUNK_BITS, CHUNK_MASK, CHUNK_MESSAGES, FILE_SHIFT, Chunk
+from penstock.queue.states import LEASED, PRIORITY_BITS, READY, STATE_BITS
 
 Piece = tuple[Chunk, int, int]
 
@@ -25,7 +26,7 @@ class MessageTable:
     def __init__(self) -> None:
         self.next = 1
         self.chunks: dict[int, Chunk] = {}
-        self.counts = dict.fromkeys((states.READY, states.LEASED, states.DELAYED, states.MOVING), 0)
+        self.counts = dict.fromkeys((READY, LEASED, states.DELAYED, states.MOVING), 0)
         self.ready_by_priority = [0] * limits.PRIORITIES
         self.bytes = 0
         self.files: dict[int, int] = {}
@@ -43,7 +44,7 @@ class MessageTable:
     def append(
         self,
         state_bytes: bytes,
-        sizes: memoryview | array[int],
+        sizes: array[int],
         size: int,
         position: int,
         groups: array[int] | None,
@@ -88,6 +89,12 @@ class MessageTable:
     def pieces(self, run: Run) -> list[Piece]:
         """The parts of a run, chunk by chunk; parts whose chunk is gone are left out."""
         first, count = run
+        start = first & CHUNK_MASK
+        if start + count <= CHUNK_MESSAGES:  # the usual case: one piece
+            chunk = self.chunks.get(first >> CHUNK_BITS)
+            if chunk is None or start >= len(chunk.states):
+                return []
+            return [(chunk, start, min(start + count, len(chunk.states)))]
         end = first + count
         found: list[Piece] = []
         while first < end:
@@ -101,21 +108,21 @@ class MessageTable:
 
     def move(self, runs: Iterable[Run], into: int) -> None:
         """Moves the living messages of the runs into a state."""
-        table, chunks, counts, ready = states.INTO[into], self.chunks, self.counts, self.ready_by_priority
+        table, counts, ready = states.INTO[into], self.counts, self.ready_by_priority
         for run in runs:
             first, count = run
             if count == 1:
-                chunk = chunks.get(first >> CHUNK_BITS)
+                chunk = self.chunks.get(first >> CHUNK_BITS)
                 index = first & CHUNK_MASK
                 if chunk is None or index >= len(chunk.states) or not (old := chunk.states[index]):
                     continue
                 chunk.states[index] = table[old]
-                counts[old & states.STATE_BITS] -= 1
+                counts[old & STATE_BITS] -= 1
                 counts[into] += 1
-                if old & states.STATE_BITS == states.READY:
-                    ready[old & states.PRIORITY_BITS] -= 1
-                if into == states.READY:
-                    ready[old & states.PRIORITY_BITS] += 1
+                if old & STATE_BITS == READY:
+                    ready[old & PRIORITY_BITS] -= 1
+                if into == READY:
+                    ready[old & PRIORITY_BITS] += 1
                 continue
             for chunk, start, stop in self.pieces(run):
                 part = chunk.states[start:stop]
@@ -124,40 +131,90 @@ class MessageTable:
                 self._count(part, 1)
                 chunk.states[start:stop] = part
 
+    def lease(self, runs: Iterable[Run]) -> None:
+        """Moves the messages of the runs, all ready, out, and counts one more receive for each."""
+        table, more = states.INTO[LEASED], states.ONE_MORE
+        leased = 0
+        for run in runs:
+            first, count = run
+            leased += count
+            if count == 1:
+                chunk = self.chunks[first >> CHUNK_BITS]
+                index = first & CHUNK_MASK
+                old = chunk.states[index]
+                self.ready_by_priority[old & PRIORITY_BITS] -= 1
+                chunk.states[index] = table[old]
+                attempts = chunk.attempts or chunk.make_attempts()
+                attempts[index] = received = more[attempts[index]]
+                if received == 255:
+                    self._count_many(chunk, index, index + 1)
+                continue
+            for chunk, start, stop in self.pieces(run):
+                part = chunk.states[start:stop]
+                value = part[0]
+                if part.count(value) == stop - start:
+                    self.ready_by_priority[value & PRIORITY_BITS] -= stop - start
+                else:
+                    for value in set(part):
+                        self.ready_by_priority[value & PRIORITY_BITS] -= part.count(value)
+                chunk.states[start:stop] = part.translate(table)
+                attempts = chunk.attempts or chunk.make_attempts()
+                attempts[start:stop] = part = attempts[start:stop].translate(more)
+                if 255 in part:
+                    self._count_many(chunk, start, stop)
+        self.counts[READY] -= leased
+        self.counts[LEASED] += leased
+
+    def _count_many(self, chunk: Chunk, start: int, stop: int) -> None:
+        """A byte counts to 254; from there on a table does."""
+        assert chunk.attempts is not None
+        base = chunk.number << CHUNK_BITS
+        for index in range(start, stop):
+            if chunk.attempts[index] == 255:
+                self.many_attempts[base + index] = self.many_attempts.get(base + index, 254) + 1
+
     def bury(self, runs: Iterable[Run]) -> int:
         """Marks the living messages of the runs gone; returns how many there were."""
-        chunks, counts, ready = self.chunks, self.counts, self.ready_by_priority
         buried = 0
         for run in runs:
             first, count = run
             if count == 1:
-                chunk = chunks.get(first >> CHUNK_BITS)
+                chunk = self.chunks.get(first >> CHUNK_BITS)
                 index = first & CHUNK_MASK
                 if chunk is None or index >= len(chunk.states) or not (old := chunk.states[index]):
                     continue
-                counts[old & states.STATE_BITS] -= 1
-                if old & states.STATE_BITS == states.READY:
-                    ready[old & states.PRIORITY_BITS] -= 1
+                self.counts[old & STATE_BITS] -= 1
+                if old & STATE_BITS == READY:
+                    self.ready_by_priority[old & PRIORITY_BITS] -= 1
                 self.bytes -= chunk.sizes[index]
                 file = chunk.bury_one(index)
-                self._buried(chunk, index, index + 1, () if file is None else (file,))
+                if file is not None:
+                    self._lose_piece(file)
+                if not chunk.living or self.many_attempts:
+                    self._buried(chunk, index, index + 1)
                 buried += 1
                 continue
             for chunk, start, stop in self.pieces(run):
                 part = chunk.states[start:stop]
                 self._count(part, -1)
+                if 0 not in part:
+                    buried += self._bury(chunk, start, stop)
+                    continue
                 for match in states.RUNS_LIVING.finditer(part):
-                    low, high = start + match.start(), start + match.end()
-                    size, files = chunk.bury(low, high)
-                    self.bytes -= size
-                    self._buried(chunk, low, high, files)
-                    buried += high - low
+                    buried += self._bury(chunk, start + match.start(), start + match.end())
         return buried
 
-    def _buried(self, chunk: Chunk, start: int, stop: int, files: Iterable[int]) -> None:
-        """After messages of a chunk were marked gone, and files lost a piece each by it."""
+    def _bury(self, chunk: Chunk, start: int, stop: int) -> int:
+        size, files = chunk.bury(start, stop)
+        self.bytes -= size
         for file in files:
             self._lose_piece(file)
+        if not chunk.living or self.many_attempts:
+            self._buried(chunk, start, stop)
+        return stop - start
+
+    def _buried(self, chunk: Chunk, start: int, stop: int) -> None:
+        """What else messages leave behind when they go."""
         if not chunk.living and len(chunk.states) == CHUNK_MESSAGES:
             del self.chunks[chunk.number]
         if self.many_attempts:
@@ -175,35 +232,20 @@ class MessageTable:
     def _count(self, state_bytes: bytes | bytearray, sign: int) -> None:
         value = state_bytes[0]
         if state_bytes.count(value) == len(state_bytes):  # the usual case: one state, one priority
-            state = value & states.STATE_BITS
+            state = value & STATE_BITS
             if state:
                 self.counts[state] += sign * len(state_bytes)
-            if state == states.READY:
-                self.ready_by_priority[value & states.PRIORITY_BITS] += sign * len(state_bytes)
+            if state == READY:
+                self.ready_by_priority[value & PRIORITY_BITS] += sign * len(state_bytes)
             return
         for value in set(state_bytes):
-            state, count = value & states.STATE_BITS, sign * state_bytes.count(value)
+            state, count = value & STATE_BITS, sign * state_bytes.count(value)
             if state:
                 self.counts[state] += count
-            if state == states.READY:
-                self.ready_by_priority[value & states.PRIORITY_BITS] += count
+            if state == READY:
+                self.ready_by_priority[value & PRIORITY_BITS] += count
 
     # -- receives --------------------------------------------------------------------------------------------
-
-    def count_receives(self, runs: Iterable[Run]) -> None:
-        """One more receive for each message of the runs."""
-        for run in runs:
-            for chunk, start, stop in self.pieces(run):
-                attempts = chunk.attempts
-                if attempts is None:
-                    attempts = chunk.attempts = bytearray(CHUNK_MESSAGES)
-                new = attempts[start:stop].translate(states.ONE_MORE)
-                attempts[start:stop] = new
-                if 255 in new:
-                    base = chunk.number << CHUNK_BITS
-                    for index in range(start, stop):
-                        if attempts[index] == 255:
-                            self.many_attempts[base + index] = self.many_attempts.get(base + index, 254) + 1
 
     def receive_counts(self, run: Run) -> list[int]:
         """How often each message of the run has been received."""

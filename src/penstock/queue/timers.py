@@ -116,12 +116,14 @@ class SentTimes:
         """Marks before this one were looked at when they were due, and nothing was left to expire."""
         self._sweep_at = _SWEEP_AT_LEAST
 
-    def add(self, sent_ms: int, first: int) -> None:
-        """A batch was sent; times never fall."""
+    def add(self, sent_ms: int, first: int) -> bool:
+        """A batch was sent; times never fall. Whether it is the first of its slot."""
         slot = -(-sent_ms // limits.RETENTION_SLOT_MS) * limits.RETENTION_SLOT_MS
         if not self._times or self._times[-1] < slot:
             self._times.append(slot)
             self._firsts.append(first)
+            return True
+        return False
 
     def expired_before(self, cutoff_ms: int, next_sequence: int) -> int:
         """The sequence number before which everything was sent at or before the cutoff."""
