@@ -9,7 +9,7 @@ chosen by the client, echoed in every answer to it, and must not be in use.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from crc32c import crc32c
@@ -19,7 +19,9 @@ from penstock.model.batch import Buffer
 from penstock.model.errors import ErrorCode, PenstockError
 
 _PREFIX = struct.Struct("<IIII")
+_BEFORE = struct.Struct("<II")
 _AFTER_CHECKSUM = struct.Struct("<II")
+_unpack_prefix = _PREFIX.unpack_from
 PREFIX_BYTES = _PREFIX.size
 _SMALLEST = PREFIX_BYTES - 4
 
@@ -40,7 +42,7 @@ def encode_frame(request_id: int, head: bytes, body: Sequence[Buffer] = ()) -> l
     for piece in body:
         checksum = crc32c(piece, checksum)
         size += len(piece)
-    return [_PREFIX.pack(size, checksum, request_id, len(head)) + head, *body]
+    return [_BEFORE.pack(size, checksum) + start, *body]
 
 
 class FrameReader:
@@ -50,50 +52,64 @@ class FrameReader:
         self._frame_bytes = frame_bytes
         self._pieces: list[bytes] = []
         self._have = 0
-        self._need = 4
+        self._need = 0
+        """The size of the frame that has begun, once it is known."""
 
     @property
     def buffered_bytes(self) -> int:
         """Bytes of a frame that has not arrived whole."""
         return self._have
 
-    def feed(self, data: bytes) -> Iterable[Frame]:
+    def feed(self, data: bytes) -> Sequence[Frame]:
         """Takes what arrived and returns the frames that are complete."""
-        self._pieces.append(data)
-        self._have += len(data)
-        if self._have < self._need:
-            return ()
-        joined = data if len(self._pieces) == 1 else b"".join(self._pieces)
-        self._pieces.clear()
-        view = memoryview(joined)
         frames: list[Frame] = []
-        offset, end = 0, len(joined)
-        while end - offset >= 4:
-            size = int.from_bytes(view[offset : offset + 4], "little")
-            if not _SMALLEST <= size <= self._frame_bytes:
-                raise _bad(f"a frame of {size} bytes; it must have {_SMALLEST} to {self._frame_bytes}")
-            if end - offset < 4 + size:
-                self._need = 4 + size
-                break
-            frames.append(_frame(view[offset : offset + 4 + size]))
-            offset += 4 + size
-        else:
-            self._need = 4
-        self._have = end - offset
+        start = 0
         if self._have:
-            self._pieces.append(joined[offset:])
+            start = self._need - self._have
+            self._have += len(data)
+            if self._have < self._need:
+                self._pieces.append(data)
+                return frames
+            if self._need:  # only the frame that has begun is put together: copying all of `data` costs more
+                self._take(b"".join([*self._pieces, memoryview(data)[:start]]), 0, frames)
+            else:
+                data, start = b"".join([*self._pieces, data]), 0
+            self._pieces.clear()
+        end = self._take(data, start, frames)
+        self._have = len(data) - end
+        if self._have:
+            self._pieces.append(data[end:])
         return frames
 
+    def _take(self, data: bytes, offset: int, frames: list[Frame]) -> int:
+        """Adds the whole frames from `offset` on; returns where the next one begins."""
+        view = memoryview(data)
+        end = len(data)
+        while end - offset >= PREFIX_BYTES:
+            size, checksum, request_id, head_bytes = _unpack_prefix(view, offset)
+            stop = offset + 4 + size
+            if not _SMALLEST <= size <= self._frame_bytes:
+                raise _bad_size(size, self._frame_bytes)
+            if stop > end:
+                self._need = 4 + size
+                return offset
+            body = offset + PREFIX_BYTES + head_bytes
+            if crc32c(view[offset + 8 : stop]) != checksum:
+                raise _bad("the checksum of a frame does not match its bytes")
+            if head_bytes > limits.FRAME_HEAD_BYTES or body > stop:
+                raise _bad(f"a head of {head_bytes} bytes does not fit its frame")
+            frames.append(Frame(request_id, view[offset + PREFIX_BYTES : body], view[body:stop]))
+            offset = stop
+        self._need = 0
+        if end - offset >= 4:  # bytes that are no frame are refused at the fourth
+            size = int.from_bytes(view[offset : offset + 4], "little")
+            if not _SMALLEST <= size <= self._frame_bytes:
+                raise _bad_size(size, self._frame_bytes)
+        return offset
 
-def _frame(view: memoryview) -> Frame:
-    _, checksum, request_id, head_bytes = _PREFIX.unpack_from(view)
-    if crc32c(view[8:]) != checksum:
-        raise _bad("the checksum of a frame does not match its bytes")
-    if head_bytes > limits.FRAME_HEAD_BYTES or PREFIX_BYTES + head_bytes > len(view):
-        raise _bad(f"a head of {head_bytes} bytes does not fit its frame")
-    return Frame(
-        request_id, view[PREFIX_BYTES : PREFIX_BYTES + head_bytes], view[PREFIX_BYTES + head_bytes :]
-    )
+
+def _bad_size(size: int, most: int) -> PenstockError:
+    return _bad(f"a frame of {size} bytes; it must have {_SMALLEST} to {most}")
 
 
 def _bad(message: str) -> PenstockError:
