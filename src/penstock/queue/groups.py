@@ -145,7 +145,7 @@ class FifoGroups:
             group = self._groups.get(number)
             if group is not None:
                 group.gone += 1
-        self._check(set(groups))
+        self._check(dict.fromkeys(groups))
 
     def _check(self, numbers: Iterable[int]) -> None:
         """Gives a turn to each of the groups whose first message is ready; forgets those that are empty."""
