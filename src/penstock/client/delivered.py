@@ -14,21 +14,15 @@ from penstock.client.settlement import DELETE, Action, Settlement, Settler
 from penstock.wire.messages import Delivery
 
 
-class Message(MessageView):
+class Message(MessageView, eq=False):
     """A message that is yours until its lease ends: read it, then delete, release or extend it.
 
     The three calls start at once and return a future. Awaiting it says that the server has done it, on disk; it
     raises `stale-receipt` when the lease had ended before.
     """
 
-    __slots__ = ("delivery",)
-
-    def __init__(self, delivery: DeliveredMessages, part: Part, index: int) -> None:
-        self._part = part
-        self._index = index
-        self._body = None
-        self.delivery = delivery
-        """What it was delivered with."""
+    delivery: DeliveredMessages
+    """What it was delivered with."""
 
     @property
     def place(self) -> tuple[Part, int]:
@@ -97,7 +91,7 @@ class DeliveredMessages(Sequence[Message]):
     def __iter__(self) -> Iterator[Message]:
         for part in self.parts:
             for index in range(part.count):
-                yield Message(self, part, index)
+                yield Message(part, index, self)
 
     @overload
     def __getitem__(self, index: int) -> Message: ...
@@ -107,7 +101,7 @@ class DeliveredMessages(Sequence[Message]):
         if isinstance(index, slice):
             return [self[one] for one in range(*index.indices(self._count))]
         part, place = self.locate(index)
-        return Message(self, part, place)
+        return Message(part, place, self)
 
     def locate(self, index: int) -> tuple[Part, int]:
         """The part that holds the message of that index, and its place there."""

@@ -34,15 +34,11 @@ class DeadLetter(NamedTuple):
     moved_at: datetime
 
 
-class MessageView:
+class MessageView(msgspec.Struct, eq=False):  # a struct because it is made in C, in a third of the time
     """A message, as far as it can be read."""
 
-    __slots__ = ("_body", "_index", "_part")
-
-    def __init__(self, part: Part, index: int) -> None:
-        self._part = part
-        self._index = index
-        self._body: bytes | None = None
+    _part: Part
+    _index: int
 
     @property
     def queue_name(self) -> str:
@@ -56,10 +52,8 @@ class MessageView:
 
     @property
     def body(self) -> bytes:
-        """The body, as it was sent."""
-        if self._body is None:
-            self._body = self._part.body(self._index)
-        return self._body
+        """The body, as it was sent; copied out every time it is asked for."""
+        return self._part.body(self._index)
 
     def text(self, encoding: str = "utf-8") -> str:
         """The body as text."""
@@ -82,17 +76,17 @@ class MessageView:
     @property
     def group(self) -> str | None:
         """The group it was sent in."""
-        return _name(self._part.columns.groups, self._index)
+        return _name(self._part.group(self._index))
 
     @property
     def deduplication_id(self) -> str | None:
         """The deduplication id it was sent with."""
-        return _name(self._part.columns.deduplication_ids, self._index)
+        return _name(self._part.deduplication_id(self._index))
 
     @property
     def priority(self) -> int:
         """0 (least) to 9."""
-        batch = self._part.columns.batch
+        batch = self._part.batch
         return int(batch.priorities()[self._index]) if batch.columns & PRIORITIES else 0
 
     @property
@@ -106,7 +100,7 @@ class MessageView:
         return self._integer(TTLS)
 
     def _integer(self, column: int) -> int | None:
-        values = self._part.columns.batch.integers(column)
+        values = self._part.batch.integers(column)
         if values is None or values[self._index] == UNSET:
             return None
         return int(values[self._index])
@@ -151,10 +145,8 @@ class MessageView:
         return f"<message {self.sequence} of {self.queue_name!r}: {shown}>"
 
 
-class PeekedMessage(MessageView):
+class PeekedMessage(MessageView, eq=False):
     """A message that was read without being received: it can be looked at, not settled."""
-
-    __slots__ = ()
 
     @property
     def state(self) -> MessageState:
@@ -163,10 +155,8 @@ class PeekedMessage(MessageView):
         return "ready" if states is None else states[self._index]
 
 
-def _name(names: list[bytes] | None, index: int) -> str | None:
-    if names is None or not names[index]:
-        return None
-    return names[index].decode("utf-8", "surrogateescape")
+def _name(name: bytes) -> str | None:
+    return name.decode("utf-8", "surrogateescape") if name else None
 
 
 def _dead_letter(origin: Origin, index: int) -> DeadLetter:

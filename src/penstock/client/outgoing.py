@@ -10,7 +10,7 @@ import msgspec
 from penstock.client.duration import Duration, milliseconds
 from penstock.client.failure import refused
 from penstock.model import limits
-from penstock.model.batch import UNSET, encode_parts
+from penstock.model.batch import HEADER_BYTES, UNSET, encode_parts
 from penstock.model.errors import ErrorCode, PenstockError
 
 T = TypeVar("T")
@@ -54,10 +54,8 @@ def encode_outgoing(messages: Sequence[Sendable]) -> bytes:
             ErrorCode.MESSAGE_TOO_LARGE,
             f"{len(messages)} messages in a batch; send 1 to {limits.BATCH_MESSAGES} at once, or use queue.producer()",
         )
-    # 2 µs for 100 messages, and the one test that makes everything else unnecessary.
-    if set(map(type, messages)) == {bytes}:
-        payload = encode_parts(messages)  # type: ignore[arg-type]
-    else:
+    payload = _encode_plain(messages)
+    if payload is None:
         payload = _encode_columns([_normal(message) for message in messages])
     if len(payload) > limits.BATCH_BYTES:
         raise PenstockError(
@@ -65,6 +63,19 @@ def encode_outgoing(messages: Sequence[Sendable]) -> bytes:
             f"a batch of {len(payload)} bytes; send at most {limits.BATCH_BYTES} at once, or use queue.producer()",
         )
     return payload
+
+
+def _encode_plain(messages: Sequence[Any]) -> bytes | None:
+    """The batch if all messages are bytes; None if any is something else, or counts otherwise than in bytes.
+
+    Trying costs nothing where it succeeds; looking at the type of each first costs half as much again.
+    """
+    try:
+        payload = encode_parts(messages)
+    except TypeError:
+        return None
+    body_bytes = int.from_bytes(payload[HEADER_BYTES - 4 : HEADER_BYTES], "little")
+    return payload if len(payload) == HEADER_BYTES + 4 * len(messages) + body_bytes else None
 
 
 def prepared(message: Sendable) -> tuple[Sendable, int]:

@@ -2,29 +2,30 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Sequence
 from itertools import accumulate
-from typing import NamedTuple
 
 from penstock.model.batch import ATTRIBUTES, DEDUPLICATION, GROUPS, Batch
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.wire.messages import DeliveredBatch
 
 
-class Columns(NamedTuple):
-    """The columns of a part, found once: offsets of bodies and attributes, and the names."""
-
-    batch: Batch
-    bodies: list[int]
-    groups: list[bytes] | None
-    deduplication_ids: list[bytes] | None
-    attributes: list[int] | None
-
-
 class Part:
     """Messages `[first, first + count)` of one batch."""
 
-    __slots__ = ("_columns", "_data", "count", "first", "head", "queue")
+    __slots__ = (
+        "_attribute_offsets",
+        "_batch",
+        "_data",
+        "_deduplication_ids",
+        "_groups",
+        "_offsets",
+        "count",
+        "first",
+        "head",
+        "queue",
+    )
 
     def __init__(self, queue: str, head: DeliveredBatch, data: memoryview) -> None:
         self.queue = queue
@@ -32,43 +33,65 @@ class Part:
         self.first = head.first
         self.count = head.count
         self._data = data
-        self._columns: Columns | None = None
+        self._batch: Batch | None = None
+        self._offsets: list[int] | None = None
+        self._attribute_offsets: list[int] | None = None
+        self._groups: list[bytes] | None = None
+        self._deduplication_ids: list[bytes] | None = None
 
     @property
-    def columns(self) -> Columns:
-        """The parsed batch; parsed on first use."""
-        if self._columns is None:
-            self._columns = self._parse()
-        return self._columns
-
-    def _parse(self) -> Columns:
-        batch = Batch(self._data)
-        if batch.count != self.count:
-            raise _damaged(f"{batch.count} messages where {self.count} were announced")
-        start = batch.body_offset
-        bodies = [start, *(start + offset for offset in accumulate(batch.sizes))]
-        attributes: list[int] | None = None
-        if batch.columns & ATTRIBUTES:
-            offset, block = batch.offsets[ATTRIBUTES]
-            sizes = batch.data[offset:block].cast("I")
-            attributes = [block, *(block + end for end in accumulate(sizes))]
-        return Columns(batch, bodies, batch.names(GROUPS), batch.names(DEDUPLICATION), attributes)
+    def batch(self) -> Batch:
+        """The batch, parsed and checked on first use."""
+        if self._batch is None:
+            batch = Batch(self._data)
+            if batch.count != self.count:
+                raise _damaged(f"{batch.count} messages where {self.count} were announced")
+            self._batch = batch
+        return self._batch
 
     def body(self, index: int) -> bytes:
         """The body of one message, copied out."""
-        batch, offsets, *_ = self.columns
-        return bytes(batch.data[offsets[index] : offsets[index + 1]])
+        offsets = self._offsets
+        if offsets is None:
+            start = self.batch.body_offset
+            self._offsets = offsets = [start, *(start + end for end in accumulate(self.batch.sizes))]
+        return bytes(self._data[offsets[index] : offsets[index + 1]])
 
     def bodies(self) -> list[bytes]:
         """All bodies, copied out; the quickest way to them."""
-        return self.columns.batch.bodies() if self._columns is not None else Batch(self._data).bodies()
+        batch = self.batch
+        sizes = batch.sizes
+        # Equal sizes are common, and `struct` cuts them in a seventh of the time that slicing takes.
+        if sizes.tobytes() == batch.count * sizes[:1].tobytes():
+            return list(struct.unpack_from(f"{sizes[0]}s" * batch.count, batch.data, batch.body_offset))
+        return batch.bodies()
 
     def attributes(self, index: int) -> bytes:
         """The encoded attributes of one message; empty = none."""
-        columns = self.columns
-        if columns.attributes is None:
+        if not self.batch.columns & ATTRIBUTES:
             return b""
-        return bytes(columns.batch.data[columns.attributes[index] : columns.attributes[index + 1]])
+        offsets = self._attribute_offsets
+        if offsets is None:
+            sizes, block = self.batch.offsets[ATTRIBUTES]
+            ends = accumulate(self._data[sizes:block].cast("I"))
+            self._attribute_offsets = offsets = [block, *(block + end for end in ends)]
+        return bytes(self._data[offsets[index] : offsets[index + 1]])
+
+    def group(self, index: int) -> bytes:
+        """The group of one message; empty = none."""
+        if not self.batch.columns & GROUPS:
+            return b""
+        if self._groups is None:
+            self._groups = self.batch.names(GROUPS) or []
+        return self._groups[index]
+
+    def deduplication_id(self, index: int) -> bytes:
+        """The deduplication id of one message; empty = none."""
+        if not self.batch.columns & DEDUPLICATION:
+            return b""
+        if self._deduplication_ids is None:
+            self._deduplication_ids = self.batch.names(DEDUPLICATION) or []
+        return self._deduplication_ids[index]
 
 
 def parts_of(queue: str, batches: Sequence[DeliveredBatch], body: memoryview) -> list[Part]:

@@ -6,7 +6,7 @@ from types import TracebackType
 from typing import Self
 
 from penstock.client.blocking.bridge import Bridge
-from penstock.client.blocking.delivered import BlockingDeliveredMessages, BlockingMessage
+from penstock.client.blocking.delivered import BlockingDeliveredMessages, BlockingMessage, blocking
 from penstock.client.consumer import BatchConsumer, MessageConsumer
 
 
@@ -22,7 +22,7 @@ class BlockingConsumer:
 
     def __next__(self) -> BlockingMessage:
         try:
-            return BlockingMessage(self._bridge, self._bridge.call(self._consumer.__anext__))
+            return blocking(self._bridge, self._bridge.call(self._consumer.__anext__))
         except StopAsyncIteration:
             raise StopIteration from None
 

@@ -12,19 +12,15 @@ from penstock.client.message import MessageView
 from penstock.client.settlement import Settlement
 
 
-class BlockingMessage(MessageView):
+class BlockingMessage(MessageView, eq=False):
     """A message that is yours until its lease ends: read it, then delete, release or extend it.
 
     Each call returns when the server has done it, on disk, and raises `stale-receipt` when the lease had ended.
     """
 
-    __slots__ = ("_bridge", "message")
-
-    def __init__(self, bridge: Bridge, message: Message) -> None:
-        super().__init__(*message.place)
-        self._bridge = bridge
-        self.message = message
-        """Its twin on the event loop."""
+    _bridge: Bridge
+    message: Message
+    """Its twin on the event loop."""
 
     def delete(self) -> None:
         """Done with it: the server forgets the message."""
@@ -39,6 +35,11 @@ class BlockingMessage(MessageView):
     def extend(self, visibility_timeout: Duration) -> None:
         """Keeps it for so many seconds from now."""
         self._bridge.call(self.message.extend, visibility_timeout)
+
+
+def blocking(bridge: Bridge, message: Message) -> BlockingMessage:
+    """The message as the blocking client shows it."""
+    return BlockingMessage(*message.place, bridge, message)
 
 
 class BlockingDeliveredMessages(Sequence[BlockingMessage]):
@@ -64,7 +65,7 @@ class BlockingDeliveredMessages(Sequence[BlockingMessage]):
 
     def __iter__(self) -> Iterator[BlockingMessage]:
         for message in self._messages:
-            yield BlockingMessage(self._bridge, message)
+            yield blocking(self._bridge, message)
 
     @overload
     def __getitem__(self, index: int) -> BlockingMessage: ...
@@ -72,8 +73,8 @@ class BlockingDeliveredMessages(Sequence[BlockingMessage]):
     def __getitem__(self, index: slice) -> list[BlockingMessage]: ...
     def __getitem__(self, index: int | slice) -> BlockingMessage | list[BlockingMessage]:
         if isinstance(index, slice):
-            return [BlockingMessage(self._bridge, message) for message in self._messages[index]]
-        return BlockingMessage(self._bridge, self._messages[index])
+            return [blocking(self._bridge, message) for message in self._messages[index]]
+        return blocking(self._bridge, self._messages[index])
 
     def __repr__(self) -> str:
         return repr(self._messages)
