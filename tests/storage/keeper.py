@@ -7,6 +7,7 @@ of some prefix of the history, and the prefix must hold everything that was comm
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator
 
 import msgspec
 
@@ -141,18 +142,27 @@ class Keeper:
 
     def full_checkpoint(self, *, compact: bool = False) -> None:
         """All steps, one after the other."""
+        for _ in self.checkpoint_steps(compact=compact):
+            self.flush()
+            self.work()  # what may be removed before the snapshot is written must not be needed without it
+
+    def checkpoint_steps(self, *, compact: bool = False) -> Iterator[None]:
+        """A checkpoint that pauses wherever a node may do something else."""
         checkpoint = self.store.begin_checkpoint()
         for partition in sorted(self.partitions):
             if partition not in self.damaged:
+                yield
                 self.vacate(checkpoint, partition, compact=compact)
+        yield
         for partition, copy in sorted(self.partitions.items()):
             if partition not in self.damaged:
                 checkpoint.add(partition, copy.index, copy.dump())
-        self.flush()
-        self.work()  # what may be removed before the snapshot is written must not be needed without it
-        job = checkpoint.snapshot_job()
-        assert job is not None
-        self.run(job)
+        yield
+        while (job := checkpoint.snapshot_job()) is None:
+            yield
+        job.run()
+        yield
+        self.store.job_done(job)
         if job.error is not None:
             self.store.abandon_checkpoint(checkpoint)
         else:

@@ -275,6 +275,16 @@ def test_a_file_that_a_job_reads_is_not_used_again_until_it_is_done() -> None:
     after_crash(keeper, disk.crash())
 
 
+def test_the_old_snapshot_is_gone_for_good_before_its_files_are_used() -> None:
+    for seed in range(10):
+        disk = SimulatedDisk(random.Random(seed))
+        keeper = Keeper(disk)
+        keeper.work()
+        fill(keeper, 1, 3)
+        keeper.full_checkpoint()
+        assert len(disk.crash().list("snapshots")) == 1
+
+
 def test_durability_os_syncs_what_a_snapshot_refers_to() -> None:
     """A power cut may take the tail of the journal, never what a snapshot says is there."""
     for seed in range(40):
@@ -293,6 +303,8 @@ def test_durability_os_syncs_what_a_snapshot_refers_to() -> None:
         keeper.run(job)
         keeper.store.finish_checkpoint(checkpoint)
         keeper.work()
+        keeper.committed = 10  # what is in the snapshot; the flushes alone promise nothing
+        after_crash(keeper, disk.copy(random.Random(seed)).crash(), options)
         for index in (1, 2, 3, 4, 5, 6, 7, 8):
             keeper.delete(1, index)
         keeper.flush()

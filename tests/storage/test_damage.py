@@ -144,7 +144,23 @@ def test_a_clean_stop_proves_the_last_flush() -> None:
     assert list(damages(Keeper(disk.crash()))) == [2]
 
 
-def test_a_later_file_proves_all_of_the_one_before() -> None:
+def test_a_later_file_proves_a_flush_that_nothing_else_proves() -> None:
+    """One flush fills a file and goes on in the next; nothing in the first says that it was ever synced."""
+    disk = SimulatedDisk(random.Random(1))
+    keeper = Keeper(disk)
+    keeper.work()
+    for number in range(40):
+        keeper.put(number % 3, b"%04d" % number * 150)
+    keeper.flush()
+    files = {position >> 32 for position in keeper.partitions[1].positions.values()}
+    assert len(files) == 2
+    flip(disk, keeper, 1, 3, PAYLOAD)
+    keeper = Keeper(disk.crash())
+    assert list(damages(keeper)) == [1]
+    assert keeper.store.recovery.torn is None
+
+
+def test_a_later_file_proves_what_was_sealed_before() -> None:
     disk, keeper = fill(rounds=1)
     last = keeper.put(0, b"the last entry of its file")
     keeper.flush()

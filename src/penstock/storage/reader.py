@@ -63,6 +63,8 @@ def fetch(
     Nothing at or beyond `readable` is looked at. For a journal file `number` tells its present life's entries.
     """
     most = readable - offset
+    if most <= 0:
+        return []
     try:
         data = file.read_at(offset, min(ahead, most), block=block)
     except WouldBlockError:
