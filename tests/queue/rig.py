@@ -151,11 +151,10 @@ class Rig:
     def bodies(self, runs: Iterable[Run]) -> list[bytes]:
         """The bodies of the runs as they would be read back from disk."""
         bodies: list[bytes] = []
-        for run in runs:
-            for position, first, messages in receiving.stored_runs(self.partition, run):
-                stored_first, batch = self.stored[position]
-                start = first - stored_first
-                bodies += Batch(b"".join(batch.slice(start, start + messages))).bodies()
+        for position, first, messages in receiving.stored_runs(self.partition, runs):
+            stored_first, batch = self.stored[position]
+            start = first - stored_first
+            bodies += Batch(b"".join(batch.slice(start, start + messages))).bodies()
         return bodies
 
 

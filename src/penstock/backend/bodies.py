@@ -9,7 +9,7 @@ from penstock.model.batch import Batch, Buffer
 from penstock.model.records import Origin, Sent
 from penstock.model.runs import Runs
 from penstock.queue.partition import Partition
-from penstock.queue.receiving import stored_runs
+from penstock.queue.receiving import received, stored_runs
 from penstock.storage.disk import WouldBlockError
 from penstock.storage.store import Store
 from penstock.wire.messages import DeliveredBatch
@@ -84,16 +84,15 @@ class BodyReader:
         found: list[StoredSlice] = []
         cold: list[int] = []
         read = self._store.read
-        for run in runs:
-            for position, first, messages in stored_runs(partition, run):
-                try:
-                    sent, batch = read(position, block=block)
-                except WouldBlockError:
-                    cold.append(position)
-                    continue
-                found.append(StoredSlice(first, messages, sent, batch))
-                if handed_out and first + messages == sent.first + sent.count:
-                    self._store.finished(position)
+        for position, first, messages in stored_runs(partition, runs):
+            try:
+                sent, batch = read(position, block=block)
+            except WouldBlockError:
+                cold.append(position)
+                continue
+            found.append(StoredSlice(first, messages, sent, batch))
+            if handed_out and first + messages == sent.first + sent.count:
+                self._store.finished(position)
         if cold:
             raise ColdReadError(cold)
         return found
@@ -101,13 +100,13 @@ class BodyReader:
     def each(self, partition: Partition, runs: Runs) -> Iterator[StoredSlice]:
         """Like `slices`, one after the other: who gets some before a `ColdReadError` can go on with those."""
         for run in runs:
-            pieces = stored_runs(partition, run)
+            pieces = stored_runs(partition, (run,))
             for place, (position, first, messages) in enumerate(pieces):
                 try:
                     sent, batch = self._store.read(position)
                 except WouldBlockError:
                     following = pieces[place : place + _COLD_AT_ONCE]
-                    raise ColdReadError([piece.position for piece in following]) from None
+                    raise ColdReadError([position for position, _, _ in following]) from None
                 yield StoredSlice(first, messages, sent, batch)
 
 
@@ -119,26 +118,15 @@ def delivered(
     body: list[Buffer] = []
     table = partition.table
     for piece in slices:
-        buffers = piece.buffers()
-        run = (piece.first, piece.messages)
-        heads.append(
-            DeliveredBatch(
-                piece.first,
-                piece.messages,
-                piece.sent.sent_ms,
-                sum(map(len, buffers)),
-                _compact(table.receive_counts(run)),
-                _compact(table.first_received(run, at_ms)),
-                piece.origin() if piece.sent.origin is not None else None,
-            )
-        )
+        first, messages, sent, batch = piece
+        start = first - sent.first
+        buffers = batch.slice(start, start + messages)
+        size = len(buffers[0]) if len(buffers) == 1 else len(buffers[0]) + len(buffers[1])
+        receives, received_ms = received(table, (first, messages), at_ms)
+        origin = piece.origin() if sent.origin is not None else None
+        heads.append(DeliveredBatch(first, messages, sent.sent_ms, size, receives, received_ms, origin))
         body += buffers
     return heads, body
-
-
-def _compact(values: list[int]) -> int | list[int]:
-    """One number if all are the same."""
-    return values[0] if values.count(values[0]) == len(values) else values
 
 
 def _joined(runs: Runs) -> Runs:

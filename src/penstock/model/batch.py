@@ -20,6 +20,7 @@ import struct
 import sys
 from array import array
 from collections.abc import Iterable, Sequence
+from itertools import accumulate
 from operator import add
 
 from penstock.model import limits
@@ -35,6 +36,10 @@ PRIORITIES, DELAYS, TTLS, GROUPS, DEDUPLICATION, ATTRIBUTES = 1, 2, 4, 8, 16, 32
 ALL_COLUMNS = 63
 UNSET = 2**64 - 1
 
+_WIDTHS = {PRIORITIES: 1, DELAYS: 8, TTLS: 8, GROUPS: 1, DEDUPLICATION: 1, ATTRIBUTES: 4}
+_WITH_BYTES = frozenset({GROUPS, DEDUPLICATION, ATTRIBUTES})
+_COPIED_BYTES = 1024
+"""Slices with smaller bodies are copied into one buffer: cheaper than handling several."""
 _HEADER = struct.Struct("<BBHII")
 HEADER_BYTES = _HEADER.size
 
@@ -46,7 +51,7 @@ def _refuse(message: str) -> PenstockError:
 class Batch:
     """A checked view of encoded messages; holds the bytes, copies nothing."""
 
-    __slots__ = ("body_bytes", "body_offset", "columns", "count", "data", "offsets", "sizes")
+    __slots__ = ("_known_starts", "body_bytes", "body_offset", "columns", "count", "data", "offsets", "sizes")
 
     def __init__(self, data: Buffer) -> None:
         view = memoryview(data)
@@ -73,6 +78,7 @@ class Batch:
         self.sizes = array("I")  # a copy: summing an array takes 0.6 of the time of a cast view
         self.sizes.frombytes(view[HEADER_BYTES:offset])
         self.offsets: dict[int, tuple[int, int]] = {}
+        self._known_starts: dict[int, array[int]] = {}
         if columns:
             offset = self._find_columns(offset, total)
         self.body_offset = offset
@@ -82,14 +88,7 @@ class Batch:
 
     def _find_columns(self, offset: int, total: int) -> int:
         """Where each optional column starts, and where the variable part of those that have one does."""
-        for column, width in (
-            (PRIORITIES, 1),
-            (DELAYS, 8),
-            (TTLS, 8),
-            (GROUPS, 1),
-            (DEDUPLICATION, 1),
-            (ATTRIBUTES, 4),
-        ):
+        for column, width in _WIDTHS.items():
             if not self.columns & column:
                 continue
             block = offset + width * self.count
@@ -190,22 +189,44 @@ class Batch:
     # -- slices ----------------------------------------------------------------------------------------------
 
     def slice(self, start: int, stop: int) -> list[Buffer]:
-        """Messages [start, stop) as an encoded batch of their own, in buffers that alias this one."""
+        """Messages [start, stop) as an encoded batch of their own, in buffers that may alias this one."""
         if start == 0 and stop == self.count:
             return [self.data]
-        body_start = self.body_offset + sum(self.sizes[:start])
-        body_bytes = sum(self.sizes[start:stop])
-        header = _HEADER.pack(VERSION, self.columns, 0, stop - start, body_bytes)
-        parts: list[Buffer] = [header, self.data[HEADER_BYTES + 4 * start : HEADER_BYTES + 4 * stop]]
-        for column, (offset, block) in self.offsets.items():
-            width = {PRIORITIES: 1, DELAYS: 8, TTLS: 8, GROUPS: 1, DEDUPLICATION: 1, ATTRIBUTES: 4}[column]
-            parts.append(self.data[offset + width * start : offset + width * stop])
-            if column in (GROUPS, DEDUPLICATION, ATTRIBUTES):
-                lengths = self.data[offset:block] if width == 1 else self.data[offset:block].cast("I")
-                first = block + sum(lengths[:start])
-                parts.append(self.data[first : first + sum(lengths[start:stop])])
-        parts.append(self.data[body_start : body_start + body_bytes])
-        return parts
+        data = self.data
+        bodies = self._starts(0)
+        first, end = bodies[start], bodies[stop]
+        parts: list[Buffer] = [
+            _HEADER.pack(VERSION, self.columns, 0, stop - start, end - first),
+            data[HEADER_BYTES + 4 * start : HEADER_BYTES + 4 * stop],
+        ]
+        for column, (offset, _) in self.offsets.items():
+            width = _WIDTHS[column]
+            parts.append(data[offset + width * start : offset + width * stop])
+            if column in _WITH_BYTES:
+                starts = self._starts(column)
+                parts.append(data[starts[start] : starts[stop]])
+        if end - first > _COPIED_BYTES:
+            return [b"".join(parts), data[first:end]]
+        parts.append(data[first:end])
+        return [b"".join(parts)]
+
+    def _starts(self, column: int) -> array[int]:
+        """Where the bytes of each message begin in a column, or its body (0); one more for where they end.
+
+        Kept, because whoever slices a batch once does it again for the messages that follow.
+        """
+        starts = self._known_starts.get(column)
+        if starts is None:
+            if column == 0:
+                starts = array("I", accumulate(self.sizes, initial=self.body_offset))
+            else:
+                offset, block = self.offsets[column]
+                lengths = self.data[offset:block]
+                starts = array(
+                    "I", accumulate(lengths.cast("I") if column == ATTRIBUTES else lengths, initial=block)
+                )
+            self._known_starts[column] = starts
+        return starts
 
     def select(self, indexes: Sequence[int]) -> Batch:
         """A new batch of the chosen messages, in the order given."""

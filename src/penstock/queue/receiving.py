@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Iterable
 
 from penstock.model.records import Leased
 from penstock.model.runs import Run, normalized
 from penstock.queue import states
-from penstock.queue.chunk import CHUNK_BITS, CHUNK_MASK
+from penstock.queue.chunk import CHUNK_BITS, CHUNK_MASK, CHUNK_MESSAGES
 from penstock.queue.decision import Decision, Granted, Written
 from penstock.queue.lanes import Budget
 from penstock.queue.partition import Partition
+from penstock.queue.table import MessageTable
 
 
 def grant(
@@ -31,24 +32,41 @@ def grant(
     return Decision((Written(record),), Granted(lease, chosen, until_ms))
 
 
-class StoredRun(NamedTuple):
-    """Neighbouring messages of one stored batch, and where it is stored."""
-
-    position: int
-    first: int
-    messages: int
+StoredRun = tuple[int, int, int]
+"""Position, first, messages: neighbours of one stored batch, and where it is stored."""
 
 
-def stored_runs(partition: Partition, run: Run) -> list[StoredRun]:
-    """Cuts a run where stored batches end."""
+def stored_runs(partition: Partition, runs: Iterable[Run]) -> list[StoredRun]:
+    """Cuts runs where stored batches end."""
     found: list[StoredRun] = []
-    first, end = run[0], run[0] + run[1]
-    while first < end:
-        chunk = partition.table.chunks.get(first >> CHUNK_BITS)
-        if chunk is None:
-            break
-        position, stop = chunk.piece_of(first & CHUNK_MASK)
-        count = min(end, (first & ~CHUNK_MASK) + stop) - first
-        found.append(StoredRun(position, first, count))
-        first += count
+    chunks = partition.table.chunks
+    for first, count in runs:
+        end = first + count
+        while first < end:
+            chunk = chunks.get(first >> CHUNK_BITS)
+            if chunk is None:
+                break
+            position, stop = chunk.piece_of(first & CHUNK_MASK)
+            stop += first & ~CHUNK_MASK
+            if stop > end:
+                stop = end
+            found.append((position, first, stop - first))
+            first = stop
     return found
+
+
+def received(table: MessageTable, run: Run, default_ms: int) -> tuple[int | list[int], int | list[int]]:
+    """Receive counts and times of the first receive of a run, each as one number where all are the same."""
+    first, count = run
+    chunk = table.chunks.get(first >> CHUNK_BITS)
+    if chunk is not None and chunk.attempts is not None and chunk.first_received_ms is None:
+        start = first & CHUNK_MASK
+        receives = chunk.attempts[start]
+        stop = start + count
+        if receives < 255 and stop <= CHUNK_MESSAGES and chunk.attempts.count(receives, start, stop) == count:
+            return receives, default_ms
+    return _compact(table.receive_counts(run)), _compact(table.first_received(run, default_ms))
+
+
+def _compact(values: list[int]) -> int | list[int]:
+    return values[0] if values.count(values[0]) == len(values) else values
