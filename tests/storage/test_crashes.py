@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import product
 
 import pytest
 
@@ -139,17 +140,16 @@ def test_power_cut_after_every_operation_of_a_recovery() -> None:
     first.power_off_after = first.operations + 1  # the write, not the sync
     with pytest.raises(PowerLoss):
         flush.run()
-    for outcome in range(60):
-        for operations in range(12):
-            crashed = first.copy(random.Random(f"{outcome} {operations}"))
-            if outcome % 2:
-                crashed = crashed.crash()  # else only the process was killed, and the power goes later
-            crashed.power_off_after = operations
-            try:
-                Keeper(crashed)
-            except PowerLoss:
-                pass
-            after_crash(keeper, crashed.crash())
+    for outcome, operations, killed in product(range(30), range(12), (False, True)):
+        disk = first.copy(random.Random(f"{outcome} {operations}"))
+        if not killed:
+            disk = disk.crash()  # else only the process ended, and the power goes while the next one starts
+        disk.power_off_after = operations
+        try:
+            Keeper(disk)
+        except PowerLoss:
+            pass
+        after_crash(keeper, disk.crash())
 
 
 def test_power_cut_in_a_flush_over_several_files() -> None:
