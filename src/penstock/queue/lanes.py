@@ -125,10 +125,13 @@ class Lane:
         if self._chunks and _PLAIN not in self._waiting:
             self._waiting.add(_PLAIN)
             self._turns.append(_PLAIN)
-        plain_after = 0
+        plain_after = left_in_round = share = 0
         while self._turns and not budget.spent():
+            if not left_in_round:
+                left_in_round = len(self._turns)
+                share = max(1, budget.messages // left_in_round)
+            left_in_round -= 1
             turn = self._turns.popleft()
-            share = max(1, budget.messages // (len(self._turns) + 1))
             if turn == _PLAIN:
                 chosen = self._choose_plain(budget, share, plain_after)
                 plain_after = chosen[-1][0] + chosen[-1][1] if chosen else plain_after

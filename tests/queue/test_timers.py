@@ -1,0 +1,165 @@
+"""Timers: never early, at most a slot late, and no memory for what is over."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from hypothesis import given
+from hypothesis import strategies as some
+
+from penstock.model.limits import RETENTION_SLOT_MS, TIMER_SLOT_MS
+from penstock.model.runs import Run
+from penstock.queue.timers import SentTimes, SlotTimers
+
+
+@given(some.lists(some.integers(1, 500), min_size=1, max_size=20))
+def test_nothing_is_early_and_nothing_more_than_a_slot_late(due: list[int]) -> None:
+    timers = SlotTimers()
+    for sequence, due_ms in enumerate(due):
+        timers.add(due_ms, (2 * sequence, 1))
+    for now_ms in range(520):
+        fired = {first for first, _ in timers.due(now_ms)}
+        for sequence, due_ms in enumerate(due):
+            if 2 * sequence in fired:
+                assert due_ms <= now_ms
+            elif now_ms >= due_ms + TIMER_SLOT_MS:
+                raise AssertionError(f"due at {due_ms}, not fired at {now_ms}")
+        next_ms = timers.next_ms()
+        assert next_ms is not None
+        assert bool(fired) == (next_ms <= now_ms)
+
+
+def test_asking_takes_nothing_and_taking_takes_everything() -> None:
+    timers = SlotTimers()
+    timers.add(10, (1, 2))
+    timers.add(20, (3, 2))
+    timers.add(30, (9, 1))
+    assert timers.due(20) == timers.due(20) == [(1, 4)]
+    assert timers.take_due(20) == [(1, 4)]
+    assert timers.due(20) == []
+    assert timers.next_ms() == 30
+
+
+def test_taking_does_not_depend_on_having_asked() -> None:
+    """A replica only ever takes; the primary asks first, and passes over what is stale."""
+    primary, replica = SlotTimers(), SlotTimers()
+    for timers in (primary, replica):
+        for due_ms in (10, 20, 30, 40):
+            timers.add(due_ms, (due_ms, 1))
+    primary.due(15)
+    primary.pass_over()
+    primary.due(25)
+    assert primary.dump() == replica.dump()
+    assert primary.take_due(30) == replica.take_due(30) == [(10, 1), (20, 1), (30, 1)]
+    assert primary.dump() == replica.dump()
+    assert primary.next_ms() == replica.next_ms() == 40
+
+
+def test_what_was_passed_over_is_not_due_again_until_something_is_added() -> None:
+    timers = SlotTimers()
+    timers.add(10, (1, 1))
+    assert timers.due(10) == [(1, 1)]
+    timers.pass_over()
+    assert timers.due(10) == []
+    assert timers.next_ms() is None
+    timers.add(10, (5, 1))
+    assert timers.due(10) == [(1, 1), (5, 1)]
+
+
+def test_neighbours_in_a_slot_are_one_entry() -> None:
+    timers = SlotTimers()
+    for sequence in range(100):
+        timers.add(5, (sequence, 1))
+    assert timers.dump()[1] == [(10, [(0, 100)])]
+
+
+def lives(oldest: int, run: Run) -> bool:
+    """Message 1 and those from the oldest on live."""
+    return run[0] == 1 or run[0] >= oldest
+
+
+def test_timers_of_what_is_gone_are_swept_out() -> None:
+    """A time to live of a day must not cost a day of memory when messages live for seconds."""
+    timers = SlotTimers()
+    for number in range(20_000):
+        timers.add(10**9 + 10 * number, (1 + 2 * number, 1))
+        timers.sweep(partial(lives, 2 * (number - 50)))
+    _, slots = timers.dump()
+    assert len(slots) <= 4_096
+    left = [first for _, runs in slots for first, _ in runs]
+    assert left[0] == 1
+    assert left[-50:] == list(range(2 * 19_950 + 1, 2 * 20_000, 2))
+
+
+def test_timers_survive_a_snapshot() -> None:
+    timers = SlotTimers()
+    for due_ms in (50, 10, 30):
+        timers.add(due_ms, (due_ms, 3))
+    timers.due(10)
+    timers.pass_over()
+    copy = SlotTimers()
+    copy.load(timers.dump())
+    assert copy.dump() == timers.dump()
+    assert copy.take_due(100) == timers.take_due(100)
+
+
+@given(some.lists(some.tuples(some.integers(0, 250), some.integers(1, 5)), min_size=1, max_size=20))
+def test_retention_is_never_early_and_at_most_a_slot_late(steps: list[tuple[int, int]]) -> None:
+    times = SentTimes()
+    sent_at: dict[int, int] = {}
+    sequence, now_ms = 1, 1_000
+    for wait_ms, count in steps:
+        now_ms += wait_ms
+        times.add(now_ms, sequence)
+        for _ in range(count):
+            sent_at[sequence] = now_ms
+            sequence += 1
+    for cutoff_ms in range(900, now_ms + 300, 37):
+        end = times.expired_before(cutoff_ms, sequence)
+        for number, sent_ms in sent_at.items():
+            if number < end:
+                assert sent_ms <= cutoff_ms
+            else:
+                assert sent_ms + RETENTION_SLOT_MS > cutoff_ms
+    for number, sent_ms in sent_at.items():
+        found = times.sent_ms(number)
+        assert found is not None
+        assert sent_ms <= found < sent_ms + RETENTION_SLOT_MS
+
+
+def test_marks_of_what_is_gone_are_forgotten() -> None:
+    times = SentTimes()
+    for second in range(5_000):
+        times.add(second * 1_000, second * 10 + 1)
+        times.forget_before(second * 10 - 50)
+    assert times.sent_ms(1) is None
+    assert times.sent_ms(49_991) == 4_999_000
+    assert len(times.dump()[1]) < 8 * 10
+
+
+def test_one_old_message_does_not_keep_the_marks_of_all_after_it() -> None:
+    times = SentTimes()
+    for slot in range(20_000):
+        times.add(slot * 100, slot + 1)
+        times.forget_before(1)
+        times.sweep(partial(lives, slot - 10))
+    assert len(times.dump()[1]) <= 8 * 4_096
+    assert times.sent_ms(1) == 0
+    assert times.sent_ms(19_995) == 1_999_400
+    assert times.expired_before(0, 20_001) > 1
+
+
+def test_passing_over_only_changes_what_is_next() -> None:
+    times = SentTimes()
+    for slot in range(1, 5):
+        times.add(slot * 100, slot)
+    before = times.dump()
+    times.pass_over(250)
+    assert times.next_ms() == 300
+    assert times.dump() == before
+    assert times.expired_before(250, 5) == 3
+    times.look_again()
+    assert times.next_ms() == 100
+    copy = SentTimes()
+    copy.load(before)
+    assert copy.dump() == before
