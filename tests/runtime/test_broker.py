@@ -15,6 +15,7 @@ from penstock.model.settings import QueueSettings
 from penstock.runtime.broker import StartError, open_broker
 from penstock.runtime.clock import WallClock
 from penstock.runtime.embedded import running_server
+from penstock.runtime.lone_flush import LoneFlush
 from penstock.runtime.worker import Worker
 from penstock.storage.errors import JournalFailedError
 from penstock.storage.flush import Flush
@@ -223,7 +224,7 @@ async def test_an_embedded_server_raises_what_stopped_it(
 def test_flushes_work_the_same_in_either_thread(
     inline: bool, durability: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("penstock.runtime.driver.INLINE_FLUSH_SECONDS", 1e9 if inline else -1.0)
+    monkeypatch.setattr(LoneFlush, "runs_inline", lambda _: inline)
     put: list[Flush] = []
     original = Worker.put
 

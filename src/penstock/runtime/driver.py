@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable
 from penstock.backend.node import Node
 from penstock.model.batch import Buffer
 from penstock.runtime.clock import WallClock
+from penstock.runtime.lone_flush import LoneFlush
 from penstock.runtime.worker import Worker
 from penstock.storage.disk import DiskFailedError, DiskFullError
 from penstock.storage.errors import StorageError
@@ -24,14 +25,6 @@ from penstock.storage.job import Job
 from penstock.wire.frames import Frame
 
 log = logging.getLogger(__name__)
-
-INLINE_FLUSH_SECONDS = 0.002
-"""A lone request's flush runs on the loop's own thread while flushes take no longer than this on average.
-
-Waking another thread and being woken by it costs about 50 µs, a fifth of a send on a disk that syncs in 200 µs.
-With one request in the turn there is nothing to overlap the flush with; with more, the thread takes it.
-"""
-
 
 EXPECTED_FAILURES = (StorageError, DiskFailedError, DiskFullError)
 """What a disk can do to a node; anything else is a defect."""
@@ -66,9 +59,8 @@ class Driver:
         self._jobs_under_way = 0
         self._pump_is_due = False
         self._frames_in_turn = 0
-        self._flush_seconds = 0.0
-        """How long flushes take, as a moving average."""
-        self._flush_started = 0.0
+        self._lone_flush = LoneFlush()
+        self._lone_flush_started: float | None = None
         self._wakeup_ms: int | None = 0
         """When the node wants to be ticked, as of the last pump."""
         self._timer: asyncio.TimerHandle | None = None
@@ -129,11 +121,14 @@ class Driver:
             if self._wakeup_ms is not None and self._wakeup_ms <= (now_ms := self._clock.now_ms()):
                 self._wakeup_ms = None
                 node.tick(now_ms)
-            self._start_flush()
-            if not self._closing:
-                self._hand_out_jobs()
+            ran_inline = self._start_flush()
+            # Answers first: whoever waits for one does not wait for our housekeeping.
             for connection, buffers in node.take_output():
                 self._write(connection, buffers)
+            if ran_inline:
+                self._start_flush()  # of what came of the first
+            if not self._closing:
+                self._hand_out_jobs()
             if (congested := node.congested()) is not self.congested:
                 self.congested = congested
                 self._congestion_changed(congested)
@@ -145,33 +140,35 @@ class Driver:
         if quiet is not None and not (self._flush_under_way or self._jobs_under_way or quiet.done()):
             quiet.set_result(None)
 
-    def _start_flush(self) -> None:
+    def _start_flush(self) -> bool:
+        """Hands out the next flush, unless one is under way or there is nothing; True if it has ended already."""
         if self._flush_under_way:
-            return  # what was appended since joins the next one
+            return False  # what was appended since joins the next one
         alone = self._frames_in_turn == 1
         self._frames_in_turn = 0
         flush = self._node.take_flush()
         if flush is None:
-            return
-        self._flush_started = time.perf_counter()
-        if alone and self._flush_seconds < INLINE_FLUSH_SECONDS:
-            flush.run()
-            self._flush_ended(flush)
-            flush = self._node.take_flush()
-            if flush is None:
-                return
+            return False
+        if alone:
+            started = time.perf_counter()
+            if self._lone_flush.runs_inline():
+                flush.run()
+                self._lone_flush.took(time.perf_counter() - started, inline=True)
+                self._node.flushed(flush, self._clock.now_ms())
+                return True
+            self._lone_flush_started = started
         self._flush_under_way = True
         self._flusher.put(flush)
-
-    def _flush_ended(self, flush: Flush) -> None:
-        self._flush_seconds += (time.perf_counter() - self._flush_started - self._flush_seconds) / 8
-        self._node.flushed(flush, self._clock.now_ms())
+        return False
 
     def _flush_reported(self, flush: Flush) -> None:
         self._flush_under_way = False
+        if self._lone_flush_started is not None:
+            self._lone_flush.took(time.perf_counter() - self._lone_flush_started, inline=False)
+            self._lone_flush_started = None
         # Sockets that became readable in the same turn have been read by now: their requests join the flush
         # that this pump starts.
-        self._report(lambda: self._flush_ended(flush))
+        self._report(lambda: self._node.flushed(flush, self._clock.now_ms()))
 
     def _hand_out_jobs(self) -> None:
         for job in self._node.take_jobs():
