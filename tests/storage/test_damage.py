@@ -165,19 +165,14 @@ def test_a_later_file_proves_what_was_sealed_before() -> None:
     last = keeper.put(0, b"the last entry of its file")
     keeper.flush()
     flip(disk, keeper, 0, last, HEADER)
-    keeper = Keeper(disk.crash())  # torn: cut, sealed, and the next file begun
+    disk = disk.crash()
+    keeper = Keeper(disk)  # torn: cut, sealed, and the next file begun
     assert keeper.store.recovery.torn is not None
     keeper.put(1, b"in the next file")
     keeper.flush()
-    flip(disk_of(keeper), keeper, 0, 1, HEADER)
-    found = damages(Keeper(disk_of(keeper).crash()))
+    flip(disk, keeper, 0, 1, HEADER)
+    found = damages(Keeper(disk.crash()))
     assert list(found) == [0]
-
-
-def disk_of(keeper: Keeper) -> SimulatedDisk:
-    disk = keeper.store._disk
-    assert isinstance(disk, SimulatedDisk)
-    return disk
 
 
 def test_nothing_of_a_torn_tail_can_come_back() -> None:

@@ -45,10 +45,9 @@ def test_an_entry_comes_back(head: bytes, payload: list[bytes], partition: int, 
     data = b"12345678" + encode(head, payload, partition=partition, index=index)
     header = decode_header(data, 8, SEED)
     size = sum(map(len, payload))
-    assert header == Header(
-        size, 7, 800, len(head), RECORD, partition, index, crc32c(head + b"".join(payload))
-    )
-    assert header.size == len(data) - 8 == entry_bytes(len(head), size)
+    crc = crc32c(head + b"".join(payload))
+    assert header == Header(size, 7, 800, len(head), RECORD, partition, index, crc, len(data) - 8)
+    assert len(data) - 8 == entry_bytes(len(head), size)
     assert payload_is_whole(header, data, 8)
 
 

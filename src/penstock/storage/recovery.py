@@ -137,7 +137,8 @@ class JournalTail:
                 offset = behind[0][0]
                 continue
             if header.kind == RECORD:
-                table[header.partition] = max(header.index, table.get(header.partition, 0))
+                if header.index > table.get(header.partition, 0):
+                    table[header.partition] = header.index
                 if not whole:
                     ledger.unreadable_record(
                         header.partition, header.index, name, offset, "the contents of an entry are damaged"
