@@ -13,6 +13,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "queue": {"model"},
     "ordering": {"model"},
     "wire": {"model"},
+    "sqs": {"model"},
     # synchronous, over interfaces: run by the runtime and by the simulation alike
     "storage": {"model"},
     "backend": {"model", "queue", "wire", "storage"},
@@ -52,6 +53,7 @@ MAY_TOUCH: dict[str, set[str]] = {
     "queue": NOTHING,
     "ordering": NOTHING,
     "wire": NOTHING,
+    "sqs": NOTHING,
     "storage": {"log"},
     "backend": {"log"},
     "config": {"system", "disk"},

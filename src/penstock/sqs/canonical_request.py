@@ -1,0 +1,71 @@
+"""The canonical form of a request: what Signature Version 4 signs.
+
+Both sides build it from what they see, so that everything signed is known to have arrived unchanged. The
+payload's digest is always ours, never what a header claims.
+"""
+
+from __future__ import annotations
+
+import re
+from urllib.parse import quote, unquote_to_bytes
+
+from penstock.sqs.http import HttpRequest
+from penstock.sqs.refusals import request_too_large
+from penstock.sqs.signing_keys import sha256_hex
+
+QUERY_CHARACTERS = 1024 * 1024
+SIGNATURE_PARAMETER = "X-Amz-Signature"
+
+_PLAIN_PATH = re.compile(r"(?:/[A-Za-z0-9_~-][A-Za-z0-9_.~-]*)+/?|/")
+_PLAIN = re.compile(r"[A-Za-z0-9_.~-]*")
+
+
+def canonical_request(request: HttpRequest, signed_headers: tuple[str, ...]) -> bytes | None:
+    """The canonical form; None when a header that is said to be signed did not arrive."""
+    headers = request.headers
+    lines = [request.method, canonical_path(request.path), canonical_query(request.query)]
+    for name in signed_headers:
+        value = headers.get(name)
+        if value is None:
+            return None
+        value = value.strip()
+        lines.append(f"{name}:{' '.join(value.split()) if '  ' in value else value}")
+    lines += ("", ";".join(signed_headers), sha256_hex(request.body))
+    return "\n".join(lines).encode("latin-1", "replace")
+
+
+def canonical_path(path: str) -> str:
+    """The path without dot segments, encoded once more, as every service but S3 does."""
+    if _PLAIN_PATH.fullmatch(path):
+        return path
+    kept: list[str] = []
+    for segment in path.split("/"):
+        if segment == "..":
+            del kept[-1:]
+        elif segment not in ("", "."):
+            kept.append(segment)
+    trailing = "/" if kept and path.endswith("/") else ""
+    return quote(f"/{'/'.join(kept)}{trailing}", safe="/~")
+
+
+def canonical_query(query: str) -> str:
+    """The parameters, re-encoded in one way and sorted, without the signature itself."""
+    if not query:
+        return ""
+    if len(query) > QUERY_CHARACTERS:
+        raise request_too_large(QUERY_CHARACTERS)
+    pairs: list[tuple[str, str]] = []
+    for pair in query.split("&"):
+        if not pair:
+            continue
+        name, _, value = pair.partition("=")
+        name = _encoded(name)
+        if name != SIGNATURE_PARAMETER:
+            pairs.append((name, _encoded(value)))
+    return "&".join(f"{name}={value}" for name, value in sorted(pairs))
+
+
+def _encoded(text: str) -> str:
+    if _PLAIN.fullmatch(text):
+        return text
+    return quote(unquote_to_bytes(text.replace("+", " ")), safe="-_.~")

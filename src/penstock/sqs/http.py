@@ -1,0 +1,45 @@
+"""One HTTP request and one HTTP answer as plain values; parsing and writing them is the front end's.
+
+Header values are the wire's bytes read as Latin-1, so that a signature is computed over what was sent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+
+class HttpRequest(msgspec.Struct, frozen=True):
+    """A whole request: header names in lower case, path and query still percent-encoded."""
+
+    method: str
+    path: str
+    query: str
+    headers: dict[str, str]
+    body: bytes = b""
+
+
+class HttpResponse(msgspec.Struct, frozen=True):
+    """A whole answer; the front end adds `Content-Length`, `Date` and `Connection`."""
+
+    status: int
+    headers: tuple[tuple[str, str], ...]
+    body: bytes
+
+
+def request_of(
+    method: str, target: str, headers: Iterable[tuple[bytes, bytes]], body: bytes = b""
+) -> HttpRequest:
+    """A request from the parts an HTTP parser hands over; headers sent twice are joined with a comma."""
+    path, _, query = target.partition("?")
+    if (
+        not path.startswith("/") and (start := path.find("://")) >= 0
+    ):  # the absolute form that a proxy is sent
+        slash = path.find("/", start + 3)
+        path = path[slash:] if slash >= 0 else "/"
+    merged: dict[str, str] = {}
+    for raw_name, raw_value in headers:
+        name, value = raw_name.decode("latin-1").lower(), raw_value.decode("latin-1")
+        merged[name] = f"{merged[name]},{value}" if name in merged else value
+    return HttpRequest(method, path or "/", query, merged, body)

@@ -1,0 +1,83 @@
+"""AWS JSON 1.0: request bodies into typed parameters, results and errors into answer bodies.
+
+Members nobody knows are ignored and `null` means absent. A wrong type or broken JSON is a
+SerializationException, whatever is wrong with it; values out of range are not looked at here.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from penstock.sqs.actions import ACTIONS, Action
+from penstock.sqs.errors import SqsError
+from penstock.sqs.refusals import malformed, request_too_large
+from penstock.sqs.shapes.kinds import Request, Result
+
+CONTENT_TYPE = "application/x-amz-json-1.0"
+TARGET_PREFIX = "AmazonSQS."
+
+REQUEST_BYTES = 8 * 1024 * 1024
+"""A message of 1 MiB in which every character is written as a six-byte escape, and room for the rest."""
+DEPTH = 16
+"""How deep a request may nest where it has to be walked; a real one nests four deep."""
+
+_DECODERS = {name: msgspec.json.Decoder(action.request) for name, action in ACTIONS.items()}
+_MEMBERS = {
+    name: frozenset(field.encode_name for field in msgspec.structs.fields(action.request))
+    for name, action in ACTIONS.items()
+}
+_encode = msgspec.json.Encoder().encode
+
+
+def decode_parameters(action: Action, body: bytes) -> Request:
+    """The parameters of a JSON request."""
+    if len(body) > REQUEST_BYTES:
+        raise request_too_large(REQUEST_BYTES)
+    try:
+        return _DECODERS[action.name].decode(body or b"{}")
+    except msgspec.ValidationError as error:
+        # Only this slow path knows that null means absent: nobody who is in a hurry sends nulls.
+        if b"null" not in body:
+            raise malformed(str(error)) from None
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise malformed(str(error)) from None
+    return _decode_without_nulls(action, body)
+
+
+def _decode_without_nulls(action: Action, body: bytes) -> Request:
+    try:
+        document = msgspec.json.decode(body)
+        if not isinstance(document, dict):
+            raise malformed("Expected `object`")
+        members = _MEMBERS[action.name]
+        known = {name: value for name, value in document.items() if name in members}
+        return msgspec.convert(_without_nulls(known, DEPTH), action.request)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise malformed(str(error)) from None
+
+
+def _without_nulls(value: Any, depth: int) -> Any:
+    if depth == 0:
+        raise malformed("The request nests too deep.")
+    if isinstance(value, dict):
+        return {key: _without_nulls(item, depth - 1) for key, item in value.items() if item is not None}
+    if isinstance(value, list):
+        return [_without_nulls(item, depth - 1) for item in value if item is not None]
+    return value
+
+
+def encode_result(result: Result | None) -> bytes:
+    """The body of a success; actions without output have none."""
+    return b"" if result is None else _encode(result)
+
+
+def encode_error(error: SqsError) -> bytes:
+    """The body of a failure."""
+    return _encode({"__type": error.json_type, "message": error.message})
+
+
+def query_error_header(error: SqsError) -> tuple[str, str]:
+    """What makes SDKs report the code of the Query protocol that old programs compare with."""
+    return ("x-amzn-query-error", f"{error.query_code};{error.fault}")

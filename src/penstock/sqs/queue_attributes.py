@@ -1,0 +1,119 @@
+"""The attributes of a queue: their names, ranges and defaults, and the typed value that holds them all.
+
+On the wire every value is text. `attribute_changes` reads those texts, `attribute_texts` writes them.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple
+
+import msgspec
+
+from penstock.model import limits
+from penstock.model.settings import Overflow
+from penstock.sqs.compatibility import Compatibility
+from penstock.sqs.outgoing import QueueTraits
+from penstock.sqs.redrive import RedriveAllowPolicy, RedrivePolicy
+
+DeduplicationScope = Literal["queue", "messageGroup"]
+ThroughputLimit = Literal["perQueue", "perMessageGroupId"]
+
+KMS_REUSE_SECONDS_DEFAULT = 300
+
+
+class QueueAttributes(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything a queue can be told through SQS; seconds and bytes as the service counts them."""
+
+    visibility_timeout: int = 30
+    delay_seconds: int = 0
+    maximum_message_size: int = 1_048_576
+    message_retention_period: int = 345_600
+    receive_message_wait_time_seconds: int = 0
+    policy: str | None = None
+    """The text as it was sent."""
+    redrive_policy: RedrivePolicy | None = None
+    redrive_allow_policy: RedriveAllowPolicy | None = None
+    sqs_managed_sse_enabled: bool = True
+    kms_master_key_id: str | None = None
+    kms_data_key_reuse_period_seconds: int = KMS_REUSE_SECONDS_DEFAULT
+    fifo_queue: bool = False
+    content_based_deduplication: bool = False
+    deduplication_scope: DeduplicationScope = "queue"
+    fifo_throughput_limit: ThroughputLimit = "perQueue"
+    maximum_messages: int | None = None
+    maximum_bytes: int | None = None
+    overflow: Overflow = "reject"
+    default_time_to_live_seconds: int | None = None
+
+    @property
+    def traits(self) -> QueueTraits:
+        """What a send must know of the queue."""
+        return QueueTraits(self.fifo_queue, self.content_based_deduplication, self.maximum_message_size)
+
+
+class Number(NamedTuple):
+    """An attribute that is a whole number."""
+
+    field: str
+    low: int
+    high: int
+
+
+def numbers(compatibility: Compatibility) -> dict[str, Number]:
+    """The numeric attributes and their ranges."""
+    table = {
+        "VisibilityTimeout": Number("visibility_timeout", 0, compatibility.visibility_seconds),
+        "DelaySeconds": Number("delay_seconds", 0, compatibility.delay_seconds),
+        "MaximumMessageSize": Number("maximum_message_size", 1024, 1_048_576),
+        "MessageRetentionPeriod": Number(
+            "message_retention_period",
+            compatibility.retention_seconds_min,
+            compatibility.retention_seconds_max,
+        ),
+        "ReceiveMessageWaitTimeSeconds": Number("receive_message_wait_time_seconds", 0, 20),
+        "KmsDataKeyReusePeriodSeconds": Number("kms_data_key_reuse_period_seconds", 60, 86_400),
+    }
+    return table | EXTENDED_NUMBERS if compatibility.extensions else table
+
+
+MAXIMUM_MESSAGES = "Penstock.MaximumMessages"
+MAXIMUM_BYTES = "Penstock.MaximumBytes"
+OVERFLOW = "Penstock.OverflowPolicy"
+DEFAULT_TIME_TO_LIVE = "Penstock.DefaultTimeToLiveSeconds"
+
+EXTENDED_NUMBERS: dict[str, Number] = {
+    MAXIMUM_MESSAGES: Number("maximum_messages", 1, limits.QUEUE_MESSAGES_MAX),
+    MAXIMUM_BYTES: Number("maximum_bytes", 1, limits.QUEUE_BYTES_MAX),
+    DEFAULT_TIME_TO_LIVE: Number(
+        "default_time_to_live_seconds", 1, limits.RETENTION_MS_MAX // limits.SECOND_MS
+    ),
+}
+"""Numbers that `""` sets back to "no limit"."""
+
+FIFO_ONLY = ("ContentBasedDeduplication", "FifoQueue")
+"""Unknown on standard queues, whatever the value."""
+FIFO_CHOICES: dict[str, tuple[str, tuple[str, ...]]] = {
+    "DeduplicationScope": ("deduplication_scope", ("queue", "messageGroup")),
+    "FifoThroughputLimit": ("fifo_throughput_limit", ("perQueue", "perMessageGroupId")),
+}
+"""Refused on standard queues with a sentence of their own."""
+TEXTS = ("Policy", "RedrivePolicy", "RedriveAllowPolicy", "KmsMasterKeyId")
+"""Attributes that `""` removes."""
+READ_ONLY = (
+    "ApproximateNumberOfMessages",
+    "ApproximateNumberOfMessagesNotVisible",
+    "ApproximateNumberOfMessagesDelayed",
+    "CreatedTimestamp",
+    "LastModifiedTimestamp",
+    "QueueArn",
+)
+ALL = "All"
+
+
+def known_names(compatibility: Compatibility) -> frozenset[str]:
+    """Every name GetQueueAttributes takes, on any kind of queue."""
+    extended = {OVERFLOW} if compatibility.extensions else set()
+    return frozenset(
+        {*numbers(compatibility), *FIFO_ONLY, *FIFO_CHOICES, *TEXTS, *READ_ONLY, "SqsManagedSseEnabled", ALL}
+        | extended
+    )

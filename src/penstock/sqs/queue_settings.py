@@ -1,0 +1,64 @@
+"""SQS's queue attributes as the engine's settings, and back.
+
+What the engine knows nothing of (policies, encryption, waits, deduplication by content) stays with the
+front end's metadata; what only the engine knows is kept as it is.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from penstock.model.limits import SECOND_MS
+from penstock.model.settings import QueueSettings
+from penstock.sqs.queue_attributes import QueueAttributes
+from penstock.sqs.redrive import RECEIVE_COUNT_MAX, RedrivePolicy
+
+
+def settings_of(
+    attributes: QueueAttributes,
+    dead_letter_queue: str | None,
+    current: QueueSettings | None = None,
+) -> QueueSettings:
+    """The engine's settings; `dead_letter_queue` is the engine's name of the redrive policy's target."""
+    redrive = attributes.redrive_policy if dead_letter_queue is not None else None
+    ttl_seconds = attributes.default_time_to_live_seconds
+    return msgspec.structs.replace(
+        current or QueueSettings(),
+        ordering="fifo" if attributes.fifo_queue else "best-effort",
+        max_messages=attributes.maximum_messages,
+        max_bytes=attributes.maximum_bytes,
+        max_message_bytes=attributes.maximum_message_size,
+        overflow=attributes.overflow,
+        visibility_timeout_ms=attributes.visibility_timeout * SECOND_MS,
+        retention_ms=attributes.message_retention_period * SECOND_MS,
+        delay_ms=attributes.delay_seconds * SECOND_MS,
+        default_ttl_ms=None if ttl_seconds is None else ttl_seconds * SECOND_MS,
+        max_receives=None if redrive is None else redrive.max_receive_count,
+        dead_letter_queue=dead_letter_queue,
+    )
+
+
+def attributes_of(
+    settings: QueueSettings,
+    dead_letter_target_arn: str | None,
+    current: QueueAttributes | None = None,
+) -> QueueAttributes:
+    """The attributes of a queue that the native protocol made or changed; parts of a second are dropped."""
+    redrive = None
+    if dead_letter_target_arn is not None and settings.max_receives is not None:
+        # The engine counts further than SQS can say.
+        redrive = RedrivePolicy(dead_letter_target_arn, min(settings.max_receives, RECEIVE_COUNT_MAX))
+    ttl_ms = settings.default_ttl_ms
+    return msgspec.structs.replace(
+        current or QueueAttributes(),
+        fifo_queue=settings.fifo,
+        maximum_messages=settings.max_messages,
+        maximum_bytes=settings.max_bytes,
+        maximum_message_size=settings.max_message_bytes,
+        overflow=settings.overflow,
+        visibility_timeout=settings.visibility_timeout_ms // SECOND_MS,
+        message_retention_period=settings.retention_ms // SECOND_MS,
+        delay_seconds=settings.delay_ms // SECOND_MS,
+        default_time_to_live_seconds=None if ttl_ms is None else max(1, ttl_ms // SECOND_MS),
+        redrive_policy=redrive,
+    )

@@ -1,0 +1,115 @@
+"""The Query protocol's answers: results and errors as XML, element by element as the service writes them.
+
+Lists and maps are flat: repeated elements without a wrapper. Characters that XML cannot carry become U+FFFD;
+a carriage return is written as a reference, or a parser would turn it into a newline and break checksums.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+from typing import Any
+
+import msgspec
+
+from penstock.sqs.actions import Action
+from penstock.sqs.errors import SqsError
+from penstock.sqs.shapes.kinds import Result
+
+CONTENT_TYPE = "text/xml"
+NAMESPACE = "http://queue.amazonaws.com/doc/2012-11-05/"
+PROLOGUE = '<?xml version="1.0"?>'
+UNKNOWN_OPERATION = b"<UnknownOperationException/>"
+"""The whole answer to a request that names no action."""
+
+ELEMENT_NAMES: dict[str, str] = {
+    "QueueUrls": "QueueUrl",
+    "queueUrls": "QueueUrl",
+    "Attributes": "Attribute",
+    "Tags": "Tag",
+    "Messages": "Message",
+    "MessageAttributes": "MessageAttribute",
+}
+"""Members whose elements have another name; lists of entries are named after the class of the entry."""
+
+_NEEDS_ESCAPE = re.compile("[&<>\r\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
+_ESCAPES = {"&": "&amp;", "<": "&lt;", ">": "&gt;", "\r": "&#xD;"}
+
+
+def escape(text: str) -> str:
+    """Text as element content."""
+    return _NEEDS_ESCAPE.sub(lambda match: _ESCAPES.get(match[0], "\ufffd"), text)
+
+
+def encode_result(action: Action, result: Result | None, request_id: str) -> bytes:
+    """The whole answer of a success; actions without output have no result element."""
+    name = action.name
+    parts = [PROLOGUE, f'<{name}Response xmlns="{NAMESPACE}">']
+    if result is not None:
+        content: list[str] = []
+        _write_members(content, result)
+        parts += [f"<{name}Result>", *content, f"</{name}Result>"] if content else [f"<{name}Result/>"]
+    parts.append(
+        f"<ResponseMetadata><RequestId>{escape(request_id)}</RequestId></ResponseMetadata></{name}Response>"
+    )
+    return "".join(parts).encode()
+
+
+def encode_error(error: SqsError, request_id: str) -> bytes:
+    """The whole answer of a failure."""
+    return (
+        f'{PROLOGUE}<ErrorResponse xmlns="{NAMESPACE}"><Error><Type>{error.fault}</Type>'
+        f"<Code>{escape(error.query_code)}</Code><Message>{escape(error.query_message)}</Message><Detail/>"
+        f"</Error><RequestId>{escape(request_id)}</RequestId></ErrorResponse>"
+    ).encode()
+
+
+def _write_members(parts: list[str], shape: msgspec.Struct) -> None:
+    for field in _fields(type(shape)):
+        value = getattr(shape, field.name)
+        if value is None:
+            continue
+        name = ELEMENT_NAMES.get(field.encode_name, field.encode_name)
+        if isinstance(value, dict):
+            key_name = "Key" if name == "Tag" else "Name"
+            for key, item in value.items():
+                parts.append(f"<{name}><{key_name}>{escape(key)}</{key_name}>")
+                _write(parts, "Value", item)
+                parts.append(f"</{name}>")
+        elif isinstance(value, list):
+            for item in value:
+                is_entry = isinstance(item, msgspec.Struct) and name == field.encode_name
+                _write(parts, type(item).__name__ if is_entry else name, item)
+        else:
+            _write(parts, name, value)
+
+
+def _write(parts: list[str], name: str, value: Any) -> None:
+    if isinstance(value, msgspec.Struct):
+        parts.append(f"<{name}>")
+        _write_members(parts, value)
+        parts.append(f"</{name}>")
+    else:
+        parts.append(f"<{name}>{_text(value)}</{name}>")
+
+
+def _text(value: Any) -> str:
+    match value:
+        case str():
+            return escape(value)
+        case bool():
+            return "true" if value else "false"
+        case bytes():
+            return base64.b64encode(value).decode()
+        case _:
+            return str(value)
+
+
+_FIELDS: dict[type[msgspec.Struct], tuple[msgspec.structs.FieldInfo, ...]] = {}
+
+
+def _fields(shape: type[msgspec.Struct]) -> tuple[msgspec.structs.FieldInfo, ...]:
+    fields = _FIELDS.get(shape)
+    if fields is None:
+        fields = _FIELDS[shape] = msgspec.structs.fields(shape)
+    return fields
