@@ -66,12 +66,15 @@ class MessageView(msgspec.Struct, eq=False):  # a struct because it is made in C
         if not encoded:
             return {}
         try:
-            return _attributes.decode(encoded)
-        except msgspec.DecodeError as error:
-            raise PenstockError(
-                ErrorCode.BAD_REQUEST,
-                f"message {self.sequence} was sent with attributes that are none: {error}",
-            ) from None
+            attributes = _attributes.decode(encoded)
+            if _ATTRIBUTE_TYPES.issuperset(map(type, attributes.values())):
+                return attributes
+        except msgspec.DecodeError:
+            pass
+        raise PenstockError(
+            ErrorCode.BAD_REQUEST,
+            f"message {self.sequence} was sent with attributes that are no map of text, numbers and bytes",
+        )
 
     @property
     def group(self) -> str | None:

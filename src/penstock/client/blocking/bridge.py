@@ -7,6 +7,8 @@ import threading
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, ParamSpec, TypeVar
 
+from penstock.client.failure import closed
+
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -44,15 +46,23 @@ class Bridge:
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """Runs a coroutine and waits for its result; interrupted, it cancels the work."""
-        if threading.current_thread() is self._thread or self._loop.is_closed():
+        if self._loop.is_closed():
             work.close()
-            raise RuntimeError("the blocking client is closed, or called from its own event loop")
+            raise closed()
+        if threading.current_thread() is self._thread:
+            work.close()
+            raise RuntimeError("the blocking client would wait for itself: use the async client in callbacks")
         future = asyncio.run_coroutine_threadsafe(work, self._loop)
         try:
             return future.result()
         except BaseException:
             future.cancel()
             raise
+
+    @property
+    def stopped(self) -> bool:
+        """Whether the loop has ended."""
+        return self._loop.is_closed()
 
     def stop(self) -> None:
         """Ends the loop and its thread."""

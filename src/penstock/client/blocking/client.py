@@ -23,6 +23,8 @@ class BlockingClient:
 
     def close(self) -> None:
         """Flushes producers, ends consumers, closes the connection. `with` does it by itself."""
+        if self._bridge.stopped:
+            return
         try:
             self._bridge.call(self._client.close)
         finally:

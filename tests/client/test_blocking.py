@@ -1,0 +1,195 @@
+"""The blocking twin against a real server: the same calls, without await."""
+
+from __future__ import annotations
+
+import inspect
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+import penstock
+from penstock import BlockingClient, ErrorCode, OutgoingMessage, PenstockError, Settlement
+from tests.client.real import served_in_a_thread
+
+TWINS = [
+    (penstock.Client, penstock.BlockingClient),
+    (penstock.Queue, penstock.BlockingQueue),
+    (penstock.Producer, penstock.BlockingProducer),
+    (penstock.Message, penstock.BlockingMessage),
+    (penstock.DeliveredMessages, penstock.BlockingDeliveredMessages),
+]
+
+
+@pytest.fixture(scope="module")
+def url() -> Iterator[str]:
+    with served_in_a_thread() as url:
+        yield url
+
+
+@pytest.fixture
+def client(url: str) -> Iterator[BlockingClient]:
+    with penstock.connect_blocking(url) as client:
+        yield client
+
+
+@pytest.mark.parametrize(("twin", "blocking"), TWINS, ids=lambda kind: kind.__name__)
+def test_every_call_has_its_twin_with_the_same_arguments(twin: type, blocking: type) -> None:
+    inner = {
+        "peek_pages",
+        "queue_pages",
+        "locate",
+        "parts",
+        "place",
+        "settler",
+        "lease",
+        "delivery",
+        "until_ms",
+    }
+    for name in dir(twin):
+        if name.startswith("_") or name in inner:
+            continue
+        assert hasattr(blocking, name), f"{blocking.__name__} has no {name}"
+        theirs, ours = getattr(twin, name), getattr(blocking, name)
+        if inspect.isfunction(theirs):
+            assert list(inspect.signature(theirs).parameters) == list(inspect.signature(ours).parameters), (
+                name
+            )
+            defaults = [one.default for one in inspect.signature(theirs).parameters.values()]
+            assert defaults == [one.default for one in inspect.signature(ours).parameters.values()], name
+
+
+def test_queues_come_change_and_go(client: BlockingClient) -> None:
+    client.create_queue("admin-b")
+    client.create_queue("admin-a", visibility_timeout=9)
+    assert [one.name for one in client.list_queues("admin-")] == ["admin-a", "admin-b"]
+    assert client.alter_queue("admin-a", max_messages=5).settings.max_messages == 5
+    assert client.describe_queue("admin-a").settings.visibility_timeout_ms == 9_000
+    client.delete_queue("admin-a")
+    with pytest.raises(PenstockError) as caught:
+        client.queue("admin-a").describe()
+    assert caught.value.code is ErrorCode.QUEUE_NOT_FOUND
+    assert client.describe_node().queues >= 1
+
+
+def test_send_receive_and_settle(client: BlockingClient) -> None:
+    queue = client.create_queue("settle")
+    assert queue.send("text", attributes={"a": 1}).sequence == 1
+    assert queue.send_batch([b"two", OutgoingMessage(b"three", priority=1)]).sequences == [2, 3]
+    messages = queue.receive(10, wait=5)
+    assert sorted(messages.bodies()) == [b"text", b"three", b"two"]
+    one, two, three = sorted(messages, key=lambda message: message.sequence)
+    assert (one.text(), one.attributes) == ("text", {"a": 1})
+    one.delete()
+    two.extend(60)
+    three.release()
+    with pytest.raises(PenstockError):
+        three.ack()
+    (again,) = queue.receive()
+    assert again.body == b"three"
+    assert queue.extend_batch([again], 60) == Settlement(1, 0, [])
+    assert queue.release_batch([again]) == Settlement(1, 0, [])
+    assert queue.delete_batch([two]) == Settlement(1, 0, [])
+    assert [message.body for message in queue.peek()] == [b"three"]
+    assert messages[0].sequence in (1, 2, 3)
+    assert len(messages[:2]) == 2
+    assert queue.purge() == 1
+    assert not queue.receive(wait=0.01)
+
+
+def test_a_producer_and_both_consumers(client: BlockingClient) -> None:
+    queue = client.create_queue("stream")
+    with queue.producer(batch_messages=10) as producer:
+        ticket = producer.send(b"0")
+        producer.send_many(b"%d" % number for number in range(1, 100))
+        producer.flush()
+        assert ticket.done()
+        assert ticket.result().sequence == 1
+        assert producer.take_failures() == []
+    got: list[bytes] = []
+    with queue.consume(credit=20, batch_messages=7) as messages:
+        for message in messages:
+            got.append(message.body)
+            message.delete()
+            if len(got) == 10:
+                break
+    with queue.consume_batches(batch_messages=30) as batches:
+        for batch in batches:
+            got += batch.bodies()
+            assert batch.delete().stale == []
+            if len(got) >= 100:
+                break
+    assert sorted(map(int, got)) == list(range(100))
+    with pytest.raises(StopIteration):
+        next(batches)
+
+
+def test_dead_letters_are_redriven(client: BlockingClient) -> None:
+    queue = client.create_queue("mortal", max_receives=1, dead_letter_queue="mortal-dead")
+    queue.send(b"x")
+    assert queue.receive().release() == Settlement(1, 0, [])
+    dead = client.queue("mortal-dead")
+    (letter,) = dead.receive(wait=5)
+    letter.release()
+    told: list[int] = []
+    assert dead.redrive(on_progress=told.append) == 1
+    assert told == [1]
+    assert queue.receive(wait=5).bodies() == [b"x"]
+
+
+def test_a_producer_says_what_was_not_stored(client: BlockingClient) -> None:
+    queue = client.create_queue("tiny", max_messages=1)
+    with pytest.raises(penstock.ProducerError), queue.producer(batch_messages=2) as producer:
+        producer.send_many([b"a", b"b"])
+
+
+def test_an_error_inside_the_block_is_not_hidden_by_a_failure_to_send(client: BlockingClient) -> None:
+    queue = client.create_queue("tinier", max_messages=1)
+    queue.send(b"the only one")
+
+    def fail() -> None:
+        with queue.producer() as producer:
+            producer.send(b"no room")
+            raise KeyError("mine")
+
+    with pytest.raises(KeyError, match="mine"):
+        fail()
+
+
+def test_threads_share_a_client(client: BlockingClient) -> None:
+    queue = client.create_queue("shared")
+    failures: list[BaseException] = []
+
+    def work(number: int) -> None:
+        try:
+            for turn in range(20):
+                queue.send(f"{number} {turn}")
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures
+    assert queue.describe().statistics.sent_total == 160
+
+
+def test_a_closed_client_says_so(url: str) -> None:
+    client = penstock.connect_blocking(url)
+    queue = client.queue("any")
+    client.close()
+    client.close()
+    with pytest.raises(PenstockError, match="closed; connect again"):
+        queue.send(b"x")
+
+
+def test_nobody_there_is_said_and_leaves_no_thread(url: str) -> None:
+    before = threading.active_count()
+    with pytest.raises(PenstockError, match="could not reach"):
+        penstock.connect_blocking("penstock://127.0.0.1:1", timeout=0.1)
+    assert threading.active_count() == before
+    with pytest.raises(PenstockError, match="no address"):
+        penstock.connect_blocking("nonsense")
+    assert threading.active_count() == before
