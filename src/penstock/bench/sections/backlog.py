@@ -13,7 +13,6 @@ from penstock.bench.tasks import Publish, ReceiveRounds
 SIZE_BYTES = 100
 BATCH_MESSAGES = 100
 ROUND_MESSAGES = 1_000
-_FILL_BATCH_MESSAGES = 1_000
 _FILL_PORTION = 1_000_000
 
 
@@ -67,7 +66,7 @@ def _fill(stage: Stage, server: Server, backlog: int) -> None:
             queue=_queue(backlog),
             messages=portion,
             size_bytes=SIZE_BYTES,
-            batch_messages=min(_FILL_BATCH_MESSAGES, portion),
+            batch_messages=BATCH_MESSAGES,
             in_flight=IN_FLIGHT,
         )
         filled += stage.loads[0].run(task).messages
