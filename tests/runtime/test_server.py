@@ -176,7 +176,10 @@ async def test_a_client_that_does_not_read_is_not_read_from_and_loses_nothing(tm
 
 
 @async_test
-async def test_a_client_that_asks_without_end_and_never_reads_is_disconnected(tmp_path: Path) -> None:
+async def test_a_client_that_asks_without_end_and_never_reads_is_disconnected(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("penstock.runtime.server.STALLED_SECONDS", 0.01)
     async with running_server(tmp_path, small_config(write_buffer_bytes=64 * limits.KIBIBYTE)) as server:
         bystander = await RawClient.connect(server.port)
         client = await RawClient.connect(server.port)
@@ -188,6 +191,18 @@ async def test_a_client_that_asks_without_end_and_never_reads_is_disconnected(tm
             client.write(Peek(queue_id))
         await until(lambda: len(connections) == 1)
         assert await bystander.ask(Ping()) == Done()
+
+
+@async_test
+async def test_a_client_that_is_behind_but_reads_is_not_disconnected(tmp_path: Path) -> None:
+    async with running_server(tmp_path, small_config(write_buffer_bytes=64 * limits.KIBIBYTE)) as server:
+        client = await RawClient.connect(server.port)
+        queue_id = await client.create_queue("large")
+        await client.send(queue_id, [b"x" * 900_000])
+        for _ in range(200):
+            client.write(Peek(queue_id))
+        for _ in range(200):
+            assert isinstance(await client.answer(), Peeked)
 
 
 @async_test

@@ -126,8 +126,8 @@ class ServeConfig:
         metadata=_option(
             "native.write_buffer_size",
             kinds.size(64 * KIBIBYTE, 1 * GIBIBYTE),
-            "Answers a client has not read yet; beyond this its requests are not read, beyond 64 times this "
-            "it is disconnected.",
+            "Answers a client has not read yet; beyond this its requests are not read. Beyond 64 times this it is "
+            "disconnected if it reads nothing for 10 seconds.",
         ),
     )
     hello_timeout_ms: int = field(

@@ -27,7 +27,9 @@ PARTIAL_FRAME_BYTES = 32 * limits.FRAME_BYTES
 LINGER_SECONDS = 1.0
 """How long a client that is refused may take to read why."""
 ABANDONED_BUFFERS = 64
-"""Answers beyond this many write buffers mean that the client has stopped reading for good."""
+STALLED_SECONDS = 10.0
+"""A client that has more than so many write buffers of answers to read, and reads nothing of them for so long,
+has stopped reading for good."""
 JOIN_BYTES = 16 * limits.KIBIBYTE
 """Answers smaller than this are joined into one write: copying is cheaper than a vector of small pieces."""
 
@@ -144,6 +146,8 @@ class Connection(asyncio.Protocol):
         self._held: list[bytes] = []
         self._partial_bytes = 0
         self._unread_answers = False
+        self._written_bytes = 0
+        self._stall_timer: asyncio.TimerHandle | None = None
         self._stopped = False
 
     # -- called by the event loop ----------------------------------------------------------------------------
@@ -187,6 +191,8 @@ class Connection(asyncio.Protocol):
     def pause_writing(self) -> None:
         self._unread_answers = True
         self._transport.pause_reading()
+        if self._stall_timer is None:
+            self._watch_reader()
 
     def resume_writing(self) -> None:
         self._unread_answers = False
@@ -205,17 +211,14 @@ class Connection(asyncio.Protocol):
         transport = self._transport
         if transport.is_closing():
             return
+        size = sum(map(len, buffers))
+        self._written_bytes += size
         if len(buffers) == 1:
             transport.write(buffers[0])
-        elif sum(map(len, buffers)) <= JOIN_BYTES:
+        elif size <= JOIN_BYTES:
             transport.write(b"".join(buffers))
         else:
             transport.writelines(buffers)
-        if self._unread_answers:
-            waiting = transport.get_write_buffer_size()
-            if waiting > ABANDONED_BUFFERS * self._server.write_buffer_bytes:
-                log.warning("disconnected %s: it left %d bytes of answers unread", self.peer, waiting)
-                self.abort()
 
     def refuse(self, error: PenstockError) -> None:
         """Says what is wrong, once, and closes.
@@ -289,14 +292,29 @@ class Connection(asyncio.Protocol):
         """From here on the connection counts no more, and nothing it sends is taken."""
         self._stopped = True
         self._held.clear()
-        if self._hello_timer is not None:
-            self._hello_timer.cancel()
+        for timer in (self._hello_timer, self._stall_timer):
+            if timer is not None:
+                timer.cancel()
         self._server.partial_bytes -= self._partial_bytes
         self._partial_bytes = 0
         self._reader = FrameReader()
         number, self._number = self._number, 0
         if number:
             self._server.forget(self, number)
+
+    def _watch_reader(self, sent_bytes: int = -1) -> None:
+        """Looks at a client that is behind with reading from time to time, until it has caught up."""
+        self._stall_timer = None
+        unread_bytes = self._transport.get_write_buffer_size()
+        if not self._unread_answers or self._transport.is_closing():
+            return
+        sent_now = self._written_bytes - unread_bytes
+        if sent_now == sent_bytes and unread_bytes > ABANDONED_BUFFERS * self._server.write_buffer_bytes:
+            log.warning("disconnected %s: it left %d bytes of answers unread", self.peer, unread_bytes)
+            self.abort()
+            return
+        loop = asyncio.get_running_loop()
+        self._stall_timer = loop.call_later(STALLED_SECONDS, self._watch_reader, sent_now)
 
     def _resume_reading(self) -> None:
         if not (self._stopped or self._unread_answers or self._held or self._transport.is_closing()):
