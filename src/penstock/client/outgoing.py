@@ -80,12 +80,12 @@ def _encode_plain(messages: Sequence[Any]) -> bytes | None:
 
 def prepared(message: Sendable) -> tuple[Sendable, int]:
     """The message in its quickest form and about its size in a batch; raises when it cannot be sent at all."""
-    normal = _normal(message)
-    body = _body(normal.body)
-    plain = OutgoingMessage(body)
-    if normal == plain or not isinstance(message, OutgoingMessage):
-        return body, len(body)
-    return message, len(_encode_columns([message]))
+    if isinstance(message, OutgoingMessage):
+        if message != OutgoingMessage(message.body):
+            return message, len(_encode_columns([message]))
+        message = message.body
+    body = _body(message)
+    return body, len(body)
 
 
 def _normal(message: Sendable) -> OutgoingMessage:

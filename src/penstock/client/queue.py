@@ -12,7 +12,14 @@ from penstock.client.delivered import DeliveredMessages, Message
 from penstock.client.duration import Duration, milliseconds, optional_milliseconds
 from penstock.client.incarnation import Incarnation
 from penstock.client.message import PeekedMessage
-from penstock.client.outgoing import AttributeValue, Body, OutgoingMessage, Sendable, encode_outgoing
+from penstock.client.outgoing import (
+    AttributeValue,
+    Body,
+    OutgoingMessage,
+    Sendable,
+    encode_outgoing,
+    prepared,
+)
 from penstock.client.producer import Producer
 from penstock.client.route import Route
 from penstock.client.sending import send_payload
@@ -57,7 +64,8 @@ class Queue:
     ) -> SentMessage:
         """Sends one message; returns when it is on disk. See `OutgoingMessage` for what the arguments mean."""
         message = OutgoingMessage(body, attributes, delay, ttl, priority, group, deduplication_id)
-        return SentMessages(await send_payload(self._route, encode_outgoing([message])))[0]
+        result = await send_payload(self._route, encode_outgoing([prepared(message)[0]]))
+        return SentMessages(result)[0]
 
     async def send_batch(self, messages: Sequence[Sendable]) -> SentMessages:
         """Sends messages as one batch, stored together or not at all; returns when it is on disk."""
