@@ -68,10 +68,10 @@ class Rig:
         self.write(decision.records)
         return decision.reply
 
-    def replayed(self) -> Partition:
-        """A fresh partition to which the whole log was applied."""
-        partition = self._fresh()
-        for entry in self.log:
+    def replayed(self, log: Sequence[Entry] | None = None, onto: Partition | None = None) -> Partition:
+        """A fresh partition, or another, to which the whole log was applied, or another."""
+        partition = onto or self._fresh()
+        for entry in self.log if log is None else log:
             _apply(partition, entry)
         return partition
 

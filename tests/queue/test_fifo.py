@@ -9,6 +9,7 @@ import pytest
 from penstock.model.batch import UNSET, encode
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.model.settings import QueueSettings
+from penstock.queue import moving
 from penstock.queue.decision import Granted
 from tests.queue.rig import START_MS, Rig, expand
 
@@ -160,8 +161,6 @@ def test_a_dead_letter_unlocks_its_group_once_it_has_left() -> None:
     granted = received(rig, 1)
     rig.release(granted.lease, granted.runs)
     assert rig.take() == [], "nothing overtakes a message that is on its way"
-    from penstock.queue import moving
-
     rig.write(moving.finish_move(rig.partition, [(sent[0], 1)], START_MS))
     assert rig.take() == sent[1:]
 

@@ -14,7 +14,7 @@ from heapq import heapify, heappop, heappush
 from penstock.model import limits
 from penstock.model.runs import Run, Runs, normalized
 
-_SWEEP_AT_LEAST = 4_096
+_SWEEP_AT_LEAST = 512
 """Timers of messages that are gone are swept out when there are this many, or twice what the last sweep left."""
 
 Alive = Callable[[Run], bool]
