@@ -8,37 +8,44 @@ both are measured, and the quicker one is used. See `docs/adr/0007-a-lone-reques
 
 from __future__ import annotations
 
+from collections import deque
+
 INLINE_SECONDS = 0.002
 """A slower disk never holds up the loop; the cost of a hand-off does not matter there."""
 TRY_OTHER_EVERY = 64
 """Every so many lone flushes the other place is tried, to see whether things have changed."""
-STEP = 0.05
+SAMPLES = 15
+"""Medians are taken of so many, and the two places take turns until each has them."""
 
 
 class LoneFlush:
     """Keeps the median time of a lone flush in either place, and says which one is next."""
 
     def __init__(self) -> None:
-        self._inline_seconds = 1e-6
-        self._thread_seconds = 1e-6
+        self._inline = _Median()
+        self._thread = _Median()
         self._count = 0
 
     def runs_inline(self) -> bool:
         """Whether the next lone flush runs on the loop's thread."""
         self._count += 1
-        inline = self._inline_seconds <= self._thread_seconds and self._inline_seconds < INLINE_SECONDS
+        if self._count <= 2 * SAMPLES:
+            return self._count % 2 == 0
+        inline = self._inline.seconds <= self._thread.seconds and self._inline.seconds < INLINE_SECONDS
         return inline is not (self._count % TRY_OTHER_EVERY == 0)
 
     def took(self, seconds: float, *, inline: bool) -> None:
         """A lone flush took so long, from being handed out to being reported."""
-        if inline:
-            self._inline_seconds = _median(self._inline_seconds, seconds)
-        else:
-            self._thread_seconds = _median(self._thread_seconds, seconds)
+        (self._inline if inline else self._thread).add(seconds)
 
 
-def _median(estimate: float, sample: float) -> float:
-    """A running median: steps towards every sample by the same share, so that a rare stall moves it no further."""
-    if estimate <= 1e-6:
-        return sample
-    return estimate * (1 + STEP) if sample > estimate else estimate * (1 - STEP)
+class _Median:
+    """The median of the last samples: a rare stall does not move it."""
+
+    def __init__(self) -> None:
+        self._samples: deque[float] = deque(maxlen=SAMPLES)
+        self.seconds = 0.0
+
+    def add(self, sample: float) -> None:
+        self._samples.append(sample)
+        self.seconds = sorted(self._samples)[len(self._samples) // 2]
