@@ -10,22 +10,21 @@ from penstock.backend.bodies import BodyReader
 from penstock.backend.catalogue import Catalogue
 from penstock.backend.logbook import Logbook
 from penstock.backend.outbox import LeaseRef, Outbox
-from penstock.backend.waiting import WaitingRoom
+from penstock.backend.waiting import Waiter, WaitingRoom
 from penstock.model.batch import Buffer
+from penstock.model.errors import ErrorCode
 from penstock.queue.decision import Decision, Granted, Reply, Written
 from penstock.queue.partition import Partition
 from penstock.queue.receipts import ReceiptSeal
 from penstock.storage.errors import Damage, DamagedEntryError
 from penstock.storage.store import Store
-from penstock.wire.messages import Answer
+from penstock.wire.messages import Answer, Failed
 
 
 class GrantedDelivery(NamedTuple):
     """A lease that was granted and whose messages are to be handed over."""
 
-    connection: int
-    request_id: int
-    queue_id: int
+    waiter: Waiter
     granted: Granted
     at_ms: int
 
@@ -68,6 +67,9 @@ class NodeParts:
         """Stored data of the queue is not what was written: nothing of it is served until it is repaired."""
         self.catalogue.fence(queue_id, str(damaged))
         self.store.fence(Damage(queue_id, damaged.file, damaged.offset, damaged.reason))
+        for waiter in self.waiting.leave_queue(queue_id):
+            failed = Failed(ErrorCode.QUEUE_DAMAGED, f"the queue is fenced: {damaged}")
+            self.answer(waiter.connection, waiter.request_id, failed)
 
     def carry_out(self, partition: Partition, decision: Decision[Reply]) -> Reply:
         """Writes the records of a decision and returns its reply."""

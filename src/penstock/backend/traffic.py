@@ -137,7 +137,7 @@ def serve(parts: NodeParts, partition: Partition, waiter: Waiter, now_ms: int) -
     granted = parts.carry_out(partition, decision)
     if waiter.is_subscription:
         waiter.messages -= sum(count for _, count in granted.runs)
-    deliver(parts, GrantedDelivery(waiter.connection, waiter.request_id, partition.queue_id, granted, now_ms))
+    deliver(parts, GrantedDelivery(waiter, granted, now_ms))
     return True
 
 
@@ -147,45 +147,50 @@ def deliver(parts: NodeParts, pending: GrantedDelivery, *, block: bool = False) 
     With `block` they have been read meanwhile, and what the lease no longer holds is left out: its body may be
     gone, and somebody else may have it.
     """
-    partition = parts.catalogue.partitions.get(pending.queue_id)
-    if partition is None or pending.queue_id in parts.catalogue.deleting:
+    waiter, granted = pending.waiter, pending.granted
+    partition = parts.catalogue.partitions.get(waiter.queue_id)
+    if partition is None or waiter.queue_id in parts.catalogue.deleting:
         failed = Failed(ErrorCode.QUEUE_NOT_FOUND, "the queue was deleted")
-        parts.answer(pending.connection, pending.request_id, failed)
+        parts.answer(waiter.connection, waiter.request_id, failed)
         return
-    granted = pending.granted
     runs = granted.runs
     if block:
         lease_now = partition.leases.get(granted.lease)
         held = lease_now.runs() if lease_now is not None else []
         runs = [part for run in runs for part in intersection([run], held)]
-        _give_credit_back(parts, pending, count_of(granted.runs) - count_of(runs))
+        if count_of(runs) < count_of(granted.runs):
+            _wait_on(parts, waiter, count_of(granted.runs) - count_of(runs), served=bool(runs))
     if not runs:
-        if parts.waiting.subscription(pending.connection, pending.request_id) is None:
-            parts.answer(pending.connection, pending.request_id, NOTHING)
         return
-    lease = LeaseRef(pending.queue_id, granted.lease, runs)
     try:
         slices = parts.bodies.slices(partition, runs, block=block, handed_out=True)
     except ColdReadError as cold:
         parts.cold_deliveries.append((cold.positions, pending))
         return
     except DamagedEntryError as damaged:
-        parts.fence(pending.queue_id, damaged)
+        parts.waiting.leave(waiter)
+        parts.fence(waiter.queue_id, damaged)
         failed = Failed(ErrorCode.QUEUE_DAMAGED, f"queue {partition.name!r} is fenced: {damaged}")
-        parts.answer(pending.connection, pending.request_id, failed)
+        parts.answer(waiter.connection, waiter.request_id, failed)
         return
     heads, body = delivered(partition, slices, pending.at_ms)
-    token = parts.seal.token(pending.queue_id, granted.lease)
+    token = parts.seal.token(waiter.queue_id, granted.lease)
     answer = Delivery(token, granted.until_ms, heads)
-    parts.answer(pending.connection, pending.request_id, answer, body, lease)
+    lease = LeaseRef(waiter.queue_id, granted.lease, runs)
+    parts.answer(waiter.connection, waiter.request_id, answer, body, lease)
 
 
-def _give_credit_back(parts: NodeParts, pending: GrantedDelivery, messages: int) -> None:
-    """A subscription does not pay for what never reaches it."""
-    waiter = parts.waiting.subscription(pending.connection, pending.request_id)
-    if waiter is not None and messages:
+def _wait_on(parts: NodeParts, waiter: Waiter, messages: int, *, served: bool) -> None:
+    """A lease ended before its messages could be read: a subscription gets its credit back, a receiver its place."""
+    if waiter.is_subscription:
         waiter.messages += messages
         parts.waiting.line_up(waiter)
+    elif not served:
+        waiter.cancelled = False
+        try:
+            parts.waiting.enter(waiter)
+        except PenstockError as error:
+            parts.answer(waiter.connection, waiter.request_id, Failed(error.code, error.message))
 
 
 def settle(parts: NodeParts, request: Delete | Release | Extend, now_ms: int) -> Settled:
