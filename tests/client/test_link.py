@@ -55,7 +55,7 @@ async def test_nobody_there_is_said_with_what_to_do() -> None:
 async def test_a_server_that_never_greets_is_unreachable() -> None:
     async with Peer() as peer:
         peer.greets = False
-        with pytest.raises(PenstockError, match="no answer within") as caught:
+        with pytest.raises(PenstockError, match="no answer") as caught:
             await penstock.connect(peer.url, timeout=0.1)
         assert caught.value.code is ErrorCode.UNREACHABLE
 
@@ -132,6 +132,29 @@ async def test_without_a_connection_for_the_timeout_requests_fail_and_later_ones
         sending = asyncio.ensure_future(queue.send(b"found"))
         (await peer.next_send()).stored()
         await sending
+
+
+@async_test
+async def test_each_request_waits_its_own_timeout_and_takes_no_time_from_others() -> None:
+    async with connected(timeout=0.1) as (peer, client):
+        queue = client.queue("orders")
+        await queue.describe()
+        peer.greets = False
+        peer.cut()
+        await peer.lost.wait()
+        early = asyncio.ensure_future(queue.send(b"early"))
+        await peer.until(lambda: peer.hellos == 2)  # an attempt is under way that will never end well
+        client._link.timeout = 30.0
+        late = asyncio.ensure_future(queue.send(b"late"))
+        with pytest.raises(PenstockError, match="no connection"):
+            await early
+        assert not late.done()
+        peer.greets = True
+        peer.cut()
+        seen = await peer.next_send()
+        assert seen.body.endswith(b"late")
+        seen.stored()
+        await late
 
 
 @async_test

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 
 from penstock import ErrorCode, PenstockError
+from penstock.client.call import FutureCall
 from penstock.client.outgoing import encode_attributes
 from penstock.model.batch import encode_parts
 from penstock.model.records import Origin
@@ -105,6 +107,29 @@ async def test_messages_that_come_after_the_receive_was_cancelled_are_given_back
             (b"token", [(5, 2)])
         ]
         released.settled(ReceiptOutcome(2, 0, []))
+
+
+@async_test
+async def test_messages_that_come_in_the_turn_of_the_cancellation_are_given_back() -> None:
+    async with connected() as (peer, client):
+        queue = client.queue("orders")
+        receiving = asyncio.ensure_future(queue.receive(wait=20))
+        seen = await peer.next(Receive)
+        (call,) = client._link._waiting.calls.values()
+        assert isinstance(call, FutureCall)
+        convert = call.convert
+
+        def convert_and_cancel(*arrived: Any) -> object:
+            asyncio.get_running_loop().call_soon(receiving.cancel)  # before the task is woken by the result
+            return convert(*arrived)
+
+        call.convert = convert_and_cancel
+        seen.deliver(5, [b"a", b"b"])
+        released = await peer.next(Release)
+        assert released.request.receipts[0].runs == [(5, 2)]
+        released.settled(ReceiptOutcome(2, 0, []))
+        await asyncio.wait([receiving])
+        assert receiving.cancelled()
 
 
 @async_test

@@ -12,6 +12,7 @@ from typing import Unpack
 
 from penstock.client.address import DEFAULT_URL, parse_address
 from penstock.client.call import FutureCall, expecting
+from penstock.client.duration import Duration, milliseconds
 from penstock.client.failure import refused
 from penstock.client.link import Link
 from penstock.client.options import QueueOptions, changes_of, settings_of
@@ -120,11 +121,11 @@ class Client:
 class Connecting:
     """A client about to be: `async with penstock.connect() as client`, or `client = await penstock.connect()`."""
 
-    def __init__(self, url: str, timeout: float, name: str | None) -> None:
+    def __init__(self, url: str, timeout: Duration, name: str | None) -> None:
         self._address = parse_address(url)
-        if not timeout > 0:
-            raise refused(f"timeout is {timeout}: give seconds, above 0")
-        self._timeout = timeout
+        self._timeout = milliseconds(timeout, "timeout") / 1000
+        if not self._timeout:
+            raise refused("timeout is 0: give seconds, above 0")
         self._name = name or f"python {socket.gethostname()}:{os.getpid()}"
         self._client: Client | None = None
 
@@ -152,7 +153,7 @@ class Connecting:
             await self._client.close()
 
 
-def connect(url: str = DEFAULT_URL, *, timeout: float = 30.0, name: str | None = None) -> Connecting:
+def connect(url: str = DEFAULT_URL, *, timeout: Duration = 30.0, name: str | None = None) -> Connecting:
     """Connects to a server: `async with penstock.connect("penstock://127.0.0.1:9326") as client: ...`.
 
     `timeout`: for how many seconds a lost connection is sought before what waits for it fails, with

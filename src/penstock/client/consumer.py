@@ -40,10 +40,13 @@ class _Consumer:
         await self._subscription.close()
 
     def __del__(self) -> None:
-        # The collector may run in any thread.
-        subscription, link = self._subscription, self._link
-        if not link.loop.is_closed():
-            link.loop.call_soon_threadsafe(lambda: link.in_background(subscription.close()))
+        link, subscription = self._link, self._subscription
+        if subscription.closed:
+            return
+        try:  # the collector may run in any thread, and at any time
+            link.loop.call_soon_threadsafe(lambda: link.background.run(subscription.close()))
+        except RuntimeError:
+            pass  # the loop is closed, and the connection with it
 
 
 class BatchConsumer(_Consumer):

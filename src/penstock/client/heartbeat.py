@@ -47,7 +47,7 @@ class Heartbeat:
             return
         self._link.loop.call_later(self._interval, self._beat)
         if due := [lease for lease in leases if lease.arrived <= young]:
-            self._link.in_background(self._extend(due))
+            self._link.background.run(self._extend(due))
 
     async def _extend(self, leases: list[Lease]) -> None:
         try:

@@ -10,13 +10,13 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from collections.abc import Coroutine, Iterable, Sequence
-from typing import Any, Protocol, TypeVar
-from weakref import WeakSet
+from collections.abc import Callable, Iterable, Sequence
+from typing import TypeVar
 
 import msgspec
 
 from penstock.client.address import Address
+from penstock.client.background import Background
 from penstock.client.backoff import delays
 from penstock.client.call import Call, FutureCall, Stream, expecting, unexpected
 from penstock.client.connection import Connection
@@ -42,13 +42,6 @@ from penstock.wire.messages import (
 A = TypeVar("A")
 
 
-class Dependent(Protocol):
-    """Something that must end before its link does: a producer, a consumer."""
-
-    async def close(self) -> None:
-        """Finishes what is under way."""
-
-
 log = logging.getLogger("penstock.client")
 
 ATTEMPT_SECONDS = 10.0
@@ -65,17 +58,17 @@ class Link:
         self.timeout = timeout
         self.welcome: Welcome | None = None
         """What the server last greeted with."""
-        self.dependents: WeakSet[Dependent] = WeakSet()
-        self._tasks: set[asyncio.Task[Any]] = set()
+        self.background = Background(loop)
         self._address = address
         self._name = name
         self._waiting = Waiting(timeout)
         self._connection: Connection | None = None
         self._seeking: asyncio.Task[None] | None = None
         self._watch: asyncio.TimerHandle | None = None
+        """While connected: looks whether the peer lives. Without: fails what has waited too long."""
         self._probed = False
         self._closed = False
-        self._reason = ""
+        self._reason = "no answer"
         self._pauses = delays(random.Random())
         self._proven = True
         """Whether the last connection was good for something; after one that was not, wait before the next."""
@@ -144,12 +137,6 @@ class Link:
         if self._connection is not None:
             await self._connection.room()
 
-    def in_background(self, work: Coroutine[Any, Any, None]) -> None:
-        """Runs work that nobody awaits."""
-        task = self.loop.create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-
     # -- opening and closing ---------------------------------------------------------------------------------
 
     async def open(self) -> None:
@@ -169,16 +156,15 @@ class Link:
         """Finishes what depends on the link, then ends the connection; whatever still waits fails."""
         if self._closed:
             return
-        finished = await asyncio.gather(
-            *(one.close() for one in list(self.dependents)), return_exceptions=True
-        )
+        errors = await self.background.close()
         self._end()
-        for result in finished:
-            if isinstance(result, BaseException):
-                raise result
+        if errors:
+            raise errors[0]
 
     def _end(self) -> None:
         self._closed = True
+        if self._watch is not None:
+            self._watch.cancel()
         if self._seeking is not None:
             self._seeking.cancel()
         if self._connection is not None:
@@ -230,51 +216,54 @@ class Link:
     # -- connecting ------------------------------------------------------------------------------------------
 
     def _seek(self) -> None:
+        """Looks for a connection, if that is not under way."""
         if self._seeking is None and not self._closed:
             self._seeking = self.loop.create_task(self._connect(), name="penstock connects")
+            self._give_up_on_the_late()
 
     async def _connect(self) -> None:
         """Tries until there is a connection or nobody waits for one."""
         try:
             if not self._proven:
-                await self._pause(next(self._pauses))
+                await asyncio.sleep(next(self._pauses))
             while self._waiting:
                 try:
-                    await self._attempt()
+                    self._connected(
+                        *await connect_and_greet(self._address, self._name, ATTEMPT_SECONDS, self, self.loop)
+                    )
                     return
                 except (OSError, PenstockError) as error:
                     self._reason = str(error) or type(error).__name__
                     if isinstance(error, PenstockError) and error.code in _FINAL:
                         self._waiting.fail_all(error)
-                await self._pause(next(self._pauses))
+                if self._waiting:
+                    await asyncio.sleep(next(self._pauses))
         finally:
             self._seeking = None
 
-    async def _attempt(self) -> None:
-        soonest = self._waiting.soonest_deadline()
-        left = ATTEMPT_SECONDS if soonest is None else max(0.001, soonest - self.loop.time())
-        connection, self.welcome = await connect_and_greet(
-            self._address, self._name, min(left, ATTEMPT_SECONDS), self, self.loop
-        )
+    def _connected(self, connection: Connection, welcome: Welcome) -> None:
+        """Sends everything that waits, in the order it was asked in."""
+        self.welcome = welcome
         self._connection = connection
         self._proven = False
         self._probed = False
-        self._watch = self.loop.call_later(self.timeout / 2, self._look_alive)
+        self._look_again_in(self.timeout / 2, self._look_alive)
         for call in self._waiting.calls.values():
             connection.write(call.frame)
         for stream in self._waiting.streams.values():
             self._open_on(connection, stream)
 
-    async def _pause(self, seconds: float) -> None:
-        """Waits before the next attempt, but wakes to fail what may not wait that long."""
-        until = self.loop.time() + seconds
-        while self._waiting:
-            self._waiting.give_up(self.loop.time(), self._reason)
-            soonest = self._waiting.soonest_deadline()
-            left = until - self.loop.time()
-            if soonest is None or left <= 0:
-                return
-            await asyncio.sleep(min(left, max(0.001, soonest - self.loop.time())))
+    def _give_up_on_the_late(self) -> None:
+        """Fails what has waited for a connection for the whole timeout, and looks again when the next has."""
+        self._waiting.give_up(self.loop.time(), self._reason)
+        soonest = self._waiting.soonest_deadline()
+        if soonest is not None and self._connection is None:
+            self._look_again_in(max(0.001, soonest - self.loop.time()), self._give_up_on_the_late)
+
+    def _look_again_in(self, seconds: float, look: Callable[[], None]) -> None:
+        if self._watch is not None:
+            self._watch.cancel()
+        self._watch = self.loop.call_later(seconds, look)
 
     def _open_on(self, connection: Connection, stream: Stream) -> None:
         connection.write(encode_frame(stream.request_id, encode_message(stream.opening())))
@@ -299,7 +288,7 @@ class Link:
         connection = self._connection
         if connection is None:
             return
-        self._watch = self.loop.call_later(self.timeout / 2, self._look_alive)
+        self._look_again_in(self.timeout / 2, self._look_alive)
         if connection.heard or not self._waiting:
             connection.heard = False
             self._probed = False

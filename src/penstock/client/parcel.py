@@ -77,7 +77,7 @@ class Parcel(Call):
         """Refused: by a queue that was made again it is tried once more."""
         if error.code is ErrorCode.QUEUE_NOT_FOUND and not self._looked_again and self._route is not None:
             self._looked_again = True
-            self._route.link.in_background(self._look_again(error))
+            self._route.link.background.run(self._look_again(error))
         else:
             self.give_up(error)
 

@@ -81,7 +81,7 @@ class Producer:
         self._resolving = False
         self._closed = False
         self._held = False
-        route.link.dependents.add(self)
+        route.link.background.add(self)
 
     # -- sending ---------------------------------------------------------------------------------------------
 
@@ -254,7 +254,7 @@ class Producer:
             if incarnation is None:
                 if not self._resolving:
                     self._resolving = True
-                    route.link.in_background(self._resolve())
+                    route.link.background.run(self._resolve())
                 return
             number = incarnation.take_number()
             if number is None:

@@ -114,11 +114,16 @@ class Queue:
         wait_ms = milliseconds(wait, "wait")
         timeout_ms = optional_milliseconds(visibility_timeout, "visibility_timeout")
 
-        def ask(incarnation: Incarnation) -> asyncio.Future[DeliveredMessages]:
+        async def ask(incarnation: Incarnation) -> DeliveredMessages:
             call = FutureCall(self._route.link.loop, self._delivered, unclaimed=self._give_back)
             request = Receive(incarnation.queue_id, max_messages, wait_ms, timeout_ms, max_bytes)
             self._route.link.start(call, request)
-            return call.future
+            try:
+                return await call.future
+            except asyncio.CancelledError:
+                if not call.future.cancelled():  # it came in the very turn we were cancelled in
+                    self._give_back(call.future.result())
+                raise
 
         return await resolved(self._route, ask)
 

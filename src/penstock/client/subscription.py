@@ -46,7 +46,6 @@ class Subscription(Stream):
         "__weakref__",
         "_buffer",
         "_buffered",
-        "_closed",
         "_current",
         "_error",
         "_handed_out",
@@ -60,6 +59,7 @@ class Subscription(Stream):
         "_starting",
         "_terms",
         "_waiters",
+        "closed",
     )
 
     def __init__(self, route: Route, settler: Settler, terms: Terms) -> None:
@@ -77,7 +77,8 @@ class Subscription(Stream):
         self._handed_out = 0
         self._waiters: deque[asyncio.Future[None]] = deque()
         self._error: PenstockError | None = None
-        self._closed = False
+        self.closed = False
+        """Whether it has ended, or is about to."""
         self._started = False
         self._starting: asyncio.Task[None] | None = None
         self._heartbeat: Heartbeat | None = None
@@ -108,8 +109,8 @@ class Subscription(Stream):
         self._lease_seconds = timeout_ms / 1000
         if self._terms.heartbeat:
             self._heartbeat = Heartbeat(route.link, self._settler, timeout_ms)
-        if not self._closed:
-            route.link.dependents.add(self)
+        if not self.closed:
+            route.link.background.add(self)
             route.link.open_stream(self)
 
     async def next(self) -> DeliveredMessages | None:
@@ -140,11 +141,11 @@ class Subscription(Stream):
 
     async def _open(self) -> bool:
         """Whether there is any use in waiting for messages; raises when something ended the subscription."""
-        if not self._started and not self._closed:
+        if not self._started and not self.closed:
             await self.start()
         if self._error is not None and not self._buffer and self._place >= len(self._current):
             raise self._error
-        return not self._closed
+        return not self.closed
 
     def _take(self) -> DeliveredMessages | None:
         """The first delivery that is still good, out of the buffer."""
@@ -210,13 +211,13 @@ class Subscription(Stream):
             self._heartbeat.keep(messages.lease)
         self._buffer.append(messages)
         self._buffered += len(messages)
-        if self._waiters and not self._closed:
+        if self._waiters and not self.closed:
             self._wake(1)
 
     def failed(self, error: PenstockError) -> None:
         """Looks whether the queue was made again; else whoever iterates is told."""
-        if error.code is ErrorCode.QUEUE_NOT_FOUND and not self._closed:
-            self._route.link.in_background(self._find_again(error))
+        if error.code is ErrorCode.QUEUE_NOT_FOUND and not self.closed:
+            self._route.link.background.run(self._find_again(error))
         else:
             self._end(error)
 
@@ -226,7 +227,7 @@ class Subscription(Stream):
             present = await self._route.refresh(self._incarnation)
             if present is None:
                 self._end(error)
-            elif not self._closed:
+            elif not self.closed:
                 self._incarnation = present
                 self._route.link.open_stream(self)
         except PenstockError as another:
@@ -240,9 +241,9 @@ class Subscription(Stream):
 
     async def close(self) -> None:
         """Unsubscribes and gives back what nobody took; a server that does not answer is not waited for long."""
-        if self._closed:
+        if self.closed:
             return
-        self._closed = True
+        self.closed = True
         try:
             async with asyncio.timeout(CLOSE_SECONDS):
                 await self._route.link.close_stream(self)

@@ -10,6 +10,7 @@ from penstock.client.address import DEFAULT_URL
 from penstock.client.blocking.bridge import Bridge
 from penstock.client.blocking.queue import BlockingQueue
 from penstock.client.client import Client, connect
+from penstock.client.duration import Duration
 from penstock.client.options import QueueOptions
 from penstock.wire.messages import NodeDescription, QueueDescription
 
@@ -74,7 +75,7 @@ class BlockingClient:
 
 
 def connect_blocking(
-    url: str = DEFAULT_URL, *, timeout: float = 30.0, name: str | None = None
+    url: str = DEFAULT_URL, *, timeout: Duration = 30.0, name: str | None = None
 ) -> BlockingClient:
     """Connects to a server: `with penstock.connect_blocking("penstock://127.0.0.1:9326") as client: ...`.
 
