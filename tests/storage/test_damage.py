@@ -167,7 +167,7 @@ def test_nothing_of_a_torn_tail_can_come_back() -> None:
         with pytest.raises(PowerLoss):
             flush.run()
         disk = disk.crash()
-        disk.power_off_after = generator.randrange(12)
+        disk.power_off_after = generator.randrange(16)
         try:
             Keeper(disk)
         except PowerLoss:

@@ -83,8 +83,10 @@ def open_directory(disk: Disk, options: StorageOptions, identity: Identity) -> O
     spares = _fitting(disk, spares, options)
 
     live = [JournalFile(file.number, disk.open(journal_name(file.number)), file.used) for file in tail.files]
-    for file in live:
+    for file, scanned in zip(live, tail.files, strict=True):
         # After a mere kill the bytes may be in the machine's memory only, and from now on they count.
+        if options.durability == "sync":
+            _write_again(file, scanned.synced_through)
         file.file.sync()
     live += [
         JournalFile(number, disk.open(journal_name(number)))
@@ -146,6 +148,13 @@ def _fitting(disk: Disk, spares: list[str], options: StorageOptions) -> list[str
         else:
             disk.remove(name)
     return fitting
+
+
+def _write_again(file: JournalFile, start: int) -> None:
+    """Writes the last flush of a file once more: if its sync had failed, its bytes can be read and are nowhere on
+    disk, and the kernel would never write them again by itself."""
+    for offset in range(start, file.used, MEBIBYTE):
+        file.file.write_at(offset, [file.file.read_at(offset, min(MEBIBYTE, file.used - offset))])
 
 
 def _seal(file: JournalFile, cut: Cut, following: int, seed: int) -> None:

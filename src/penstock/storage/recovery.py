@@ -50,6 +50,8 @@ class ScannedFile(NamedTuple):
     number: int
     used: int
     offsets: array[int]
+    synced_through: int
+    """Below it everything was on disk when the last entry was written."""
 
 
 class Cut(NamedTuple):
@@ -82,7 +84,7 @@ class JournalTail:
 
     def entries(self) -> Iterator[Entry]:
         """The records to replay, in order; their bytes were checked when the tail was read."""
-        for number, _, offsets in self.files:
+        for number, _, offsets, _ in self.files:
             if not offsets:
                 continue
             data = self._load(number).data
@@ -121,7 +123,7 @@ class JournalTail:
         table: dict[int, int] = {}
         following: int | None = None
         vouched = False
-        offset = 0
+        offset = synced_through = 0
         ledger.start_file()
         while True:
             header = scan.header_at(offset)
@@ -149,11 +151,12 @@ class JournalTail:
                 start = offset + HEADER_BYTES
                 ledger.table(decode_table(scan.data[start : start + header.payload_size]), name, offset)
             vouched = header.kind == CLOSED
+            synced_through = max(synced_through, header.synced_through)
             offset += header.size
             if header.kind == END:
                 following = header.index
                 break
-        self.files.append(ScannedFile(scan.number, offset, offsets))
+        self.files.append(ScannedFile(scan.number, offset, offsets, synced_through))
         return following
 
     def _is_proven(self, place: int, scan: JournalScan, offset: int) -> bool:
