@@ -142,8 +142,13 @@ class Histories(RuleBasedStateMachine):
             self.world.check()
 
     def teardown(self) -> None:
-        if hasattr(self, "world"):
-            self.world.finish()
+        if not hasattr(self, "world"):
+            return
+        try:
+            self.world.check()
+        except AssertionError:
+            return  # the history has failed already, and that is what should be reported
+        self.world.finish()
 
 
 TestHistories = Histories.TestCase

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from array import array
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping
 
 from penstock.model.runs import Run, Runs
 from penstock.queue import states
@@ -43,14 +43,14 @@ class GroupNames:
             column.append(number)
         return array("I", column)
 
-    def leave(self, column: Iterable[int]) -> None:
-        """Messages of these groups are gone; a group without any is forgotten and its number free."""
+    def leave(self, departures: Mapping[int, int]) -> None:
+        """So many messages of each group are gone; a group without any is forgotten and its number free."""
         living = self._living
-        for number in column:
+        for number, count in departures.items():
             if not number:
                 continue
-            if living[number] > 1:
-                living[number] -= 1
+            if living[number] > count:
+                living[number] -= count
             else:
                 del living[number]
                 del self._numbers[self._names.pop(number)]
@@ -137,15 +137,15 @@ class FifoGroups:
 
     def add(self, run: Run) -> None:
         """Messages of the run became ready."""
-        self._check(self._table.groups_of((run,)))
+        self._check(self._table.count_groups((run,)))
 
-    def departed(self, groups: Sequence[int]) -> None:
-        """Messages of these groups are gone, one for each time it is named: those behind may be next."""
-        for number in groups:
+    def departed(self, departures: Mapping[int, int]) -> None:
+        """So many messages of each group are gone: those behind them may be next."""
+        for number, count in departures.items():
             group = self._groups.get(number)
             if group is not None:
-                group.gone += 1
-        self._check(dict.fromkeys(groups))
+                group.gone += count
+        self._check(departures)
 
     def _check(self, numbers: Iterable[int]) -> None:
         """Gives a turn to each of the groups whose first message is ready; forgets those that are empty."""

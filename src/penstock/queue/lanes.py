@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from array import array
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping
 from heapq import heappop, heappush
 from itertools import accumulate
 
@@ -234,7 +234,7 @@ class Lanes:
         """New messages, ready or not; those that are not count here from when they are."""
         self.add(run)
 
-    def departed(self, groups: Sequence[int]) -> None:
+    def departed(self, departures: Mapping[int, int]) -> None:
         """Nothing to keep: nobody waits for another's end."""
 
     def choose(self, budget: Budget) -> Runs:
@@ -272,25 +272,28 @@ class Lanes:
         return runs
 
     def _quotas(self, waiting: list[int], messages: int) -> dict[int, int]:
-        """Shares of the messages by weight; the fraction left of a share is carried to the next receive."""
+        """Shares of the messages by weight; what a share falls short of or exceeds is settled the next time."""
         ready = self._table.ready_by_priority
-        weights = {priority: limits.PRIORITY_WEIGHTS[priority] for priority in waiting}
-        total = sum(weights.values())
-        exact = {p: self._carry.get(p, 0.0) + messages * weight / total for p, weight in weights.items()}
-        quotas = {p: min(ready[p], max(0, int(share))) for p, share in exact.items()}
+        weights = limits.PRIORITY_WEIGHTS
+        total = sum(weights[p] for p in waiting)
+        claims = {p: self._carry.get(p, 0.0) + messages * weights[p] / total for p in waiting}
+        quotas = {p: min(ready[p], max(0, int(claim))) for p, claim in claims.items()}
         left = min(messages, sum(ready[p] for p in waiting)) - sum(quotas.values())
-        while left > 0:
-            hungriest = max((p for p in waiting if quotas[p] < ready[p]), key=lambda p: exact[p] - quotas[p])
-            more = max(
-                1, min(left, ready[hungriest] - quotas[hungriest], int(exact[hungriest] - quotas[hungriest]))
-            )
-            quotas[hungriest] += more
-            left -= more
+        while left > 0:  # some claim more than they have: the others share what they leave
+            hungry = [p for p in waiting if quotas[p] < ready[p]]
+            total = sum(weights[p] for p in hungry)
+            more = {p: min(ready[p] - quotas[p], left * weights[p] // total) for p in hungry}
+            if not any(more.values()):
+                hungry.sort(key=lambda p: quotas[p] - claims[p])
+                more = dict.fromkeys(hungry[:left], 1)
+            for p, count in more.items():
+                quotas[p] += count
+                left -= count
         while left < 0:
-            fullest = max((p for p in waiting if quotas[p]), key=lambda p: quotas[p] - exact[p])
+            fullest = max((p for p in waiting if quotas[p]), key=lambda p: quotas[p] - claims[p])
             quotas[fullest] -= 1
             left += 1
-        self._carry = {p: max(-1.0, min(1.0, exact[p] - quotas[p])) for p in waiting}
+        self._carry = {p: max(-1.0, min(1.0, claims[p] - quotas[p])) for p in waiting}
         return quotas
 
     def _lane(self, priority: int) -> Lane:

@@ -267,10 +267,10 @@ class Partition:
         """The messages of the runs, all living, are gone."""
         if not self.groups and not self.settings.fifo:
             return self.table.bury(runs)
-        numbers = self.table.groups_of(runs)
+        departures = self.table.count_groups(runs)
         buried = self.table.bury(runs)
-        self.groups.leave(numbers)
-        self.order.departed(numbers)
+        self.groups.leave(departures)
+        self.order.departed(departures)
         return buried
 
     def _purged(self, record: records.Purged) -> None:

@@ -165,11 +165,30 @@ def _chunk(image: ChunkImage) -> Chunk:
         chunk.first_received_ms = array("Q", _bytes(image.first_received_ms))
     if image.groups is not None:
         chunk.groups = array("I", _bytes(image.groups))
+    _check(chunk)
     chunk.living = len(chunk.states) - chunk.states.count(0)
     chunk.count_files()
-    if len(chunk.states) > CHUNK_MESSAGES or len(chunk.sizes) != len(chunk.states):
-        raise ValueError(f"chunk {image.number} has columns of different lengths")
     return chunk
+
+
+def _check(chunk: Chunk) -> None:
+    """A snapshot is checksummed, so this is about programs that disagree, not about disks."""
+    length, starts = len(chunk.states), list(chunk.starts)
+    if (
+        not 0 < length <= CHUNK_MESSAGES
+        or len(chunk.sizes) != length
+        or len(chunk.positions) != len(starts)
+        or (chunk.groups is not None and len(chunk.groups) != length)
+        or any(
+            column is not None and len(column) != CHUNK_MESSAGES
+            for column in (chunk.attempts, chunk.first_received_ms)
+        )
+    ):
+        raise ValueError(f"chunk {chunk.number} has columns of different lengths")
+    if starts != sorted(set(starts)) or not starts or starts[-1] >= length or any(chunk.states[: starts[0]]):
+        raise ValueError(f"chunk {chunk.number} has batches that do not follow each other")
+    if chunk.states.translate(None, states.KNOWN):
+        raise ValueError(f"chunk {chunk.number} has messages in states that do not exist")
 
 
 def _column(data: bytes | bytearray, width: int) -> Column:

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import re
 
+from penstock.model import limits
+
 GONE, READY, LEASED, DELAYED, MOVING = 0x00, 0x10, 0x20, 0x30, 0x40
 GROUPED = 0x80
 STATE_BITS = 0x70
@@ -23,6 +25,13 @@ def _into(state: int) -> bytes:
 
 
 INTO = {state: _into(state) for state in (READY, LEASED, DELAYED, MOVING)}
+
+KNOWN = bytes(
+    byte
+    for byte in range(256)
+    if byte == GONE or (byte & STATE_BITS in NAMES and byte & PRIORITY_BITS < limits.PRIORITIES)
+)
+"""Every state byte there is."""
 
 NEW = {state: bytes(byte | state for byte in range(256)) for state in (READY, DELAYED)}
 """Makes a state byte of a priority."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from array import array
+from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from penstock.model import limits
@@ -294,19 +295,22 @@ class MessageTable:
         index = sequence & CHUNK_MASK
         return chunk.states[index] if chunk is not None and index < len(chunk.states) else states.GONE
 
-    def groups_of(self, runs: Iterable[Run]) -> list[int]:
-        """The group number of each message of the runs; 0 where it has none."""
-        numbers: list[int] = []
+    def count_groups(self, runs: Iterable[Run]) -> Counter[int]:
+        """How many messages of the runs are in each group, in the order in which groups appear; 0 is none."""
+        found: Counter[int] = Counter()
         for run in runs:
             first, count = run
             if count == 1:
                 chunk = self.chunks.get(first >> CHUNK_BITS)
                 if chunk is not None:
-                    numbers.append(chunk.groups[first & CHUNK_MASK] if chunk.groups is not None else 0)
+                    found[chunk.groups[first & CHUNK_MASK] if chunk.groups is not None else 0] += 1
                 continue
             for chunk, start, stop in self.pieces(run):
-                numbers.extend(chunk.groups[start:stop] if chunk.groups is not None else bytes(stop - start))
-        return numbers
+                if chunk.groups is None:
+                    found[0] += stop - start
+                else:
+                    found.update(chunk.groups[start:stop])
+        return found
 
     def size_of(self, runs: Iterable[Run]) -> int:
         """The bytes of all messages of the runs."""

@@ -9,7 +9,7 @@ from penstock.queue.partition import Partition
 from penstock.queue.settling import give_back
 
 _LEASES_AT_ONCE = 1_000
-_MESSAGES_AT_ONCE = 1_000_000
+_MESSAGES_AT_ONCE = 100_000
 
 
 def upkeep_due(partition: Partition) -> int | None:
