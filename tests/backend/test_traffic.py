@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from penstock.model.batch import encode_parts
 from penstock.wire import messages
-from tests.backend.harness import NodeHarness, Received, opened
+from penstock.wire.frames import Frame
+from tests.backend.harness import OPTIONS, NodeHarness, Received, opened
 
 
 def test_send_receive_delete() -> None:
@@ -145,10 +148,7 @@ def test_an_answer_nobody_can_take_gives_the_messages_back() -> None:
     orders = node.create("orders")
     node.send(orders, [b"one"])
     other = node.connect()
-    from penstock.wire.frames import Frame  # a request whose client is gone before the flush
-
-    head = memoryview(messages.encode_message(messages.Receive(orders, 1)))
-    node.node.handle(other, Frame(99, head, memoryview(b"")), node.now_ms)
+    node.node.handle(other, _receive(orders, 99), node.now_ms)  # and is gone before the flush
     node.node.disconnected(other, node.now_ms)
     node.turn()
     assert node.receive(orders).bodies == [b"one"]
@@ -247,3 +247,37 @@ def test_time_to_live_and_retention() -> None:
     node.advance(60_000)
     assert node.receive(orders).bodies == []
     assert node.show("orders").statistics.expired_total == 2
+
+
+def test_who_does_not_read_gets_no_more() -> None:
+    node = NodeHarness(options=replace(OPTIONS, journal_file_bytes=4 * 2**20, entry_bytes_max=2 * 2**20))
+    orders = node.create("orders", max_message_bytes=2**20)
+    other = node.connect()
+    subscription = node.start(messages.Subscribe(orders, credit=100, batch_messages=1), connection=other)
+    node.node.behind(other)
+    node.send(orders, [b"one"])
+    assert node.answers(subscription, other) == []
+    assert node.receive(orders, 1).bodies == [b"one"]  # and does not hold up who does
+    node.send(orders, [b"two"])
+    node.node.caught_up(other)
+    node.turn()
+    assert [opened(arrived).bodies for arrived in node.answers(subscription, other)] == [[b"two"]]
+
+
+def test_answers_of_one_turn_are_bounded() -> None:
+    node = NodeHarness(options=replace(OPTIONS, journal_file_bytes=4 * 2**20, entry_bytes_max=2 * 2**20))
+    orders = node.create("orders", max_message_bytes=2**20)
+    for _ in range(20):
+        node.send(orders, [bytes(2**20)])
+    for request_id in range(100, 120):  # in one turn, before anything could leave
+        node.node.handle(1, _receive(orders, request_id), node.now_ms)
+    node.turn()
+    answers = [node.answers(request_id)[0].answer for request_id in range(100, 120)]
+    assert [type(answer) for answer in answers] == [messages.Delivery] * 8 + [messages.Failed] * 12
+    subscription = node.start(messages.Subscribe(orders, credit=100, batch_messages=1))
+    assert len(node.answers(subscription)) == 12  # the rest, turn after turn
+
+
+def _receive(queue_id: int, request_id: int) -> Frame:
+    head = memoryview(messages.encode_message(messages.Receive(queue_id, 1)))
+    return Frame(request_id, head, memoryview(b""))

@@ -82,7 +82,17 @@ class Node:
     def disconnected(self, connection: int, now_ms: int) -> None:
         """A client is gone."""
         self._connections.pop(connection, None)
+        self._parts.behind.discard(connection)
         self._parts.waiting.leave_connection(connection)
+
+    def behind(self, connection: int) -> None:
+        """The client does not read what it is sent: it gets no more messages for now."""
+        self._parts.behind.add(connection)
+
+    def caught_up(self, connection: int) -> None:
+        """The client has read what it was sent."""
+        self._parts.behind.discard(connection)
+        self._parts.waiting.unpark(connection)
 
     def handle(self, connection: int, frame: Frame, now_ms: int) -> None:
         """Acts on one request; whatever is wrong with it becomes an answer."""
@@ -327,7 +337,10 @@ class Node:
 
     def take_output(self) -> list[tuple[int, list[Buffer]]]:
         """What may be written to connections now."""
-        return self._parts.outbox.take()
+        output = self._parts.outbox.take()
+        for connection, _ in output:
+            self._parts.waiting.unpark(connection)
+        return output
 
     def congested(self) -> bool:
         """Whether to stop reading requests until the disk has caught up."""

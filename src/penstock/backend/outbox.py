@@ -25,6 +25,7 @@ class _Waiting(NamedTuple):
     connection: int
     buffers: list[Buffer]
     lease: LeaseRef | None
+    body_bytes: int
 
 
 class Outbox:
@@ -33,6 +34,7 @@ class Outbox:
     def __init__(self) -> None:
         self._waiting: deque[_Waiting] = deque()
         self._ready: dict[int, list[Buffer]] = {}
+        self._body_bytes: dict[int, int] = {}
         self.undelivered: list[LeaseRef] = []
         """Leases whose receiver was gone by the time the answer could leave."""
 
@@ -47,13 +49,22 @@ class Outbox:
     ) -> None:
         """The answer may leave once the journal is on disk up to `position`."""
         frame = encode_frame(request_id, encode_message(answer), body)
-        self._waiting.append(_Waiting(position, connection, frame, lease))
+        body_bytes = sum(map(len, body)) if body else 0
+        if body_bytes:
+            self._body_bytes[connection] = self._body_bytes.get(connection, 0) + body_bytes
+        self._waiting.append(_Waiting(position, connection, frame, lease, body_bytes))
+
+    def body_bytes(self, connection: int) -> int:
+        """Bytes of messages on their way to a connection that may not leave yet."""
+        return self._body_bytes.get(connection, 0)
 
     def committed(self, position: int, connections: Collection[int]) -> None:
         """The journal is on disk up to `position`."""
         waiting, ready = self._waiting, self._ready
         while waiting and waiting[0].position <= position:
-            _, connection, buffers, lease = waiting.popleft()
+            _, connection, buffers, lease, body_bytes = waiting.popleft()
+            if body_bytes:
+                self._count_out(connection, body_bytes)
             if connection in connections:
                 queued = ready.get(connection)
                 if queued is None:
@@ -62,6 +73,13 @@ class Outbox:
                     queued += buffers
             elif lease is not None:
                 self.undelivered.append(lease)
+
+    def _count_out(self, connection: int, body_bytes: int) -> None:
+        left = self._body_bytes[connection] - body_bytes
+        if left:
+            self._body_bytes[connection] = left
+        else:
+            del self._body_bytes[connection]
 
     def take(self) -> list[tuple[int, list[Buffer]]]:
         """What may be written now, by connection."""

@@ -11,6 +11,7 @@ from penstock.backend.catalogue import Catalogue
 from penstock.backend.logbook import Logbook
 from penstock.backend.outbox import LeaseRef, Outbox
 from penstock.backend.waiting import Waiter, WaitingRoom
+from penstock.model import limits
 from penstock.model.batch import Buffer
 from penstock.model.errors import ErrorCode
 from penstock.queue.decision import Decision, Granted, Reply, Written
@@ -40,6 +41,8 @@ class NodeParts:
     seal: ReceiptSeal
     waiting: WaitingRoom = field(default_factory=WaitingRoom)
     outbox: Outbox = field(default_factory=Outbox)
+    behind: set[int] = field(default_factory=set)
+    """Connections that have not read what they were sent."""
     movers: set[int] = field(default_factory=set)
     """Queues with messages on their way to another."""
     timed: set[int] = field(default_factory=set)
@@ -75,6 +78,10 @@ class NodeParts:
         """Writes the records of a decision and returns its reply."""
         self.write(partition, decision.records)
         return decision.reply
+
+    def may_deliver(self, connection: int) -> bool:
+        """Whether the connection may be given more messages: what nobody reads must not fill the memory."""
+        return connection not in self.behind and self.outbox.body_bytes(connection) < limits.UNREAD_BYTES
 
     def answer(
         self,

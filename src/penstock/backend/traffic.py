@@ -66,6 +66,11 @@ def receive(parts: NodeParts, connection: int, request_id: int, request: Receive
         request.visibility_timeout_ms,
         now_ms + request.wait_ms,
     )
+    if not parts.may_deliver(connection):
+        raise PenstockError(
+            ErrorCode.OVERLOADED,
+            "the answers to earlier requests on this connection have not been read; read them first",
+        )
     serve_line(parts, partition, now_ms)  # who waited longer comes first
     if serve(parts, partition, waiter, now_ms):
         return
@@ -113,6 +118,9 @@ def unsubscribe(parts: NodeParts, connection: int, request: Unsubscribe) -> Done
 def serve_line(parts: NodeParts, partition: Partition, now_ms: int) -> None:
     """Serves who waits for the queue, in order, until nothing is ready or nobody waits."""
     while (waiter := parts.waiting.next_in_line(partition.queue_id)) is not None:
+        if not parts.may_deliver(waiter.connection):
+            parts.waiting.park(waiter)
+            continue
         try:
             served = serve(parts, partition, waiter, now_ms)
         except PenstockError as error:

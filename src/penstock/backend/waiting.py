@@ -43,6 +43,8 @@ class WaitingRoom:
         self._lines: dict[int, deque[Waiter]] = {}
         self._by_connection: dict[int, dict[int, Waiter]] = {}
         self._deadlines: list[tuple[int, int, Waiter]] = []
+        self._parked: dict[int, list[Waiter]] = {}
+        """Out of line until their connection has taken what it has been given."""
         self._entered = 0
         self.awake: set[int] = set()
         """Queues whose line should be looked at."""
@@ -87,6 +89,15 @@ class WaitingRoom:
         waiter.in_line = True
         self._lines.setdefault(waiter.queue_id, deque()).appendleft(waiter)
 
+    def park(self, waiter: Waiter) -> None:
+        """Its connection is behind with reading: it leaves the line until that has caught up."""
+        self._parked.setdefault(waiter.connection, []).append(waiter)
+
+    def unpark(self, connection: int) -> None:
+        """The connection may be given more: its waiters are in line again."""
+        for waiter in self._parked.pop(connection, ()):
+            self.line_up(waiter)
+
     def has_line(self, queue_id: int) -> bool:
         """Whether anybody waits for this queue."""
         return queue_id in self._lines
@@ -112,6 +123,7 @@ class WaitingRoom:
 
     def leave_connection(self, connection: int) -> None:
         """The client is gone."""
+        self._parked.pop(connection, None)
         for waiter in list(self._by_connection.get(connection, {}).values()):
             self.leave(waiter)
 

@@ -76,6 +76,14 @@ class Driver:
         """A client has connected."""
         self._call(lambda: self._node.connected(connection))
 
+    def behind(self, connection: int) -> None:
+        """A client does not read what it is sent."""
+        self._call(lambda: self._node.behind(connection))
+
+    def caught_up(self, connection: int) -> None:
+        """A client has read what it was sent."""
+        self._call(lambda: self._node.caught_up(connection))
+
     def disconnected(self, connection: int) -> None:
         """A client is gone."""
         self._call(lambda: self._node.disconnected(connection, self._clock.now_ms()))

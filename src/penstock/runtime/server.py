@@ -191,11 +191,15 @@ class Connection(asyncio.Protocol):
     def pause_writing(self) -> None:
         self._unread_answers = True
         self._transport.pause_reading()
+        if self._number:
+            self._server.driver.behind(self._number)
         if self._stall_timer is None:
             self._watch_reader()
 
     def resume_writing(self) -> None:
         self._unread_answers = False
+        if self._number:
+            self._server.driver.caught_up(self._number)
         self._resume_reading()
 
     # -- called by the server --------------------------------------------------------------------------------
