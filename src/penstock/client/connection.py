@@ -28,8 +28,10 @@ class Receiver(Protocol):
 class Connection(asyncio.Protocol):
     """The protocol object of one socket.
 
-    The first frame of a turn of the event loop is written at once, for latency; the others of that turn are
-    gathered and written together when it ends, so that a burst costs two system calls and not hundreds.
+    Frames of one turn of the event loop are written together: a burst then costs one system call, and the
+    server finds it whole and writes it to disk once. While turns have one frame only, it is written at once,
+    for latency; while they have more, when the turn ends. (uvloop gathers writes too, yet 16 batches of
+    10 kB a turn cost 62 µs each that way, and 38 µs this way.)
     """
 
     def __init__(self, receiver: Receiver, loop: asyncio.AbstractEventLoop) -> None:
@@ -38,7 +40,8 @@ class Connection(asyncio.Protocol):
         self._reader = FrameReader()
         self._transport: asyncio.Transport | None = None
         self._gathered: list[Buffer] = []
-        self._wrote_this_turn = False
+        self._frames_in_turn = 0
+        self._in_bursts = False
         self._room: asyncio.Future[None] | None = None
         self.heard = True
         """Whether anything has arrived since this was last set to False."""
@@ -97,12 +100,13 @@ class Connection(asyncio.Protocol):
         """Writes a frame; never blocks. Frames written after the end go nowhere."""
         if self._transport is None:
             return
-        if self._wrote_this_turn:
-            self._gathered += frame
-            return
-        self._wrote_this_turn = True
-        self._loop.call_soon(self._turn_ended)
-        self._transport.writelines(frame)
+        self._frames_in_turn += 1
+        if self._frames_in_turn == 1:
+            self._loop.call_soon(self._turn_ended)
+            if not self._in_bursts:
+                self._transport.writelines(frame)
+                return
+        self._gathered += frame
 
     def close(self) -> None:
         """Closes after writing what is waiting; the owner is told as for any other end."""
@@ -117,7 +121,8 @@ class Connection(asyncio.Protocol):
         self._end(error)
 
     def _turn_ended(self) -> None:
-        self._wrote_this_turn = False
+        self._in_bursts = self._frames_in_turn > 1
+        self._frames_in_turn = 0
         if self._gathered and self._transport is not None:
             gathered, self._gathered = self._gathered, []
             self._transport.writelines(gathered)
