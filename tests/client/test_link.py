@@ -135,6 +135,18 @@ async def test_without_a_connection_for_the_timeout_requests_fail_and_later_ones
 
 
 @async_test
+async def test_requests_fail_one_after_the_other_while_one_attempt_hangs() -> None:
+    async with connected(timeout=0.05) as (peer, client):
+        peer.greets = False
+        peer.cut()
+        await peer.lost.wait()
+        for _ in range(3):
+            with pytest.raises(PenstockError, match="no connection"):
+                await client.describe_node()
+        assert peer.hellos == 2
+
+
+@async_test
 async def test_each_request_waits_its_own_timeout_and_takes_no_time_from_others() -> None:
     async with connected(timeout=0.1) as (peer, client):
         queue = client.queue("orders")

@@ -163,8 +163,7 @@ class Link:
 
     def _end(self) -> None:
         self._closed = True
-        if self._watch is not None:
-            self._watch.cancel()
+        self._stop_watching()
         if self._seeking is not None:
             self._seeking.cancel()
         if self._connection is not None:
@@ -216,9 +215,10 @@ class Link:
     # -- connecting ------------------------------------------------------------------------------------------
 
     def _seek(self) -> None:
-        """Looks for a connection, if that is not under way."""
+        """Looks for a connection, if that is not under way; there is always a timer for what waits for it."""
         if self._seeking is None and not self._closed:
             self._seeking = self.loop.create_task(self._connect(), name="penstock connects")
+        if self._watch is None:
             self._give_up_on_the_late()
 
     async def _connect(self) -> None:
@@ -255,15 +255,20 @@ class Link:
 
     def _give_up_on_the_late(self) -> None:
         """Fails what has waited for a connection for the whole timeout, and looks again when the next has."""
+        self._stop_watching()
         self._waiting.give_up(self.loop.time(), self._reason)
         soonest = self._waiting.soonest_deadline()
         if soonest is not None and self._connection is None:
             self._look_again_in(max(0.001, soonest - self.loop.time()), self._give_up_on_the_late)
 
     def _look_again_in(self, seconds: float, look: Callable[[], None]) -> None:
+        self._stop_watching()
+        self._watch = self.loop.call_later(seconds, look)
+
+    def _stop_watching(self) -> None:
         if self._watch is not None:
             self._watch.cancel()
-        self._watch = self.loop.call_later(seconds, look)
+            self._watch = None
 
     def _open_on(self, connection: Connection, stream: Stream) -> None:
         connection.write(encode_frame(stream.request_id, encode_message(stream.opening())))
@@ -274,8 +279,7 @@ class Link:
         """Called by the connection: sorts out what can be asked again, and looks for a new one."""
         self._connection = None
         self._reason = str(error) if error is not None else "the server closed the connection"
-        if self._watch is not None:
-            self._watch.cancel()
+        self._stop_watching()
         if self._closed:
             return
         self._waiting.connection_lost(self.loop.time(), self._reason)
