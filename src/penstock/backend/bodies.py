@@ -17,6 +17,10 @@ from penstock.wire.messages import DeliveredBatch
 _COLD_AT_ONCE = 64
 
 
+_JOINED_BYTES = 4096
+"""Slices smaller than this on average are copied into one buffer. A hundred of 130 bytes: 5 µs to frame, not 40."""
+
+
 class ColdReadError(Exception):
     """The bodies are not in memory: read these positions in a helper thread and try again."""
 
@@ -116,6 +120,7 @@ def delivered(
     """The heads of the slices and their bytes, for `Delivery` and `Peeked`."""
     heads: list[DeliveredBatch] = []
     body: list[Buffer] = []
+    total = 0
     table = partition.table
     for piece in slices:
         first, messages, sent, batch = piece
@@ -126,6 +131,9 @@ def delivered(
         origin = piece.origin() if sent.origin is not None else None
         heads.append(DeliveredBatch(first, messages, sent.sent_ms, size, receives, received_ms, origin))
         body += buffers
+        total += size
+    if len(body) > 1 and total < _JOINED_BYTES * len(body):
+        body = [b"".join(body)]
     return heads, body
 
 
