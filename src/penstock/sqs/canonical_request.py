@@ -20,18 +20,20 @@ _PLAIN_PATH = re.compile(r"(?:/[A-Za-z0-9_~-][A-Za-z0-9_.~-]*)+/?|/")
 _PLAIN = re.compile(r"[A-Za-z0-9_.~-]*")
 
 
-def canonical_request(request: HttpRequest, signed_headers: tuple[str, ...]) -> bytes | None:
-    """The canonical form; None when a header that is said to be signed did not arrive."""
+def canonical_requests(request: HttpRequest, signed_headers: tuple[str, ...]) -> list[bytes]:
+    """The canonical forms that may have been signed; none when a header said to be signed did not arrive."""
     headers = request.headers
-    lines = [request.method, canonical_path(request.path), canonical_query(request.query)]
+    lines = [""]
     for name in signed_headers:
         value = headers.get(name)
         if value is None:
-            return None
+            return []
         value = value.strip()
         lines.append(f"{name}:{' '.join(value.split()) if '  ' in value else value}")
     lines += ("", ";".join(signed_headers), sha256_hex(request.body))
-    return "\n".join(lines).encode("latin-1", "replace")
+    start = f"{request.method}\n{canonical_path(request.path)}\n"
+    end = "\n".join(lines)
+    return [f"{start}{query}{end}".encode("latin-1", "replace") for query in canonical_queries(request.query)]
 
 
 def canonical_path(path: str) -> str:
@@ -48,21 +50,24 @@ def canonical_path(path: str) -> str:
     return quote(f"/{'/'.join(kept)}{trailing}", safe="/~")
 
 
-def canonical_query(query: str) -> str:
-    """The parameters, re-encoded in one way and sorted, without the signature itself."""
+def canonical_queries(query: str) -> list[str]:
+    """The parameters sorted, without the signature itself: encoded in one way, and, when that differs, as sent.
+
+    Some signers sign the text that they send, with `+` for a space or small letters in its escapes. What they
+    sign is what arrived, so it is as good.
+    """
     if not query:
-        return ""
+        return [""]
     if len(query) > QUERY_CHARACTERS:
         raise request_too_large(QUERY_CHARACTERS)
-    pairs: list[tuple[str, str]] = []
+    sent: list[tuple[str, str]] = []
     for pair in query.split("&"):
-        if not pair:
-            continue
         name, _, value = pair.partition("=")
-        name = _encoded(name)
-        if name != SIGNATURE_PARAMETER:
-            pairs.append((name, _encoded(value)))
-    return "&".join(f"{name}={value}" for name, value in sorted(pairs))
+        if pair and name != SIGNATURE_PARAMETER:
+            sent.append((name, value))
+    encoded = [(_encoded(name), _encoded(value)) for name, value in sent]
+    forms = [encoded] if encoded == sent else [encoded, sent]
+    return ["&".join(f"{name}={value}" for name, value in sorted(form)) for form in forms]
 
 
 def _encoded(text: str) -> str:

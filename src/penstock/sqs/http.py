@@ -9,6 +9,9 @@ from collections.abc import Iterable
 
 import msgspec
 
+REQUEST_BYTES = 4 * 1024 * 1024
+"""The largest body that is read: a message of 1 MiB takes three times that when each byte is escaped."""
+
 
 class HttpRequest(msgspec.Struct, frozen=True):
     """A whole request: header names in lower case, path and query still percent-encoded."""

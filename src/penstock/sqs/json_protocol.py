@@ -12,14 +12,13 @@ import msgspec
 
 from penstock.sqs.actions import ACTIONS, Action
 from penstock.sqs.errors import SqsError
+from penstock.sqs.http import REQUEST_BYTES
 from penstock.sqs.refusals import malformed, request_too_large
 from penstock.sqs.shapes.kinds import Request, Result
 
 CONTENT_TYPE = "application/x-amz-json-1.0"
 TARGET_PREFIX = "AmazonSQS."
 
-REQUEST_BYTES = 8 * 1024 * 1024
-"""A message of 1 MiB in which every character is written as a six-byte escape, and room for the rest."""
 DEPTH = 16
 """How deep a request may nest where it has to be walked; a real one nests four deep."""
 

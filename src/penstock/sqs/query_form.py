@@ -10,9 +10,9 @@ import re
 from collections.abc import Iterator
 from urllib.parse import unquote_plus
 
+from penstock.sqs.http import REQUEST_BYTES
 from penstock.sqs.refusals import malformed, request_too_large
 
-REQUEST_BYTES = 8 * 1024 * 1024
 PARAMETERS = 2_000
 """A batch of ten messages with ten attributes each is about 400 parameters."""
 NAME_PARTS = 8

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from hmac import compare_digest
 
 from penstock.sqs.authorization import Authorization, Scope, does_not_match
-from penstock.sqs.canonical_request import canonical_request
+from penstock.sqs.canonical_request import canonical_requests
 from penstock.sqs.errors import ErrorKind, SqsError
 from penstock.sqs.http import HttpRequest
 from penstock.sqs.signing_keys import SERVICE, TERMINATOR, SigningKeys, sha256_hex
@@ -44,16 +44,15 @@ def verify_signature(
     _check_time(authorization, now_s)
     scope = authorization.scope
     _check_what_is_signed(request, scope)
-    canonical = canonical_request(request, scope.signed_headers)
-    if canonical is None:
-        raise does_not_match(_MISMATCH)
-    text = (
-        f"AWS4-HMAC-SHA256\n{authorization.timestamp}\n"
-        f"{scope.day}/{scope.region}/{SERVICE}/{TERMINATOR}\n{sha256_hex(canonical)}"
-    )
-    expected = keys.get(secret, scope.day, scope.region).sign(text.encode())
-    if not compare_digest(expected, authorization.signature):
-        raise does_not_match(_MISMATCH)
+    key = keys.get(secret, scope.day, scope.region)
+    for canonical in canonical_requests(request, scope.signed_headers):
+        text = (
+            f"AWS4-HMAC-SHA256\n{authorization.timestamp}\n"
+            f"{scope.day}/{scope.region}/{SERVICE}/{TERMINATOR}\n{sha256_hex(canonical)}"
+        )
+        if compare_digest(key.sign(text.encode()), authorization.signature):
+            return
+    raise does_not_match(_MISMATCH)
 
 
 def _check_time(authorization: Authorization, now_s: int) -> None:

@@ -29,6 +29,8 @@ ELEMENT_NAMES: dict[str, str] = {
     "Tags": "Tag",
     "Messages": "Message",
     "MessageAttributes": "MessageAttribute",
+    "StringListValues": "StringListValue",
+    "BinaryListValues": "BinaryListValue",
 }
 """Members whose elements have another name; lists of entries are named after the class of the entry."""
 

@@ -7,13 +7,13 @@ from msgspec import Struct, field
 from penstock.sqs.shapes.kinds import Integer, QueueRequest, Result
 
 
-class MessageAttributeValue(Struct, frozen=True, kw_only=True, rename="pascal", omit_defaults=True):
+class MessageAttributeValue(Struct, frozen=True, kw_only=True, rename="pascal", omit_defaults=True, gc=False):
     """One typed attribute: a text or bytes, and the type that says which. The lists exist to be refused."""
 
     string_value: str | None = None
     binary_value: bytes | None = None
-    string_list_values: list[str] = field(default_factory=list)
-    binary_list_values: list[bytes] = field(default_factory=list)
+    string_list_values: list[str] | None = None
+    binary_list_values: list[bytes] | None = None
     data_type: str = ""
 
 
