@@ -94,6 +94,8 @@ def _origin(source: Partition, name: str, reason: Reason, piece: StoredSlice, no
 def forget_finished_origins(parts: NodeParts, now_ms: int) -> None:
     """After a restart: what arrived, and is no longer on its way in its source, need not be remembered."""
     for target in list(parts.catalogue.partitions.values()):
+        if target.queue_id in parts.catalogue.damage:
+            continue  # nothing is written to a fenced queue
         for source_id, runs in list(target.origins):
             source = parts.catalogue.partitions.get(source_id)
             on_the_way = sorted(run for moves in source.moves.values() for run in moves) if source else []
