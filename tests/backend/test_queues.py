@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import msgspec
+import pytest
+
 from penstock.model.settings import QueueSettings
 from penstock.wire import messages
+from penstock.wire.frames import Frame
 from tests.backend.harness import NodeHarness
 
 
@@ -105,3 +109,23 @@ def test_hello_comes_first_and_versions_are_agreed() -> None:
     refused = node.ask(messages.Hello([99], "future"), connection=9).answer
     assert isinstance(refused, messages.Failed)
     assert refused.code == "unsupported-version"
+
+
+@pytest.mark.parametrize(
+    ("head", "code"),
+    [
+        (msgspec.msgpack.encode([99, 1]), "unknown-request"),
+        (msgspec.msgpack.encode([]), "unknown-request"),
+        (msgspec.msgpack.encode([[1], 2]), "unknown-request"),
+        (b"\xc1garbage", "unknown-request"),
+        (msgspec.msgpack.encode([9, "not a queue id"]), "bad-request"),
+        (msgspec.msgpack.encode([9]), "bad-request"),
+    ],
+)
+def test_what_cannot_be_read_is_answered(head: bytes, code: str) -> None:
+    node = NodeHarness()
+    node.node.handle(1, Frame(77, memoryview(head), memoryview(b"")), node.now_ms)
+    node.turn()
+    answer = node.answers(77)[0].answer
+    assert isinstance(answer, messages.Failed)
+    assert answer.code == code

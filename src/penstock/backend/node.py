@@ -100,14 +100,7 @@ class Node:
         if connection not in self._connections:
             return
         try:
-            try:
-                request = messages.decode_request(frame.head)
-            except msgspec.ValidationError as error:
-                raise PenstockError(ErrorCode.BAD_REQUEST, f"the request cannot be read: {error}") from None
-            except msgspec.DecodeError:
-                raise PenstockError(
-                    ErrorCode.UNKNOWN_REQUEST, "the request is none that this server knows"
-                ) from None
+            request = _decode(frame)
             self._dispatch(connection, frame.request_id, request, frame.body, now_ms)
         except PenstockError as error:
             self._parts.answer(connection, frame.request_id, messages.Failed(error.code, error.message))
@@ -376,3 +369,12 @@ class Node:
             memory_bytes=memory_bytes,
             damage=self._parts.catalogue.damages(),
         )
+
+
+def _decode(frame: Frame) -> messages.Request:
+    try:
+        return messages.decode_request(frame.head)
+    except msgspec.DecodeError as error:
+        if messages.is_known_request(frame.head):
+            raise PenstockError(ErrorCode.BAD_REQUEST, f"the request cannot be read: {error}") from None
+        raise PenstockError(ErrorCode.UNKNOWN_REQUEST, "the request is none that this server knows") from None

@@ -1,0 +1,177 @@
+"""What the server answers: the heads of all answers. `messages` says how heads are written."""
+
+from __future__ import annotations
+
+import msgspec
+
+from penstock.model.records import Origin
+from penstock.model.runs import Runs
+from penstock.model.settings import QueueSettings
+from penstock.wire.requests import MessageState
+
+
+class Failed(msgspec.Struct, frozen=True, array_like=True, tag=100):
+    """Any request may be answered with this; `code` is a row of `model.errors`."""
+
+    code: str
+    message: str
+
+
+class Welcome(msgspec.Struct, frozen=True, array_like=True, tag=101):
+    """Answers `Hello`."""
+
+    version: int
+    server: str
+    node: str
+    now_ms: int
+
+
+class Done(msgspec.Struct, frozen=True, array_like=True, tag=102):
+    """It is done and on disk."""
+
+
+class QueueStatistics(msgspec.Struct, frozen=True, array_like=True):
+    """Counts as of now. The totals count since the queue was created."""
+
+    ready: int
+    leased: int
+    delayed: int
+    moving: int
+    bytes: int
+    next_sequence: int
+    oldest_sent_ms: int | None
+    waiting_receivers: int
+    sent_total: int
+    deleted_total: int
+    redelivered_total: int
+    expired_total: int
+    dead_lettered_total: int
+    dropped_total: int
+    purged_total: int
+    segment_files: int
+    segment_bytes: int
+    memory_bytes: int
+
+
+class QueueDescription(msgspec.Struct, frozen=True, array_like=True, tag=103):
+    """A queue: identity, settings, statistics, and what is wrong with it, if anything."""
+
+    queue_id: int
+    name: str
+    settings: QueueSettings
+    created_ms: int
+    statistics: QueueStatistics
+    damage: str | None = None
+
+
+class QueueList(msgspec.Struct, frozen=True, array_like=True, tag=104):
+    """A page of queues; `more` says whether another follows."""
+
+    queues: list[QueueDescription]
+    more: bool
+
+
+class SendResult(msgspec.Struct, frozen=True, array_like=True, tag=105):
+    """The sequence numbers of the messages, as runs in the order of the batch.
+
+    `duplicates`: indexes in the batch of messages that were there already; theirs is the original's number.
+    """
+
+    runs: Runs
+    duplicates: list[int]
+    sent_ms: int
+
+
+class DeliveredBatch(msgspec.Struct, frozen=True, array_like=True):
+    """A run of messages and their slice of the delivery's body (`size` bytes, one encoded batch)."""
+
+    first: int
+    count: int
+    sent_ms: int
+    size: int
+    receive_counts: int | list[int]
+    """One number for all, or one each."""
+    first_received_ms: int | list[int]
+    origin: Origin | None = None
+    states: list[MessageState] | None = None
+    """For `Peeked` only."""
+
+
+class Delivery(msgspec.Struct, frozen=True, array_like=True, tag=106):
+    """Body: the slices of `batches`, one after the other. An empty one has no batches and no token."""
+
+    token: bytes
+    until_ms: int
+    batches: list[DeliveredBatch]
+
+
+class ReceiptOutcome(msgspec.Struct, frozen=True, array_like=True):
+    """What became of the messages of one receipt: done now, gone already, or no longer the sender's."""
+
+    done: int
+    gone: int
+    stale: Runs
+
+
+class Settled(msgspec.Struct, frozen=True, array_like=True, tag=107):
+    """One outcome per receipt, in order."""
+
+    outcomes: list[ReceiptOutcome]
+
+
+class Peeked(msgspec.Struct, frozen=True, array_like=True, tag=108):
+    """Body: as in `Delivery`. `next`: where to go on, None at the end."""
+
+    batches: list[DeliveredBatch]
+    next: int | None
+
+
+class Count(msgspec.Struct, frozen=True, array_like=True, tag=109):
+    """How many messages the request changed."""
+
+    messages: int
+
+
+class Redriven(msgspec.Struct, frozen=True, array_like=True, tag=110):
+    """How many messages are on their way, and where to go on (None: nothing left)."""
+
+    messages: int
+    next: int | None
+
+
+class NodeDescription(msgspec.Struct, frozen=True, array_like=True, tag=111):
+    """The node as operators see it."""
+
+    node: str
+    version: str
+    data_directory: str
+    started_ms: int
+    queues: int
+    connections: int
+    disk_full: bool
+    journal_files: int
+    journal_bytes: int
+    segment_files: int
+    segment_bytes: int
+    snapshot_bytes: int
+    flushes_total: int
+    flushed_bytes_total: int
+    cpu_seconds: float
+    memory_bytes: int
+    damage: list[str]
+
+
+Answer = (
+    Failed
+    | Welcome
+    | Done
+    | QueueDescription
+    | QueueList
+    | SendResult
+    | Delivery
+    | Settled
+    | Peeked
+    | Count
+    | Redriven
+    | NodeDescription
+)

@@ -1,0 +1,198 @@
+"""What clients ask: the heads of all requests. `messages` says how heads are written."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from penstock.model.runs import Runs
+from penstock.model.settings import QueueSettings
+
+MessageState = Literal["ready", "leased", "delayed", "moving"]
+
+
+class Hello(msgspec.Struct, frozen=True, array_like=True, tag=1):
+    """First on every connection."""
+
+    versions: list[int]
+    client: str
+
+
+class Ping(msgspec.Struct, frozen=True, array_like=True, tag=2):
+    """Answered with `Done`."""
+
+
+class CreateQueue(msgspec.Struct, frozen=True, array_like=True, tag=3):
+    """Answered with `QueueDescription`; the same settings again give the queue that exists."""
+
+    name: str
+    settings: QueueSettings
+
+
+class AlterQueue(msgspec.Struct, frozen=True, array_like=True, tag=4):
+    """Answered with `QueueDescription`."""
+
+    name: str
+    changes: dict[str, str | int | None]
+
+
+class DeleteQueue(msgspec.Struct, frozen=True, array_like=True, tag=5):
+    """Answered with `Done`."""
+
+    name: str
+
+
+class ListQueues(msgspec.Struct, frozen=True, array_like=True, tag=6):
+    """Answered with `QueueList`, by name, at most `limit` after the name `after`."""
+
+    prefix: str = ""
+    after: str = ""
+    limit: int = 1_000
+
+
+class DescribeQueue(msgspec.Struct, frozen=True, array_like=True, tag=7):
+    """Answered with `QueueDescription`; its `queue_id` is what the requests below take."""
+
+    name: str
+
+
+class Send(msgspec.Struct, frozen=True, array_like=True, tag=8):
+    """Body: one batch. Answered with `SendResult`, after it is on disk.
+
+    (`producer`, `number`) identify the batch: sent again under the same pair it is answered, not stored again.
+    Numbers of one producer rise by one per batch and queue. Producer 0: no such protection.
+    """
+
+    queue_id: int
+    producer: int = 0
+    number: int = 0
+
+
+class Receive(msgspec.Struct, frozen=True, array_like=True, tag=9):
+    """Answered with `Delivery`, at once or when a message arrives or `wait_ms` has passed (then empty)."""
+
+    queue_id: int
+    max_messages: int = 10
+    wait_ms: int = 0
+    visibility_timeout_ms: int | None = None
+    max_bytes: int | None = None
+
+
+class Subscribe(msgspec.Struct, frozen=True, array_like=True, tag=10):
+    """Answered with any number of `Delivery` under the same request id, within the credit, until cancelled."""
+
+    queue_id: int
+    credit: int
+    batch_messages: int = 100
+    visibility_timeout_ms: int | None = None
+
+
+class AddCredit(msgspec.Struct, frozen=True, array_like=True, tag=11):
+    """Allows a subscription more messages; not answered. `subscription` is the request id of `Subscribe`."""
+
+    subscription: int
+    messages: int
+
+
+class Unsubscribe(msgspec.Struct, frozen=True, array_like=True, tag=12):
+    """Answered with `Done`; no delivery follows it."""
+
+    subscription: int
+
+
+class Receipt(msgspec.Struct, frozen=True, array_like=True):
+    """What proves that messages are leased to the sender: the delivery's token and sequence numbers."""
+
+    token: bytes
+    runs: Runs
+
+
+class Delete(msgspec.Struct, frozen=True, array_like=True, tag=13):
+    """Answered with `Settled`, after it is on disk."""
+
+    receipts: list[Receipt]
+
+
+class Release(msgspec.Struct, frozen=True, array_like=True, tag=14):
+    """Gives messages back, ready after `delay_ms`. Answered with `Settled`."""
+
+    receipts: list[Receipt]
+    delay_ms: int = 0
+
+
+class Extend(msgspec.Struct, frozen=True, array_like=True, tag=15):
+    """The leases end `visibility_timeout_ms` from now. Answered with `Settled`."""
+
+    receipts: list[Receipt]
+    visibility_timeout_ms: int
+
+
+class PeekFilter(msgspec.Struct, frozen=True, array_like=True):
+    """All that is given must hold."""
+
+    states: list[MessageState] | None = None
+    body_contains: bytes | None = None
+    group: bytes | None = None
+    attributes: dict[str, str] | None = None
+    """Attribute values, compared as text."""
+    reason: str | None = None
+    source: str | None = None
+    """For dead letters: why they died, and in which queue."""
+
+
+class Peek(msgspec.Struct, frozen=True, array_like=True, tag=16):
+    """Reads without leasing, from sequence number `start` on. Answered with `Peeked`."""
+
+    queue_id: int
+    start: int = 0
+    max_messages: int = 10
+    filter: PeekFilter | None = None
+
+
+class Purge(msgspec.Struct, frozen=True, array_like=True, tag=17):
+    """Answered with `Count` of messages purged."""
+
+    queue_id: int
+
+
+class Redrive(msgspec.Struct, frozen=True, array_like=True, tag=18):
+    """Moves ready messages of a dead-letter queue on, at most `max_messages` a request. Answered with `Redriven`.
+
+    `target` None: each goes back to the queue it died in. `runs` None: any; else only those. Ask again with
+    `start` = the `next` of the answer until it is None.
+    """
+
+    queue_id: int
+    target: str | None = None
+    max_messages: int = 1_000
+    start: int = 0
+    runs: Runs | None = None
+    filter: PeekFilter | None = None
+
+
+class DescribeNode(msgspec.Struct, frozen=True, array_like=True, tag=19):
+    """Answered with `NodeDescription`."""
+
+
+Request = (
+    Hello
+    | Ping
+    | CreateQueue
+    | AlterQueue
+    | DeleteQueue
+    | ListQueues
+    | DescribeQueue
+    | Send
+    | Receive
+    | Subscribe
+    | AddCredit
+    | Unsubscribe
+    | Delete
+    | Release
+    | Extend
+    | Peek
+    | Purge
+    | Redrive
+    | DescribeNode
+)
