@@ -1,0 +1,55 @@
+"""A campaign: many seeds, spread over the cores. Each seed is a run of its own; nothing is shared between them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from multiprocessing import get_context
+from typing import NamedTuple
+
+from penstock.simulation.planted_bugs import planted
+from penstock.simulation.violation import Violation
+from penstock.simulation.world import simulate
+
+
+class SeedReport(NamedTuple):
+    """What became of a seed; the trace only if somebody will want to read it."""
+
+    seed: int
+    violations: list[Violation]
+    trace: list[str]
+    messages: int
+    deliveries: int
+    starts: int
+    simulated_ms: int
+
+
+def run_seed(seed: int, bug: str | None = None, *, keep_trace: bool = False) -> SeedReport:
+    """Runs one seed, with a planted bug if one is named."""
+    with planted(bug):
+        outcome = simulate(seed)
+    trace = outcome.trace if keep_trace or outcome.violations else []
+    return SeedReport(
+        seed,
+        outcome.violations,
+        trace,
+        outcome.messages,
+        outcome.deliveries,
+        outcome.starts,
+        outcome.simulated_ms,
+    )
+
+
+def _run(task: tuple[int, str | None]) -> SeedReport:
+    return run_seed(*task)
+
+
+def run_seeds(seeds: Sequence[int], bug: str | None = None, jobs: int | None = None) -> Iterator[SeedReport]:
+    """Runs seeds, as many at a time as there are cores, and reports them in order."""
+    jobs = min(jobs or os.cpu_count() or 1, len(seeds))
+    if jobs <= 1:
+        yield from (run_seed(seed, bug) for seed in seeds)
+        return
+    # Fresh processes: a forked one would inherit threads that do not run in it.
+    with get_context("spawn").Pool(jobs) as pool:
+        yield from pool.imap(_run, [(seed, bug) for seed in seeds])

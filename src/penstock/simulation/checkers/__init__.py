@@ -1,0 +1,33 @@
+"""Checkers: one invariant a file, each a function from the history of a run to what was violated in it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from penstock.simulation.checkers import (
+    acknowledged_sends,
+    damage,
+    dead_letters,
+    group_order,
+    leases,
+    no_ghosts,
+    one_message,
+    overload,
+    redelivery,
+    timers,
+)
+from penstock.simulation.history import History
+from penstock.simulation.violation import Violation
+
+CHECKERS: dict[str, Callable[[History], Iterable[Violation]]] = {
+    "I1": acknowledged_sends.check,
+    "I2": no_ghosts.check,
+    "I3": one_message.check,
+    "I4": leases.check,
+    "I5": redelivery.check,
+    "I6": dead_letters.check,
+    "I7": timers.check,
+    "I10": damage.check,
+    "I13": overload.check,
+    "fifo": group_order.check,
+}

@@ -1,0 +1,69 @@
+"""I1: every acknowledged send is in exactly one state, and at the end of the run somebody got it or knows why not.
+
+The run ends with a drain: whatever is left in any queue is received and deleted. So an acknowledged message
+that nobody ever deleted, and that neither time, a limit nor an operator can have ended, was lost. Where time,
+limits or operators may have ended some, the node's own totals must account for as many.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from penstock.simulation.checkers.endings import dies_properly, ending_of, reachable
+from penstock.simulation.history import History, QueueLife
+from penstock.simulation.violation import Violation
+
+NAME = "I1"
+
+
+def check(history: History) -> Iterator[Violation]:
+    """Lost messages, and books that do not balance."""
+    excused: dict[int, int] = {}
+    stored: dict[int, int] = {}
+    for message in history.messages.values():
+        if message.fate != "stored":
+            continue
+        queue_id = message.life.queue_id
+        stored[queue_id] = stored.get(queue_id, 0) + 1
+        ending = ending_of(message, history)
+        if ending is None and not dies_properly(message, history):
+            yield Violation(
+                NAME,
+                message.answered_ms,
+                f"message {message.number} was acknowledged as {message.sequence} of queue {message.life.name!r} "
+                f"(id {queue_id}) and is lost; it was delivered {len(message.deliveries)} times",
+            )
+        if ending in ("expired", "purged", "dropped"):
+            excused[queue_id] = excused.get(queue_id, 0) + 1
+    for life in history.lives.values():
+        count = stored.get(life.queue_id, 0)
+        for sentence in _books(life, count, excused.get(life.queue_id, 0), history):
+            yield Violation(NAME, history.ended_ms, f"queue {life.name!r} (id {life.queue_id}): {sentence}")
+
+
+def _books(life: QueueLife, stored: int, excused: int, history: History) -> Iterator[str]:
+    """What the node says it did must add up, and cover what is missing."""
+    numbers = life.statistics
+    if numbers is None or life.damaged_ms is not None:
+        return
+    living = numbers.ready + numbers.leased + numbers.delayed + numbers.moving
+    ended = (
+        numbers.deleted_total
+        + numbers.expired_total
+        + numbers.dead_lettered_total
+        + numbers.dropped_total
+        + numbers.purged_total
+    )
+    if numbers.sent_total < living + ended or (numbers.sent_total > living + ended and not life.redriven):
+        yield f"{numbers.sent_total} came in, {living} are there and {ended} ended: {numbers}"
+    if numbers.sent_total < stored:
+        yield f"{stored} messages were acknowledged, the queue counts {numbers.sent_total}"
+    lives = reachable(life, history)
+    if all(other.statistics is not None and other.damaged_ms is None for other in lives):
+        accounted = sum(
+            other.statistics.expired_total + other.statistics.purged_total + other.statistics.dropped_total
+            for other in lives
+            if other.statistics is not None
+        )
+        if excused > accounted:
+            yield f"{excused} messages are missing, the queues account for {accounted}"

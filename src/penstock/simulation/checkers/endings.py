@@ -1,0 +1,64 @@
+"""How a message may have ended, as far as clients can know: what excuses that an acknowledged one is not there."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from penstock.simulation.history import History, QueueLife, SentMessage
+
+Ending = Literal["deleted", "expired", "purged", "dropped", "queue deleted", "queue damaged"]
+
+_MAY_HAVE_DELETED = ("done", "done-or-gone", "lost", "pending")
+
+
+def ending_of(message: SentMessage, history: History) -> Ending | None:
+    """Why a stored message may be gone at the end of the run; None: it should have come out."""
+    for delivery in message.deliveries:
+        if any(s.kind == "delete" and s.result in _MAY_HAVE_DELETED for s in delivery.settlements):
+            return "deleted"
+    lives = reachable(message.life, history)
+    if any(life.damaged_ms is not None for life in lives):
+        return "queue damaged"
+    if any(life.deletion_asked_ms is not None for life in lives):
+        return "queue deleted"
+    if any(purge.asked_ms >= message.asked_ms for life in lives for purge in life.purges):
+        return "purged"
+    if _may_have_expired(message, history):
+        return "expired"
+    if any(life.bounded and any(s.overflow == "drop-oldest" for s in life.settings) for life in lives):
+        return "dropped"
+    return None
+
+
+def _may_have_expired(message: SentMessage, history: History) -> bool:
+    life = message.life
+    ttl_ms = life.least_ms("retention_ms")
+    if not life.dead_letter_queues():  # with one, what outlives its time to live is moved there
+        ttl_ms = message.least_ttl_ms()
+    return message.sent_ms + ttl_ms <= history.ended_ms
+
+
+def reachable(life: QueueLife, history: History) -> list[QueueLife]:
+    """The queues that a message sent to this one may have come to."""
+    names = {life.name}
+    for name in life.dead_letter_queues():
+        names.add(name)
+        if any(dead.redriven for dead in history.lives_named(name)):
+            names.add("plain")  # operators redrive to the source, or to this one
+    found = [other for other in history.lives.values() if other.name in names and other.name != life.name]
+    siblings = history.lives_named(life.name) if len(names) > 1 else [life]
+    return [*siblings, *found]
+
+
+def dies_properly(message: SentMessage, history: History) -> bool:
+    """Whether the message was due to be moved to a dead-letter queue."""
+    life = message.life
+    if not life.dead_letter_queues():
+        return False
+    receives = max((d.receive_count for d in message.deliveries if d.life is life), default=0)
+    most = min((s.max_receives for s in life.settings if s.max_receives is not None), default=None)
+    overflows = life.bounded and any(s.overflow == "dead-letter" for s in life.settings)
+    expires = message.sent_ms + message.least_ttl_ms() <= history.ended_ms
+    return (
+        (most is not None and receives >= most) or overflows or expires or len(message.deliveries) > receives
+    )

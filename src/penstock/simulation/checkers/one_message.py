@@ -1,0 +1,99 @@
+"""I3: one deduplication id, one message; one (producer, number), one batch; across crashes, restarts and deletes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+
+from penstock.simulation.history import History, QueueLife, SentBatch, SentMessage
+from penstock.simulation.violation import Violation
+
+NAME = "I3"
+
+
+def check(history: History) -> Iterator[Violation]:
+    """Batches stored twice, and ids that name two messages."""
+    for batch in history.batches:
+        yield from _answers(batch)
+    for message in history.messages.values():
+        yield from _places(message)
+    yield from _identifiers(history)
+
+
+def _answers(batch: SentBatch) -> Iterator[Violation]:
+    """A batch that is sent again gets the same answer, unless all of it was left out as duplicates."""
+    if not batch.answers:
+        return
+    first = batch.answers[0]
+    if len(first.duplicates) == len(batch.messages):
+        return
+    for answer in batch.answers[1:]:
+        if answer != first:
+            yield Violation(
+                NAME,
+                batch.messages[0].answered_ms,
+                f"batch {batch.number} of producer {batch.producer} to queue {batch.life.name!r} was answered with "
+                f"{first} and then with {answer}",
+            )
+
+
+def _places(message: SentMessage) -> Iterator[Violation]:
+    """A message that did not move has one place."""
+    places = sorted({(d.life.queue_id, d.sequence) for d in message.deliveries if d.source is None})
+    if message.fate == "stored" and message.deliveries:
+        places = sorted({*places, (message.life.queue_id, message.sequence)})
+    if len(places) > 1:
+        yield Violation(
+            NAME,
+            message.deliveries[-1].arrived_ms,
+            f"message {message.number} was stored more than once: {places}",
+        )
+    if message.fate == "duplicate" and message.deliveries:
+        yield Violation(
+            NAME,
+            message.deliveries[0].arrived_ms,
+            f"message {message.number} was answered as a duplicate of {message.sequence} and delivered all the same",
+        )
+
+
+def _identifiers(history: History) -> Iterator[Violation]:
+    stored: dict[tuple[int, bytes], list[tuple[int, int, SentMessage]]] = {}
+    by_place: dict[tuple[int, int], SentMessage] = {}
+    for message in history.messages.values():
+        if message.fate == "stored":
+            by_place[message.life.queue_id, message.sequence] = message
+        times = [delivery.sent_ms for delivery in message.deliveries if delivery.source is None]
+        sent_ms = message.sent_ms if message.fate == "stored" else min(times, default=None)
+        if message.deduplication_id and sent_ms is not None:
+            key = (message.life.queue_id, message.deduplication_id)
+            stored.setdefault(key, []).append((sent_ms, message.number, message))
+    for (queue_id, identifier), found in stored.items():
+        found.sort()
+        life = history.lives[queue_id]
+        for (first_ms, _, first), (second_ms, _, second) in pairwise(found):
+            if second_ms < first_ms + life.least_ms("deduplication_window_ms") and not _forgotten(
+                life, first_ms, second_ms
+            ):
+                yield Violation(
+                    NAME,
+                    second_ms,
+                    f"messages {first.number} and {second.number} of queue {life.name!r} have the same id "
+                    f"{identifier!r} and were sent within {second_ms - first_ms} ms",
+                )
+    for message in history.messages.values():
+        if message.fate == "duplicate":
+            original = by_place.get((message.life.queue_id, message.sequence))
+            if original is not None and original.deduplication_id != message.deduplication_id:
+                yield Violation(
+                    NAME,
+                    message.answered_ms,
+                    f"message {message.number} is said to be a duplicate of {original.number}, which has another id",
+                )
+
+
+def _forgotten(life: QueueLife, first_ms: int, second_ms: int) -> bool:
+    """Whether a purge may have come between: it forgets ids."""
+    return any(
+        purge.asked_ms <= second_ms and (purge.answered_ms is None or purge.answered_ms >= first_ms)
+        for purge in life.purges
+    )

@@ -1,0 +1,38 @@
+"""I13: overload throttles: what waits for the disk is bounded; a full disk refuses sends, loses nothing, recovers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from penstock.model.errors import ErrorCode
+from penstock.model.limits import KIBIBYTE
+from penstock.simulation.history import History
+from penstock.simulation.violation import Violation
+
+NAME = "I13"
+
+_TURN_BYTES = 96 * KIBIBYTE
+"""What may be appended in the turn in which the bound is reached: requests on their way, moves, upkeep."""
+_RECOVERED_MS = 4_000
+"""Some time after space is back sends must be taken again."""
+
+
+def check(history: History) -> Iterator[Violation]:
+    """Bounds that were passed and refusals that did not end."""
+    bound = history.max_unflushed_bytes + _TURN_BYTES
+    if history.most_unflushed_bytes > bound:
+        yield Violation(
+            NAME,
+            history.ended_ms,
+            f"{history.most_unflushed_bytes} bytes waited for the disk, the bound is {history.max_unflushed_bytes}",
+        )
+    for asked_ms, refused_ms in history.refused_as_full:
+        if not any(
+            span.asked_ms <= refused_ms
+            and (span.answered_ms is None or asked_ms <= span.answered_ms + _RECOVERED_MS)
+            for span in history.full_disks
+        ):
+            yield Violation(NAME, refused_ms, "a send was refused because the disk is full, and it is not")
+    for asked_ms, code in history.refusals_of_settlements:
+        if code == ErrorCode.DISK_FULL:
+            yield Violation(NAME, asked_ms, "a delete or release was refused because the disk is full")

@@ -1,0 +1,71 @@
+"""I7: delays are never early, times to live never late, beyond a timer slot; timers survive a restart."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+
+from penstock.model.limits import RETENTION_SLOT_MS, TIMER_SLOT_MS
+from penstock.simulation.history import DeliveredMessage, History
+from penstock.simulation.violation import Violation
+
+NAME = "I7"
+
+_TURN_MS = 3
+"""A pump may come this much after the frames it belongs to."""
+
+
+def check(history: History) -> Iterator[Violation]:
+    """Early and late deliveries."""
+    for delivery in history.deliveries:
+        if delivery.message is not None and delivery.source is None:
+            yield from _delay(delivery)
+            yield from _time_to_live(delivery)
+        yield from _retention(delivery)
+    for life, sequence, deliveries in history.by_place():
+        for earlier, later in pairwise(deliveries):
+            for settlement in earlier.settlements:
+                early_ms = settlement.asked_ms + settlement.amount_ms - later.granted_at_most_ms
+                if settlement.kind == "release" and settlement.result == "done" and early_ms > 0:
+                    yield Violation(
+                        NAME,
+                        later.arrived_ms,
+                        f"{sequence} of queue {life.name!r} was released for {settlement.amount_ms} ms and delivered "
+                        f"{early_ms} ms early",
+                    )
+
+
+def _delay(delivery: DeliveredMessage) -> Iterator[Violation]:
+    message = delivery.message
+    assert message is not None
+    early_ms = delivery.sent_ms + message.least_delay_ms() - delivery.granted_at_most_ms
+    if early_ms > 0:
+        yield Violation(
+            NAME,
+            delivery.arrived_ms,
+            f"{delivery.sequence} of queue {delivery.life.name!r} was delivered {early_ms} ms before its delay was "
+            "over",
+        )
+
+
+def _time_to_live(delivery: DeliveredMessage) -> Iterator[Violation]:
+    message = delivery.message
+    assert message is not None
+    late_ms = delivery.granted_at_least_ms - delivery.sent_ms - message.most_ttl_ms()
+    if late_ms > TIMER_SLOT_MS + _TURN_MS:
+        yield Violation(
+            NAME,
+            delivery.arrived_ms,
+            f"{delivery.sequence} of queue {delivery.life.name!r} was leased {late_ms} ms after its time to live",
+        )
+
+
+def _retention(delivery: DeliveredMessage) -> Iterator[Violation]:
+    most_ms = max(settings.retention_ms for settings in delivery.life.settings)
+    late_ms = delivery.granted_at_least_ms - delivery.sent_ms - most_ms
+    if late_ms > RETENTION_SLOT_MS + _TURN_MS:
+        yield Violation(
+            NAME,
+            delivery.arrived_ms,
+            f"{delivery.sequence} of queue {delivery.life.name!r} was leased {late_ms} ms after its retention",
+        )

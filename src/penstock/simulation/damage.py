@@ -1,0 +1,101 @@
+"""Choosing a bit to flip: one whose damage must be noticed, and whose owner is known, so that it can be checked.
+
+Bytes at the very end of the journal are left alone: an entry with nothing synced behind it looks the same
+whether a crash tore it or a bad sector did, and no log can tell.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from random import Random
+from typing import NamedTuple
+
+from penstock.model.records import CATALOGUE
+from penstock.simulation.disk import SimulatedDisk
+from penstock.storage import copy, snapshot
+from penstock.storage.entry import HEADER_BYTES, OFFSET_MASK, POSITION_SHIFT, RECORD, Header
+from penstock.storage.journal_file import journal_name, list_journal
+from penstock.storage.scan import JournalScan
+
+
+class Victim(NamedTuple):
+    """A byte to damage."""
+
+    file: str
+    offset: int
+    owner: int | None
+    """The partition whose byte it is; None: several may have to suffer, because the owner cannot be read."""
+
+
+def pick_byte(disk: SimulatedDisk, seed: int, committed_position: int, random: Random) -> Victim | None:
+    """A byte of a queue's stored data, while the node runs."""
+    candidates = [
+        Victim(journal_name(scan.number), _inside(offset, header, random), header.partition)
+        for scan, offset, header in _proven(disk, seed, committed_position)
+        if header.kind == RECORD and header.partition != CATALOGUE
+    ]
+    candidates += _of_segments(disk, random)
+    candidates += _of_snapshots(disk, random)
+    return random.choice(candidates) if candidates else None
+
+
+def pick_vital_byte(disk: SimulatedDisk, seed: int, random: Random) -> Victim | None:
+    """A byte of the catalogue, or of a header in the journal, while the node is down: it may refuse to start."""
+    candidates = []
+    for scan, offset, header in _proven(disk, seed, OFFSET_MASK << POSITION_SHIFT):
+        if header.partition == CATALOGUE and header.kind == RECORD:
+            candidates.append(Victim(journal_name(scan.number), _inside(offset, header, random), None))
+        else:
+            at = offset + random.randrange(HEADER_BYTES)
+            candidates.append(Victim(journal_name(scan.number), at, None))
+    return random.choice(candidates) if candidates else None
+
+
+def _inside(offset: int, header: Header, random: Random) -> int:
+    return offset + HEADER_BYTES + random.randrange(max(1, header.head_size + header.payload_size))
+
+
+def _proven(
+    disk: SimulatedDisk, seed: int, committed_position: int
+) -> Iterator[tuple[JournalScan, int, Header]]:
+    """Entries of the journal behind which something synced says that they were synced too."""
+    for number in list_journal(disk)[0]:
+        scan = JournalScan(number, disk.contents(journal_name(number)), seed)
+        entries = []
+        offset = 0
+        while (header := scan.header_at(offset)) is not None:
+            if number << POSITION_SHIFT | offset >= committed_position:
+                break
+            entries.append((offset, header))
+            offset += header.size
+        proven = max((header.synced_through for _, header in entries), default=0)
+        for offset, header in entries:
+            if offset + header.size <= proven:
+                yield scan, offset, header
+
+
+def _of_segments(disk: SimulatedDisk, random: Random) -> list[Victim]:
+    return [
+        Victim(name, random.randrange(size), int(name.split("/")[1]))
+        for name, size in disk.files().items()
+        if name.startswith(f"{copy.FOLDER}/") and size
+    ]
+
+
+def _of_snapshots(disk: SimulatedDisk, random: Random) -> list[Victim]:
+    """A byte of each queue's state in the newest snapshot."""
+    numbers = snapshot.list_snapshots(disk)
+    if not numbers:
+        return []
+    name = snapshot.snapshot_name(numbers[-1])
+    newest = snapshot.load_newest(disk)
+    if newest is None or newest.number != numbers[-1]:
+        return []
+    size = sum(section.size for section in newest.table.sections)
+    offset = (newest.size - size) // 2
+    victims = []
+    for section in newest.table.sections:
+        if section.partition != CATALOGUE and section.size:
+            victims.append(Victim(name, offset + random.randrange(section.size), section.partition))
+        offset += section.size
+    return victims

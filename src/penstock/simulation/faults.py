@@ -1,0 +1,229 @@
+"""What goes wrong in a run: each kind at its own pace, from its own plan, until the run is over."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from random import Random
+
+from penstock.simulation.damage import pick_byte, pick_vital_byte
+from penstock.simulation.history import BitFlip, Span
+from penstock.simulation.machine import DiskPace, Machine
+from penstock.simulation.schedule import Schedule
+from penstock.simulation.workload.stage import Stage
+from penstock.storage.disk import DiskFailedError
+from penstock.storage.errors import StorageError
+
+_RESTART_MS = (10, 100, 900, 4_000)
+
+
+class Faults:
+    """Does harm until told to stop, then makes everything well again."""
+
+    def __init__(self, stage: Stage, machine: Machine) -> None:
+        self._stage = stage
+        self._machine = machine
+        self._schedule: Schedule = stage.schedule
+        self._random: Random = stage.random
+        self._history = stage.recorder.history
+        self._over = False
+        self.refusals: list[tuple[int, str]] = []
+        """When and why the machine refused to start although nothing that was done to it explains it."""
+
+    def start(self) -> None:
+        """Plans the first of each kind."""
+        plan = self._stage.scenario.faults
+        for every_ms, fault in (
+            (plan.crashes_ms, self._crash),
+            (plan.disconnects_ms, self._disconnect),
+            (plan.slow_disk_ms, self._slow_disk),
+            (plan.stalls_ms, self._stall),
+            (plan.full_disk_ms, self._fill_disk),
+            (plan.clock_steps_ms, self._step_clock),
+            (plan.bit_flips_ms, self._flip),
+            (plan.failing_syncs_ms, self._fail_sync),
+            (plan.garbage_ms, self._garbage),
+        ):
+            if every_ms:
+                self._plan(every_ms, fault)
+
+    def heal(self) -> None:
+        """No more faults; the disk is quick, has room, and the machine runs."""
+        self._over = True
+        self._machine.pace = DiskPace()
+        self._machine.disk.fault = None
+        self._free_disk()
+        if not self._machine.is_up:
+            self._boot()
+
+    def _plan(self, every_ms: int, fault: Callable[[], None]) -> None:
+        def strike() -> None:
+            if not self._over:
+                fault()
+                self._plan(every_ms, fault)
+
+        self._schedule.after(self._random.randint(every_ms // 3, every_ms * 2), strike)
+
+    # -- the machine -----------------------------------------------------------------------------------------
+
+    def _crash(self) -> None:
+        if not self._machine.is_up:
+            return
+        how = self._random.random()
+        if how < 0.6:
+            self._machine.crash(power=True)
+        elif how < 0.85:
+            self._machine.crash(power=False)
+        else:
+            self._machine.stop()
+
+    def watch(self) -> None:
+        """Called whenever the machine goes down: notes it and plans the start."""
+        self._history.downtimes.append(Span(self._schedule.now_ms))
+        self._schedule.after(self._random.choice(_RESTART_MS), self._boot)
+
+    def _boot(self) -> None:
+        machine = self._machine
+        if machine.is_up:
+            return
+        if not self._over and self._random.random() < 0.1:
+            machine.disk.power_off_after = machine.disk.operations + self._random.randint(0, 12)
+        elif not self._over and self._stage.scenario.faults.bit_flips_ms and self._random.random() < 0.3:
+            self._boot_damaged()
+            return
+        self._boot_plainly()
+
+    def _boot_plainly(self) -> None:
+        try:
+            booted = self._machine.boot()
+        except StorageError as error:
+            self.refusals.append((self._schedule.now_ms, f"{type(error).__name__}: {error}"))
+        else:
+            self._booted(booted)
+
+    def _booted(self, booted: bool) -> None:
+        if not booted:
+            self._schedule.after(self._random.choice(_RESTART_MS), self._boot)
+            return
+        for span in self._history.downtimes:
+            if span.answered_ms is None:
+                span.answered_ms = self._schedule.now_ms
+
+    def _boot_damaged(self) -> None:
+        """Damages what the node cannot do without; if it refuses to start, puts it right and starts again."""
+        disk = self._machine.disk
+        victim = pick_vital_byte(disk, self._machine.identity.seed, self._random)
+        if victim is None:
+            self._boot_plainly()
+            return
+        bit = self._random.randrange(8)
+        disk.flip_bit(victim.file, victim.offset, bit)
+        self._stage.trace.add("faults", f"flips bit {bit} of byte {victim.offset} of {victim.file}")
+        try:
+            booted = self._machine.boot()
+        except StorageError:
+            self._machine.disk.flip_bit(victim.file, victim.offset, bit)
+            self._stage.trace.add("faults", "flips it back")
+            self._boot_plainly()
+        else:
+            self._history.flips.append(BitFlip(self._schedule.now_ms, victim.file, None))
+            self._booted(booted)
+
+    # -- the network -----------------------------------------------------------------------------------------
+
+    def _disconnect(self) -> None:
+        links = self._stage.network.open_links
+        if links:
+            number = self._random.choice(sorted(links))
+            self._stage.trace.add("faults", f"connection {number} breaks")
+            links[number].break_off()
+
+    def _garbage(self) -> None:
+        client = self._random.choice(self._stage.clients)
+        self._stage.trace.add("faults", f"{client.name} sends garbage")
+        client.send_raw(self._random.randbytes(self._random.randint(4, 60)))
+
+    # -- the disk --------------------------------------------------------------------------------------------
+
+    def _slow_disk(self) -> None:
+        pace = self._machine.pace
+        low, high = self._random.choice(((5, 60), (50, 400), (300, 1_500)))
+        self._stage.trace.add("faults", f"the disk takes {low} to {high} ms")
+        pace.flush_ms, pace.job_ms = (low, high), (low, 2 * high)
+
+        duration_ms = self._random.randint(500, 3_000)
+        self._note_slowness(duration_ms + 2 * high)
+
+        def recover() -> None:
+            self._machine.pace = DiskPace(stalled_until_ms=self._machine.pace.stalled_until_ms)
+
+        self._schedule.after(duration_ms, recover)
+
+    def _stall(self) -> None:
+        duration_ms = self._random.randint(500, 5_000)
+        self._stage.trace.add("faults", f"the disk stalls for {duration_ms} ms")
+        self._machine.pace.stalled_until_ms = self._schedule.elapsed_ms + duration_ms
+        self._note_slowness(duration_ms)
+
+    def _note_slowness(self, duration_ms: int) -> None:
+        """What queued up behind the disk takes its time too."""
+        span = Span(self._schedule.now_ms)
+        self._history.slow_disks.append(span)
+
+        def over() -> None:
+            span.answered_ms = self._schedule.now_ms
+
+        self._schedule.after(2 * duration_ms + 1_000, over)
+
+    def _fill_disk(self) -> None:
+        disk = self._machine.disk
+        if disk.capacity is not None:
+            return
+        used = sum(disk.files().values())
+        disk.capacity = used + self._random.choice((0, 5_000, 60_000, 300_000))
+        self._stage.trace.add("faults", f"the disk has room for {disk.capacity - used} more bytes")
+        self._history.full_disks.append(Span(self._schedule.now_ms))
+        self._schedule.after(self._random.randint(500, 6_000), self._free_disk)
+
+    def _free_disk(self) -> None:
+        self._machine.disk.capacity = None
+        for span in self._history.full_disks:
+            if span.answered_ms is None:
+                span.answered_ms = self._schedule.now_ms
+                self._stage.trace.add("faults", "the disk has room again")
+
+    def _fail_sync(self) -> None:
+        """The next sync fails, as it does on a dying disk; the node must stop and not answer what depends on it."""
+        disk = self._machine.disk
+
+        def fault(operation: str, name: str) -> Exception | None:
+            if operation != "sync":
+                return None
+            disk.fault = None
+            self._stage.trace.add("faults", f"sync of {name} fails")
+            return DiskFailedError("simulated")
+
+        disk.fault = fault
+
+    def _flip(self) -> None:
+        store = self._machine.store
+        if store is None:
+            return
+        disk = self._machine.disk
+        victim = pick_byte(disk, store.identity.seed, store.committed_position, self._random)
+        if victim is None:
+            return
+        bit = self._random.randrange(8)
+        disk.flip_bit(victim.file, victim.offset, bit)
+        self._history.flips.append(BitFlip(self._schedule.now_ms, victim.file, victim.owner))
+        self._stage.trace.add(
+            "faults",
+            f"flips bit {bit} of byte {victim.offset} of {victim.file}, owned by queue {victim.owner}",
+        )
+
+    # -- the clock -------------------------------------------------------------------------------------------
+
+    def _step_clock(self) -> None:
+        forward_ms = self._random.choice((20, 500, 5_000))
+        self._stage.trace.add("faults", f"the clock steps forward by {forward_ms} ms")
+        self._history.clock_steps_ms.append(self._schedule.now_ms)
+        self._schedule.step_clock(forward_ms)

@@ -1,0 +1,273 @@
+"""What the clients of a run know: what they asked, when, and what they were told. Checkers read it; nobody else.
+
+All times are the clock's. Something that was asked at `asked_ms` and answered at `answered_ms` happened on the
+node somewhere between the two; what was never answered may have happened or not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple
+
+from penstock.model.records import Reason
+from penstock.model.runs import Runs
+from penstock.model.settings import QueueSettings
+from penstock.wire.messages import QueueStatistics
+
+Fate = Literal["unknown", "stored", "duplicate", "refused"]
+Result = Literal["pending", "done", "gone", "done-or-gone", "stale", "refused", "lost"]
+Kind = Literal["delete", "release", "extend"]
+
+
+@dataclass(slots=True, eq=False)
+class QueueLife:
+    """One incarnation of a queue."""
+
+    queue_id: int
+    name: str
+    settings: list[QueueSettings]
+    """Every version that may have been in force, the first one first."""
+    created_ms: int
+    deletion_asked_ms: int | None = None
+    purges: list[Span] = field(default_factory=list)
+    redriven: bool = False
+    """Whether messages were moved out of it, or may have been, because somebody asked for it."""
+    damaged_ms: int | None = None
+    statistics: QueueStatistics | None = None
+    """As the node saw it at the end."""
+
+    @property
+    def fifo(self) -> bool:
+        """Whether its groups are strictly ordered."""
+        return self.settings[0].fifo
+
+    def dead_letter_queues(self) -> list[str]:
+        """Where its messages may have gone to."""
+        return sorted({s.dead_letter_queue for s in self.settings if s.dead_letter_queue is not None})
+
+    def least_ms(self, name: str) -> int:
+        """The least value of a time setting; one that is not set counts as endless."""
+        values = [getattr(settings, name) for settings in self.settings]
+        return min(ENDLESS_MS if value is None else int(value) for value in values)
+
+    @property
+    def bounded(self) -> bool:
+        """Whether it may ever have been full."""
+        return any(s.max_messages is not None or s.max_bytes is not None for s in self.settings)
+
+
+ENDLESS_MS = 2**60
+
+
+@dataclass(slots=True, eq=False)
+class Span:
+    """Something that was asked and perhaps answered."""
+
+    asked_ms: int
+    answered_ms: int | None = None
+
+
+@dataclass(slots=True, eq=False)
+class SentMessage:
+    """A message that a producer tried to send."""
+
+    number: int
+    life: QueueLife
+    body: bytes
+    attributes: bytes
+    group: bytes
+    priority: int
+    delay_ms: int | None
+    ttl_ms: int | None
+    deduplication_id: bytes
+    asked_ms: int
+    fate: Fate = "unknown"
+    sequence: int = 0
+    """Its own, or that of the message it is a duplicate of."""
+    sent_ms: int = 0
+    answered_ms: int = 0
+    deliveries: list[DeliveredMessage] = field(default_factory=list)
+
+    def least_delay_ms(self) -> int:
+        """It cannot have been ready sooner than this after it was sent."""
+        return self.delay_ms if self.delay_ms is not None else self.life.least_ms("delay_ms")
+
+    def most_delay_ms(self) -> int:
+        """It must have been ready this much after it was sent."""
+        if self.delay_ms is not None:
+            return self.delay_ms
+        return max(settings.delay_ms for settings in self.life.settings)
+
+    def least_ttl_ms(self) -> int:
+        """It cannot have expired sooner than this after it was sent."""
+        ttl_ms = self.ttl_ms if self.ttl_ms is not None else self.life.least_ms("default_ttl_ms")
+        return min(ttl_ms, self.life.least_ms("retention_ms"))
+
+    def most_ttl_ms(self) -> int:
+        """It must be gone, or moved on, this much after it was sent."""
+        if self.ttl_ms is not None:
+            return self.ttl_ms
+        values = [settings.default_ttl_ms for settings in self.life.settings]
+        return max(ENDLESS_MS if value is None else value for value in values)
+
+
+class SendAnswer(NamedTuple):
+    """What a producer was told about a batch."""
+
+    runs: Runs
+    duplicates: list[int]
+    sent_ms: int
+
+
+@dataclass(slots=True, eq=False)
+class SentBatch:
+    """A batch, however often it was sent under its number."""
+
+    life: QueueLife
+    producer: int
+    number: int
+    messages: list[SentMessage]
+    encoded: bytes
+    unanswered: int = 0
+    """Attempts that may have reached the node and were not answered."""
+    answers: list[SendAnswer] = field(default_factory=list)
+
+
+class SourcePlace(NamedTuple):
+    """Where a moved message was before."""
+
+    queue_id: int
+    name: str
+    sequence: int
+    reason: Reason
+    receive_count: int
+
+
+@dataclass(slots=True, eq=False)
+class Settlement:
+    """What a consumer did about a message it holds, or once held."""
+
+    kind: Kind
+    asked_ms: int
+    amount_ms: int
+    """The delay of a release, the timeout of an extension."""
+    answered_ms: int | None = None
+    result: Result = "pending"
+
+
+@dataclass(slots=True, eq=False)
+class DeliveredMessage:
+    """A message as one consumer got it once."""
+
+    life: QueueLife
+    message: SentMessage | None
+    """None: its bytes are none that were ever sent."""
+    problem: str | None
+    """How it differs from what was sent."""
+    sequence: int
+    lease: int
+    token: bytes
+    place: int
+    """Where it stood in its delivery."""
+    asked_ms: int
+    arrived_ms: int
+    granted_ms: int | None
+    """When the lease began, where the consumer can tell."""
+    until_ms: int
+    receive_count: int
+    first_received_ms: int
+    sent_ms: int
+    source: SourcePlace | None
+    settlements: list[Settlement] = field(default_factory=list)
+
+    @property
+    def granted_at_least_ms(self) -> int:
+        """The lease did not begin before this."""
+        return self.granted_ms if self.granted_ms is not None else self.asked_ms
+
+    @property
+    def granted_at_most_ms(self) -> int:
+        """The lease had begun by this."""
+        return self.granted_ms if self.granted_ms is not None else self.arrived_ms
+
+
+class EmptyPoll(NamedTuple):
+    """A receiver that waited and got nothing."""
+
+    life: QueueLife
+    asked_ms: int
+    answered_ms: int
+    wait_ms: int
+
+
+class Sighting(NamedTuple):
+    """A message that was seen without being leased."""
+
+    life: QueueLife
+    message: SentMessage | None
+    problem: str | None
+    sequence: int
+    state: str
+    asked_ms: int
+    seen_ms: int
+
+
+class BitFlip(NamedTuple):
+    """A bit that was changed on the disk behind the node's back."""
+
+    at_ms: int
+    file: str
+    owner: int | None
+    """The queue whose bytes these are; None: it cannot be known from the bytes alone."""
+
+
+@dataclass(slots=True, eq=False)
+class History:
+    """Everything that the clients of a run, and whoever does harm to it, know."""
+
+    lives: dict[int, QueueLife] = field(default_factory=dict)
+    messages: dict[int, SentMessage] = field(default_factory=dict)
+    batches: list[SentBatch] = field(default_factory=list)
+    deliveries: list[DeliveredMessage] = field(default_factory=list)
+    sightings: list[Sighting] = field(default_factory=list)
+    empty_polls: list[EmptyPoll] = field(default_factory=list)
+    forgeries_accepted: list[tuple[int, str]] = field(default_factory=list)
+    refusals_of_settlements: list[tuple[int, str]] = field(default_factory=list)
+    """(when, code) of deletes and other settlements that were refused for another reason than the receipt."""
+    refused_as_full: list[tuple[int, int]] = field(default_factory=list)
+    """(when asked, when refused) of sends refused because the disk was full."""
+    clock_steps_ms: list[int] = field(default_factory=list)
+    downtimes: list[Span] = field(default_factory=list)
+    full_disks: list[Span] = field(default_factory=list)
+    slow_disks: list[Span] = field(default_factory=list)
+    flips: list[BitFlip] = field(default_factory=list)
+    stuck: list[str] = field(default_factory=list)
+    """What did not come to an end when everything was well again."""
+    cold_reads: bool = False
+    """Whether a delivery may have to wait for the disk."""
+    ended_ms: int = 0
+    most_unflushed_bytes: int = 0
+    max_unflushed_bytes: int = 0
+
+    def lives_named(self, name: str) -> list[QueueLife]:
+        """All incarnations under a name."""
+        return [life for life in self.lives.values() if life.name == name]
+
+    def by_place(self) -> Iterator[tuple[QueueLife, int, list[DeliveredMessage]]]:
+        """Deliveries of each message of each queue, in the order of their leases."""
+        places: dict[tuple[int, int], list[DeliveredMessage]] = {}
+        for delivery in self.deliveries:
+            places.setdefault((delivery.life.queue_id, delivery.sequence), []).append(delivery)
+        for (queue_id, sequence), deliveries in sorted(places.items()):
+            deliveries.sort(key=lambda delivery: delivery.lease)
+            yield self.lives[queue_id], sequence, deliveries
+
+    def was_well(self, from_ms: int, until_ms: int) -> bool:
+        """Whether all that time the node served, its clock ran evenly, and the disk was quick."""
+        if any(from_ms <= step_ms <= until_ms for step_ms in self.clock_steps_ms):
+            return False
+        return not any(
+            span.asked_ms <= until_ms and (span.answered_ms is None or span.answered_ms >= from_ms)
+            for span in (*self.downtimes, *self.slow_disks, *self.full_disks)
+        )

@@ -1,0 +1,253 @@
+"""What a seed decides before anything happens: queues and their settings, who uses them, how storage is cut.
+
+Each run has only some of the features and some of the faults: a run with all of them at once would hide in
+its noise what a run with a few of them shows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from random import Random
+
+from penstock.model.limits import KIBIBYTE
+from penstock.model.settings import QueueSettings
+from penstock.storage.options import StorageOptions
+
+
+@dataclass(slots=True)
+class QueuePlan:
+    """A queue and what its producers put into it."""
+
+    name: str
+    settings: QueueSettings
+    groups: int = 0
+    priorities: bool = False
+    delays_ms: int = 0
+    """The longest delay that a message may ask for; 0: none does."""
+    ttls_ms: int = 0
+    deduplication: int = 0
+    """How many different ids are in use at a time; 0: none."""
+
+
+@dataclass(slots=True)
+class FaultPlan:
+    """How often what goes wrong, as milliseconds between two; 0: never."""
+
+    crashes_ms: int = 0
+    disconnects_ms: int = 0
+    slow_disk_ms: int = 0
+    stalls_ms: int = 0
+    full_disk_ms: int = 0
+    clock_steps_ms: int = 0
+    bit_flips_ms: int = 0
+    failing_syncs_ms: int = 0
+    garbage_ms: int = 0
+
+
+@dataclass(slots=True)
+class Scenario:
+    """Everything about a run that is not left to the moment."""
+
+    duration_ms: int
+    options: StorageOptions
+    cold_reads: float
+    max_unflushed_bytes: int
+    queues: list[QueuePlan] = field(default_factory=list)
+    producers: int = 3
+    consumers: int = 3
+    subscribers: int = 1
+    operators: int = 1
+    flood: bool = False
+    """Whether producers also send without waiting for answers."""
+    faults: FaultPlan = field(default_factory=FaultPlan)
+
+
+def draw_scenario(random: Random) -> Scenario:
+    """The scenario of a run."""
+    journal_kibibytes = random.choice((48, 64, 96, 192))
+    scenario = Scenario(
+        duration_ms=random.randint(6_000, 20_000),
+        options=StorageOptions(
+            journal_file_bytes=journal_kibibytes * KIBIBYTE,
+            entry_bytes_max=40 * KIBIBYTE,
+            journal_files_ahead=random.choice((2, 2, 3)),
+            spare_files_max=random.choice((0, 1, 4)),
+            free_bytes_min=8 * KIBIBYTE,
+            segment_bytes=random.choice((4, 16, 64)) * KIBIBYTE,
+            checkpoint_journal_bytes=random.choice((24, 64, 160, 400)) * KIBIBYTE,
+            cache_bytes=random.choice((0, 16, 256)) * KIBIBYTE,
+            read_ahead_bytes=random.choice((512, 4096, 65536)),
+            retry_ms=random.choice((100, 500)),
+            open_files_max=random.choice((2, 8, 64)),
+        ),
+        cold_reads=random.choice((0.0, 0.0, 0.2, 0.9)),
+        max_unflushed_bytes=random.choice((16, 64)) * KIBIBYTE,
+        producers=random.randint(2, 5),
+        consumers=random.randint(2, 5),
+        subscribers=random.randint(0, 2),
+        operators=random.choice((1, 1, 2)),
+        flood=random.random() < 0.3,
+    )
+    names = list(KINDS)
+    for name in sorted(random.sample(names, random.randint(2, 5))):
+        scenario.queues.append(KINDS[name](random))
+    scenario.faults = _faults(random)
+    return scenario
+
+
+def _faults(random: Random) -> FaultPlan:
+    def sometimes(share: float, low_ms: int, high_ms: int) -> int:
+        return random.randint(low_ms, high_ms) if random.random() < share else 0
+
+    return FaultPlan(
+        crashes_ms=sometimes(0.85, 1_500, 8_000),
+        disconnects_ms=sometimes(0.6, 400, 4_000),
+        slow_disk_ms=sometimes(0.35, 2_000, 9_000),
+        stalls_ms=sometimes(0.25, 4_000, 12_000),
+        full_disk_ms=sometimes(0.2, 4_000, 10_000),
+        clock_steps_ms=sometimes(0.15, 5_000, 15_000),
+        bit_flips_ms=sometimes(0.12, 4_000, 15_000),
+        failing_syncs_ms=sometimes(0.1, 5_000, 15_000),
+        garbage_ms=sometimes(0.2, 1_000, 5_000),
+    )
+
+
+# -- kinds of queues -----------------------------------------------------------------------------------------
+
+
+def _visibility(random: Random) -> int:
+    return random.choice((300, 1_000, 3_000, 8_000))
+
+
+def _plain(random: Random) -> QueuePlan:
+    return QueuePlan("plain", QueueSettings(visibility_timeout_ms=_visibility(random)))
+
+
+def _fifo(random: Random) -> QueuePlan:
+    dead = random.random() < 0.5
+    settings = QueueSettings(
+        ordering="fifo",
+        visibility_timeout_ms=_visibility(random),
+        max_receives=random.randint(2, 4) if dead else None,
+        dead_letter_queue="fifo-dead" if dead else None,
+    )
+    return QueuePlan("fifo", settings, groups=random.randint(1, 6), delays_ms=random.choice((0, 0, 1_500)))
+
+
+def _fair(random: Random) -> QueuePlan:
+    settings = QueueSettings(visibility_timeout_ms=_visibility(random))
+    return QueuePlan("fair", settings, groups=random.randint(2, 8))
+
+
+def _priorities(random: Random) -> QueuePlan:
+    settings = QueueSettings(visibility_timeout_ms=_visibility(random))
+    return QueuePlan("priorities", settings, priorities=True, groups=random.choice((0, 3)))
+
+
+def _delays(random: Random) -> QueuePlan:
+    settings = QueueSettings(
+        visibility_timeout_ms=_visibility(random), delay_ms=random.choice((0, 0, 400, 2_000))
+    )
+    return QueuePlan("delays", settings, delays_ms=random.choice((500, 4_000, 12_000)))
+
+
+def _ttl(random: Random) -> QueuePlan:
+    dead = random.random() < 0.5
+    settings = QueueSettings(
+        visibility_timeout_ms=_visibility(random),
+        default_ttl_ms=random.choice((None, 800, 5_000)),
+        dead_letter_queue="ttl-dead" if dead else None,
+    )
+    return QueuePlan("ttl", settings, ttls_ms=random.choice((0, 2_000, 10_000)))
+
+
+def _retention(random: Random) -> QueuePlan:
+    settings = QueueSettings(
+        visibility_timeout_ms=_visibility(random), retention_ms=random.choice((1_500, 4_000, 10_000))
+    )
+    return QueuePlan("retention", settings)
+
+
+def _deduplication(random: Random) -> QueuePlan:
+    settings = QueueSettings(
+        visibility_timeout_ms=_visibility(random),
+        deduplication_window_ms=random.choice((1_000, 10_000, 300_000)),
+    )
+    return QueuePlan("deduplication", settings, deduplication=random.choice((5, 30)))
+
+
+def _dead_letters(random: Random) -> QueuePlan:
+    settings = QueueSettings(
+        visibility_timeout_ms=random.choice((200, 600)),
+        max_receives=random.randint(1, 3),
+        dead_letter_queue="dead",
+    )
+    return QueuePlan("dead-letters", settings, groups=random.choice((0, 0, 3)))
+
+
+def _reject(random: Random) -> QueuePlan:
+    limit = random.random() < 0.5
+    settings = QueueSettings(
+        visibility_timeout_ms=_visibility(random),
+        max_messages=random.randint(5, 60) if limit else None,
+        max_bytes=None if limit else random.randint(1_000, 9_000),
+    )
+    return QueuePlan("reject", settings)
+
+
+def _drop_oldest(random: Random) -> QueuePlan:
+    settings = QueueSettings(
+        visibility_timeout_ms=_visibility(random), max_messages=random.randint(5, 60), overflow="drop-oldest"
+    )
+    return QueuePlan("drop-oldest", settings, groups=random.choice((0, 3)))
+
+
+def _overflow(random: Random) -> QueuePlan:
+    settings = QueueSettings(
+        visibility_timeout_ms=_visibility(random),
+        max_messages=random.randint(5, 60),
+        overflow="dead-letter",
+        dead_letter_queue="overflow-dead",
+    )
+    return QueuePlan("overflow", settings)
+
+
+def _everything(random: Random) -> QueuePlan:
+    settings = QueueSettings(
+        visibility_timeout_ms=_visibility(random),
+        max_messages=random.choice((None, 40, 200)),
+        overflow=random.choice(("reject", "drop-oldest", "dead-letter")),
+        retention_ms=random.choice((20_000, 345_600_000)),
+        delay_ms=random.choice((0, 0, 300)),
+        default_ttl_ms=random.choice((None, None, 6_000)),
+        deduplication_window_ms=random.choice((2_000, 300_000)),
+        max_receives=random.randint(1, 5),
+        dead_letter_queue="everything-dead",
+    )
+    return QueuePlan(
+        "everything",
+        settings,
+        groups=random.choice((0, 4)),
+        priorities=random.random() < 0.5,
+        delays_ms=random.choice((0, 3_000)),
+        ttls_ms=random.choice((0, 5_000)),
+        deduplication=random.choice((0, 20)),
+    )
+
+
+KINDS: dict[str, Callable[[Random], QueuePlan]] = {
+    "plain": _plain,
+    "fifo": _fifo,
+    "fair": _fair,
+    "priorities": _priorities,
+    "delays": _delays,
+    "ttl": _ttl,
+    "retention": _retention,
+    "deduplication": _deduplication,
+    "dead-letters": _dead_letters,
+    "reject": _reject,
+    "drop-oldest": _drop_oldest,
+    "overflow": _overflow,
+    "everything": _everything,
+}

@@ -1,0 +1,58 @@
+"""Virtual time: what happens when, on one thread, in an order that only the seed decides.
+
+There are two times. *Elapsed* time orders events and never jumps. The *clock* is what the simulated node and
+everybody who watches it read; it runs with elapsed time, and a step moves it forward without anything else
+happening, as when a machine was suspended.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from heapq import heappop, heappush
+
+Call = Callable[[], None]
+
+
+class Schedule:
+    """Events to come. Those of one moment happen in the order in which they were planned."""
+
+    def __init__(self, start_ms: int) -> None:
+        self.start_ms = start_ms
+        self.elapsed_ms = 0
+        self._stepped_ms = 0
+        self._events: list[tuple[int, int, Call]] = []
+        self._planned = 0
+
+    @property
+    def now_ms(self) -> int:
+        """The clock."""
+        return self.start_ms + self.elapsed_ms + self._stepped_ms
+
+    @property
+    def since_start_ms(self) -> int:
+        """The clock, for people."""
+        return self.elapsed_ms + self._stepped_ms
+
+    def after(self, delay_ms: int, call: Call) -> None:
+        """Plans a call; with delay 0 it comes after what is planned for now already."""
+        self._planned += 1
+        heappush(self._events, (self.elapsed_ms + max(0, delay_ms), self._planned, call))
+
+    def step_clock(self, forward_ms: int) -> None:
+        """The clock jumps."""
+        self._stepped_ms += forward_ms
+
+    def run(self, until: Callable[[], bool], most_ms: int) -> bool:
+        """Lets things happen until the condition holds; False if it does not within that much time."""
+        end_ms = self.elapsed_ms + most_ms
+        while not until():
+            if not self._events or self._events[0][0] > end_ms:
+                self.elapsed_ms = end_ms
+                return until()
+            self.elapsed_ms, _, call = heappop(self._events)
+            call()
+        return True
+
+    def run_for(self, duration_ms: int) -> None:
+        """Lets that much time pass."""
+        self.run(lambda: False, duration_ms)

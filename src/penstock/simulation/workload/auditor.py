@@ -1,0 +1,123 @@
+"""The auditor: when everything is well again, looks at every message that is left, then takes them all out."""
+
+from __future__ import annotations
+
+from penstock.simulation.history import QueueLife
+from penstock.simulation.tasks import Ask, Pause, Steps
+from penstock.simulation.workload.consumer import Consumer
+from penstock.simulation.workload.stage import Stage
+from penstock.wire.messages import ListQueues, Peek, Peeked, QueueDescription, QueueList
+
+MOVES_END_MS = 20_000
+DRAINED_MS = 45_000
+"""Longer than any delay or lease of a scenario: whatever is there must have come out by then."""
+_VISIBILITY_MS = 30_000
+
+
+class Auditor:
+    """Takes stock, over the wire like everybody else."""
+
+    def __init__(self, stage: Stage) -> None:
+        self._stage = stage
+        self._client = stage.client("auditor")
+        self._draining = 0
+        self._drained = False
+
+    def run(self) -> Steps[None]:
+        """Everything, in order."""
+        yield from self._await_moves()
+        for description in (yield from self._list()):
+            if description.damage is None:
+                yield from self._peek(self._stage.note(description))
+        for description in (yield from self._list()):
+            if description.damage is None:
+                self._draining += 1
+                self._stage.tasks.start(self._drain(self._stage.note(description)))
+        end_ms = self._stage.schedule.elapsed_ms + DRAINED_MS
+        while not self._drained and self._stage.schedule.elapsed_ms < end_ms:
+            yield Pause(500)
+            self._drained = not any(self._left(queue) for queue in (yield from self._list()))
+        self._drained = True
+        while self._draining:
+            yield Pause(100)
+        for description in (yield from self._list()):
+            self._stage.note(description).statistics = description.statistics
+            self._check_empty(description)
+
+    def _list(self) -> Steps[list[QueueDescription]]:
+        for _ in range(100):
+            reply = yield Ask(self._client, ListQueues())
+            if reply is not None and isinstance(reply.answer, QueueList):
+                for description in reply.answer.queues:
+                    life = self._stage.note(description)
+                    if description.damage is not None:
+                        self._stage.recorder.damage_seen(life)
+                return reply.answer.queues
+            yield Pause(100)
+        self._stage.recorder.history.stuck.append("the node does not answer although nothing is wrong")
+        return []
+
+    def _await_moves(self) -> Steps[None]:
+        """What is on its way to another queue must arrive, unless that one is damaged."""
+        end_ms = self._stage.schedule.elapsed_ms + MOVES_END_MS
+        while True:
+            queues = yield from self._list()
+            damaged = {queue.name for queue in queues if queue.damage is not None}
+            moving = [
+                queue.name
+                for queue in queues
+                if queue.statistics.moving and not damaged & {queue.name, *self._targets(queue)}
+            ]
+            if not moving:
+                return
+            if self._stage.schedule.elapsed_ms > end_ms:
+                self._stage.recorder.history.stuck.append(f"messages of {moving} are still on their way")
+                return
+            yield Pause(200)
+
+    def _targets(self, queue: QueueDescription) -> set[str]:
+        """Where messages of a queue may be on their way to; those of a dead-letter queue may go anywhere."""
+        if queue.name.endswith("dead"):
+            return set(self._stage.queues)
+        return {queue.settings.dead_letter_queue or ""}
+
+    def _peek(self, life: QueueLife) -> Steps[None]:
+        stage = self._stage
+        start: int | None = 0
+        while start is not None:
+            asked_ms = stage.schedule.now_ms
+            reply = yield Ask(self._client, Peek(life.queue_id, start, 1_000))
+            if reply is None or not isinstance(reply.answer, Peeked):
+                stage.failed(life, reply)
+                return
+            stage.recorder.peeked(life, reply.answer, reply.body, asked_ms)
+            start = reply.answer.next
+
+    def _drain(self, life: QueueLife) -> Steps[None]:
+        """Receives and deletes until nothing is left anywhere, or for long enough."""
+        consumer = Consumer(self._stage, f"drain-{life.name}"[:12])
+        while not self._drained and life.damaged_ms is None:
+            messages = yield from consumer.receive(life, 500, 1_000, _VISIBILITY_MS)
+            yield from consumer.settler.settle("delete", messages)
+        self._draining -= 1
+
+    def _left(self, queue: QueueDescription) -> int:
+        """How many messages should still come out."""
+        numbers = queue.statistics
+        if queue.damage is not None:
+            return 0
+        left = numbers.ready + numbers.leased + numbers.delayed + numbers.moving
+        damaged = {
+            life.name for life in self._stage.recorder.history.lives.values() if life.damaged_ms is not None
+        }
+        return 0 if left == numbers.moving and damaged & self._targets(queue) else left
+
+    def _check_empty(self, queue: QueueDescription) -> None:
+        left = self._left(queue)
+        if not left:
+            return
+        numbers = queue.statistics
+        self._stage.recorder.history.stuck.append(
+            f"{left} messages of {queue.name} did not come out within {DRAINED_MS} ms: {numbers.ready} ready, "
+            f"{numbers.leased} leased, {numbers.delayed} delayed, {numbers.moving} moving"
+        )

@@ -1,0 +1,188 @@
+"""Consumers: receive by polling or waiting, then delete, extend, release, forget, or misuse what they got."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from penstock.model.errors import ErrorCode
+from penstock.model.runs import runs_of
+from penstock.simulation.history import DeliveredMessage, Kind, QueueLife
+from penstock.simulation.tasks import Ask, Pause, Steps
+from penstock.simulation.workload.stage import Stage
+from penstock.wire.messages import Delete, Delivery, Extend, Failed, Receipt, Receive, Release, Settled
+
+_KEPT_RECEIPTS = 40
+
+
+class Settler:
+    """Does to delivered messages what consumers do to them."""
+
+    def __init__(self, stage: Stage, name: str) -> None:
+        self._stage = stage
+        self.name = name
+        self.client = stage.client(name)
+        self._old: list[list[DeliveredMessage]] = []
+
+    def work_off(self, messages: list[DeliveredMessage]) -> Steps[None]:
+        """Handles one delivery, well or badly."""
+        random = self._stage.random
+        self._keep(messages)
+        yield Pause(random.choice((0, 5, 50, 300)))
+        style = random.random()
+        if style < 0.55:
+            yield from self.settle("delete", messages)
+        elif style < 0.7:
+            some = [message for message in messages if random.random() < 0.5]
+            yield from self.settle("delete", some)
+            if random.random() < 0.5:
+                yield from self.settle("delete", [message for message in messages if message not in some])
+        elif style < 0.8:
+            yield from self.settle("extend", messages, random.choice((0, 300, 2_000, 6_000)))
+            yield Pause(random.choice((0, 200, 1_500)))
+            if random.random() < 0.7:
+                yield from self.settle("delete", messages)
+        elif style < 0.92:
+            half = messages[: random.randint(1, len(messages))]
+            yield from self.settle("release", half, random.choice((0, 0, 100, 1_500)))
+        if random.random() < 0.08:
+            yield from self._misuse()
+
+    def settle(self, kind: Kind, messages: Sequence[DeliveredMessage], amount_ms: int = 0) -> Steps[None]:
+        """Settles messages of one delivery and writes down what came of it."""
+        if not messages:
+            return
+        stage = self._stage
+        life = messages[0].life
+        settlements = stage.recorder.settling(messages, kind, amount_ms)
+        sequences = sorted(message.sequence for message in messages)
+        receipts = [Receipt(messages[0].token, runs_of(sequences))]
+        request: Delete | Release | Extend
+        match kind:
+            case "delete":
+                request = Delete(receipts)
+            case "release":
+                request = Release(receipts, amount_ms)
+            case "extend":
+                request = Extend(receipts, amount_ms)
+        asked_ms = stage.schedule.now_ms
+        reply = yield Ask(self.client, request)
+        what = f"{kind} {receipts[0].runs} of {life.name} under lease {messages[0].lease}"
+        if reply is not None and isinstance(reply.answer, Settled):
+            stage.recorder.settled(messages, settlements, reply.answer.outcomes[0])
+            stage.trace.add(self.name, f"{what}: {_outcome(reply.answer)}")
+            return
+        failed = stage.failed(life, reply)
+        stage.recorder.not_settled(settlements, failed)
+        stage.trace.add(self.name, f"{what}: {failed.code if failed is not None else 'no answer'}")
+        if failed is not None and life.damaged_ms is None:
+            stage.recorder.history.refusals_of_settlements.append((asked_ms, failed.code))
+
+    def _keep(self, messages: list[DeliveredMessage]) -> None:
+        self._old.append(messages)
+        if len(self._old) > _KEPT_RECEIPTS:
+            self._old.pop(self._stage.random.randrange(len(self._old)))
+
+    def _misuse(self) -> Steps[None]:
+        """Old receipts once more, or one that was never given out."""
+        random = self._stage.random
+        old = random.choice(self._old)
+        if random.random() < 0.7:
+            kind: Kind = random.choice(("delete", "release", "extend"))
+            yield from self.settle(kind, old, random.choice((0, 1_000)) if kind != "delete" else 0)
+            return
+        token = bytearray(old[0].token)
+        token[random.randrange(len(token))] ^= 1 << random.randrange(8)
+        reply = yield Ask(self.client, Delete([Receipt(bytes(token), [(old[0].sequence, 1)])]))
+        if reply is not None and not (
+            isinstance(reply.answer, Failed) and reply.answer.code == ErrorCode.BAD_RECEIPT
+        ):
+            found = f"a forged receipt was answered with {reply.answer!r}"
+            self._stage.recorder.history.forgeries_accepted.append((self._stage.schedule.now_ms, found))
+
+
+def _outcome(settled: Settled) -> str:
+    outcome = settled.outcomes[0]
+    return f"{outcome.done} done, {outcome.gone} gone, stale {outcome.stale}"
+
+
+class Consumer:
+    """One consumer that asks for messages."""
+
+    def __init__(self, stage: Stage, name: str) -> None:
+        self._stage = stage
+        self._name = name
+        self._settler = Settler(stage, name)
+
+    def run(self) -> Steps[None]:
+        """Receives until the run ends."""
+        stage, random = self._stage, self._stage.random
+        pace_ms = random.choice((10, 50, 200))
+        while not stage.stopping:
+            yield Pause(random.randint(0, pace_ms))
+            life = stage.pick_life()
+            if life is None:
+                yield Pause(200)
+                continue
+            if life.name.endswith("dead") and random.random() < 0.7:
+                continue  # dead letters are mostly left for operators to redrive
+            wait_ms = random.choice((0, 0, 300, 1_500))
+            visibility_ms = random.choice((None, 150, 700, 3_000))
+            messages = yield from self.receive(life, random.choice((1, 5, 20)), wait_ms, visibility_ms)
+            if messages:
+                if random.random() < 0.2:
+                    stage.tasks.start(self._settler.work_off(messages))
+                else:
+                    yield from self._settler.work_off(messages)
+
+    def receive(
+        self, life: QueueLife, most: int, wait_ms: int, visibility_ms: int | None
+    ) -> Steps[list[DeliveredMessage]]:
+        """One receive; what it got."""
+        stage = self._stage
+        asked_ms = stage.schedule.now_ms
+        max_bytes = stage.random.choice((None, None, 100, 2_000))
+        request = Receive(life.queue_id, most, wait_ms, visibility_ms, max_bytes)
+        reply = yield Ask(self._settler.client, request, timeout_ms=wait_ms + 8_000)
+        if reply is None:
+            stage.trace.add(self._name, f"receive from {life.name}: no answer")
+            yield Pause(stage.random.randint(5, 300))
+            return []
+        if isinstance(reply.answer, Delivery):
+            return self._note(life, reply.answer, reply.body, asked_ms, wait_ms, visibility_ms)
+        failed = stage.failed(life, reply)
+        assert failed is not None
+        stage.trace.add(self._name, f"receive from {life.name}: {failed.code}")
+        if failed.code == ErrorCode.QUEUE_NOT_FOUND:
+            yield from stage.look_up(self._settler.client, life.name)
+        yield Pause(stage.random.randint(10, 200))
+        return []
+
+    def _note(
+        self,
+        life: QueueLife,
+        delivery: Delivery,
+        body: memoryview,
+        asked_ms: int,
+        wait_ms: int,
+        visibility_ms: int | None,
+    ) -> list[DeliveredMessage]:
+        stage = self._stage
+        if not delivery.batches:
+            if wait_ms:
+                stage.recorder.polled_in_vain(life, asked_ms, wait_ms)
+            return []
+        messages = stage.recorder.delivered(life, delivery, body, asked_ms, visibility_ms)
+        stage.trace.add(self._name, f"received from {life.name}: {describe(messages)}")
+        return messages
+
+    @property
+    def settler(self) -> Settler:
+        """How it settles."""
+        return self._settler
+
+
+def describe(messages: Sequence[DeliveredMessage]) -> str:
+    """A delivery for the trace."""
+    first = messages[0]
+    sequences = [message.sequence for message in messages]
+    return f"{sequences} under lease {first.lease}, {first.receive_count} receives of the first"

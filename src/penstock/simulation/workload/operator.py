@@ -1,0 +1,166 @@
+"""Operators: look at queues, change them, purge them, redrive dead letters, delete queues and make them again."""
+
+from __future__ import annotations
+
+from penstock.model.errors import ErrorCode
+from penstock.model.settings import QueueSettings, changed_settings
+from penstock.simulation.history import QueueLife, Span
+from penstock.simulation.tasks import Ask, Pause, Reply, Steps
+from penstock.simulation.workload.stage import Stage
+from penstock.wire.messages import (
+    AlterQueue,
+    Count,
+    CreateQueue,
+    DeleteQueue,
+    DescribeNode,
+    Done,
+    Failed,
+    Peek,
+    Peeked,
+    PeekFilter,
+    Purge,
+    QueueDescription,
+    Redrive,
+    Redriven,
+)
+
+
+class Operator:
+    """One operator."""
+
+    def __init__(self, stage: Stage, name: str) -> None:
+        self._stage = stage
+        self._name = name
+        self._client = stage.client(name)
+
+    def set_up(self) -> Steps[None]:
+        """Makes all queues of the scenario, before anything goes wrong."""
+        for plan in self._stage.plans():
+            yield from self.create(plan.name, plan.settings)
+            if plan.settings.dead_letter_queue is not None:
+                yield from self._stage.look_up(self._client, plan.settings.dead_letter_queue)
+
+    def create(self, name: str, settings: QueueSettings) -> Steps[None]:
+        """Makes a queue, however long it takes."""
+        stage = self._stage
+        while name not in stage.queues:
+            reply = yield Ask(self._client, CreateQueue(name, settings))
+            if reply is not None and isinstance(reply.answer, QueueDescription):
+                stage.note(reply.answer)
+                stage.trace.add(self._name, f"made queue {name}, id {reply.answer.queue_id}")
+                return
+            if reply is not None and isinstance(reply.answer, Failed):
+                stage.trace.add(self._name, f"could not make queue {name}: {reply.answer.code}")
+                if reply.answer.code == ErrorCode.QUEUE_EXISTS:
+                    yield from stage.look_up(self._client, name)
+            if stage.stopping:
+                return
+            yield Pause(stage.random.randint(50, 400))
+
+    def run(self) -> Steps[None]:
+        """Does something every now and then."""
+        stage, random = self._stage, self._stage.random
+        destructive = random.random()
+        while not stage.stopping:
+            yield Pause(random.randint(50, 1_200))
+            life = stage.pick_life()
+            if life is None:
+                continue
+            action = random.random()
+            if action < 0.3:
+                yield from self._peek(life)
+            elif action < 0.45:
+                yield from stage.look_up(self._client, life.name)
+            elif action < 0.6:
+                yield from self._alter(life)
+            elif action < 0.85:
+                yield from self._redrive()
+            elif action < 0.9:
+                yield Ask(self._client, DescribeNode())
+            elif action < 0.95 and destructive < 0.5:
+                yield from self._purge(life)
+            elif action >= 0.95 and destructive < 0.25:
+                yield from self._delete(life)
+
+    def _peek(self, life: QueueLife) -> Steps[None]:
+        stage, random = self._stage, self._stage.random
+        wanted = None
+        if random.random() < 0.4:
+            wanted = PeekFilter(
+                states=["ready", "delayed"], body_contains=b"1" if random.random() < 0.5 else None
+            )
+        asked_ms = stage.schedule.now_ms
+        reply = yield Ask(
+            self._client, Peek(life.queue_id, random.choice((0, 50)), random.choice((3, 50)), wanted)
+        )
+        if reply is not None and isinstance(reply.answer, Peeked):
+            seen = stage.recorder.peeked(life, reply.answer, reply.body, asked_ms)
+            stage.trace.add(self._name, f"saw {len(seen)} messages in {life.name}")
+        else:
+            self._note_failure(life, reply)
+
+    def _alter(self, life: QueueLife) -> Steps[None]:
+        stage, random = self._stage, self._stage.random
+        current = life.settings[-1]
+        changes: dict[str, str | int | None] = {"visibility_timeout_ms": random.choice((200, 1_000, 4_000))}
+        if current.max_messages is not None:
+            changes["max_messages"] = random.randint(5, 80)
+        if random.random() < 0.2 and life.name == "delays":
+            changes["delay_ms"] = random.choice((0, 300, 900))
+        life.settings.append(changed_settings(current, dict(changes)))
+        reply = yield Ask(self._client, AlterQueue(life.name, changes))
+        if reply is not None and isinstance(reply.answer, QueueDescription):
+            stage.note(reply.answer)
+            stage.trace.add(self._name, f"altered {life.name}: {changes}")
+        else:
+            self._note_failure(life, reply)
+
+    def _redrive(self) -> Steps[None]:
+        stage, random = self._stage, self._stage.random
+        dead = [stage.queues[name] for name in sorted(stage.queues) if name.endswith("dead")]
+        if not dead:
+            return
+        life = random.choice(dead)
+        life.redriven = True
+        request = Redrive(life.queue_id, None, random.choice((1, 10, 100)))
+        if random.random() < 0.2 and "plain" in stage.queues:
+            request = Redrive(life.queue_id, "plain", random.choice((1, 10)))
+        reply = yield Ask(self._client, request)
+        if reply is not None and isinstance(reply.answer, Redriven):
+            stage.trace.add(self._name, f"redrove {reply.answer.messages} messages of {life.name}")
+        else:
+            self._note_failure(life, reply)
+
+    def _purge(self, life: QueueLife) -> Steps[None]:
+        stage = self._stage
+        span = Span(stage.schedule.now_ms)
+        life.purges.append(span)
+        reply = yield Ask(self._client, Purge(life.queue_id))
+        if reply is not None and isinstance(reply.answer, Count):
+            span.answered_ms = stage.schedule.now_ms
+            stage.trace.add(self._name, f"purged {reply.answer.messages} messages of {life.name}")
+        else:
+            self._note_failure(life, reply)
+
+    def _delete(self, life: QueueLife) -> Steps[None]:
+        stage = self._stage
+        if life.deletion_asked_ms is None:
+            life.deletion_asked_ms = stage.schedule.now_ms
+        reply = yield Ask(self._client, DeleteQueue(life.name))
+        if reply is not None and isinstance(reply.answer, Done):
+            stage.trace.add(self._name, f"deleted {life.name}, id {life.queue_id}")
+            stage.queues.pop(life.name, None)
+        else:
+            self._note_failure(life, reply)
+            yield Pause(stage.random.randint(50, 400))
+            yield from stage.look_up(self._client, life.name)
+        if life.name not in stage.queues:
+            yield Pause(stage.random.choice((0, 100, 1_500)))
+            yield from self.create(life.name, life.settings[0])
+
+    def _note_failure(self, life: QueueLife, reply: Reply | None) -> None:
+        failed = self._stage.failed(life, reply)
+        what = failed.code if failed is not None else "no answer"
+        self._stage.trace.add(self._name, f"something about {life.name}: {what}")
+        if failed is not None and failed.code == ErrorCode.QUEUE_NOT_FOUND:
+            self._stage.queues.pop(life.name, None)

@@ -1,0 +1,150 @@
+"""Producers: batches with every column a queue allows, sent again under the same number until somebody answers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from penstock.model.batch import UNSET, encode_parts
+from penstock.model.errors import ERRORS, ErrorCode
+from penstock.simulation.history import QueueLife, SentBatch, SentMessage
+from penstock.simulation.scenario import QueuePlan
+from penstock.simulation.tasks import Ask, Pause, Steps
+from penstock.simulation.workload.stage import Stage
+from penstock.wire.messages import Send, SendResult
+
+_ATTEMPTS = 12
+_FLOOD_BATCHES = 12
+
+
+class Producer:
+    """One producer with its own identity, sending to all queues."""
+
+    def __init__(self, stage: Stage, name: str) -> None:
+        self._stage = stage
+        self._name = name
+        self._client = stage.client(name)
+        self._producer = stage.random.getrandbits(60) + 1
+        self._numbers: dict[int, int] = {}
+        self._in_flight = 0
+
+    def run(self) -> Steps[None]:
+        """Sends until the run ends."""
+        stage, random = self._stage, self._stage.random
+        pace_ms = random.choice((40, 100, 250))
+        pipelined = random.random() < 0.4
+        while not stage.stopping:
+            yield Pause(random.randint(1, 2 * pace_ms))
+            plan = random.choice(stage.plans())
+            life = stage.queues.get(plan.name)
+            if life is None:
+                yield from stage.look_up(self._client, plan.name)
+                continue
+            if stage.scenario.flood and random.random() < 0.02:
+                for _ in range(_FLOOD_BATCHES):
+                    stage.tasks.start(self._deliver(self._compose(plan, life, 30), 1))
+            batch = self._compose(plan, life, random.choice((1, 1, 3, 10)))
+            if pipelined and self._in_flight < 8:
+                self._in_flight += 1
+                stage.tasks.start(self._deliver_aside(batch))
+            else:
+                yield from self._deliver(batch, _ATTEMPTS)
+
+    def _deliver_aside(self, batch: SentBatch) -> Steps[None]:
+        yield from self._deliver(batch, _ATTEMPTS)
+        self._in_flight -= 1
+
+    def _deliver(self, batch: SentBatch, attempts: int) -> Steps[None]:
+        """Sends a batch until it is answered for good; now and then once more for no reason."""
+        stage, random, life = self._stage, self._stage.random, batch.life
+        again = random.random() < 0.05
+        for _ in range(attempts):
+            asked_ms = stage.schedule.now_ms
+            stage.recorder.sending(batch)
+            reply = yield Ask(self._client, Send(life.queue_id, self._producer, batch.number), batch.encoded)
+            if reply is None:
+                stage.trace.add(self._name, f"send {batch.number} to {life.name}: no answer")
+                yield Pause(random.randint(5, 400))
+                continue
+            if isinstance(reply.answer, SendResult):
+                stage.recorder.send_answered(batch, reply.answer)
+                stage.trace.add(
+                    self._name,
+                    f"sent {batch.number} to {life.name}: {reply.answer.runs} duplicates {reply.answer.duplicates}",
+                )
+                if not again:
+                    return
+                again = False
+                continue
+            failed = stage.failed(life, reply)
+            assert failed is not None
+            stage.trace.add(self._name, f"send {batch.number} to {life.name}: {failed.code}")
+            stage.recorder.send_refused(batch, failed, asked_ms)
+            if failed.code == ErrorCode.QUEUE_NOT_FOUND:
+                yield from stage.look_up(self._client, life.name)
+                return
+            if not ERRORS[ErrorCode(failed.code)].retryable or random.random() < 0.3:
+                return
+            yield Pause(random.randint(20, 500))
+
+    # -- composing -------------------------------------------------------------------------------------------
+
+    def _compose(self, plan: QueuePlan, life: QueueLife, most: int) -> SentBatch:
+        random = self._stage.random
+        messages = [self._message(plan, life) for _ in range(random.randint(1, most))]
+        number = self._numbers.get(life.queue_id, 0) + 1
+        self._numbers[life.queue_id] = number
+        batch = SentBatch(life, self._producer, number, messages, _encode(messages))
+        self._stage.recorder.history.batches.append(batch)
+        return batch
+
+    def _message(self, plan: QueuePlan, life: QueueLife) -> SentMessage:
+        stage, random = self._stage, self._stage.random
+        number = stage.next_message
+        stage.next_message += 1
+        size = random.choice((0, 10, 60, 300)) if random.random() < 0.97 else 700
+        message = SentMessage(
+            number=number,
+            life=life,
+            body=b"%d|" % number + random.randbytes(size),
+            attributes=b"\x81\xa1n\xce" + number.to_bytes(4, "big") if random.random() < 0.2 else b"",
+            group=b"group-%d" % random.randrange(plan.groups)
+            if plan.groups and random.random() < 0.9
+            else b"",
+            priority=random.randrange(10) if plan.priorities else 0,
+            delay_ms=random.randint(0, plan.delays_ms) if plan.delays_ms and random.random() < 0.5 else None,
+            ttl_ms=random.randint(50, plan.ttls_ms) if plan.ttls_ms and random.random() < 0.5 else None,
+            deduplication_id=self._identifier(plan, number),
+            asked_ms=stage.schedule.now_ms,
+        )
+        stage.recorder.history.messages[number] = message
+        return message
+
+    def _identifier(self, plan: QueuePlan, number: int) -> bytes:
+        """Ids come and go, and several producers use the same ones at the same time."""
+        if not plan.deduplication or self._stage.random.random() < 0.2:
+            return b""
+        newest = number // 10
+        return b"id-%d" % (newest - self._stage.random.randrange(min(newest + 1, plan.deduplication)))
+
+
+def _encode(messages: Sequence[SentMessage]) -> bytes:
+    """The batch; a column is there only if a message needs it."""
+
+    def needed(values: list[bytes]) -> list[bytes] | None:
+        return values if any(values) else None
+
+    return encode_parts(
+        [message.body for message in messages],
+        priorities=[message.priority for message in messages] if any(m.priority for m in messages) else None,
+        delays_ms=_times([message.delay_ms for message in messages]),
+        ttls_ms=_times([message.ttl_ms for message in messages]),
+        groups=needed([message.group for message in messages]),
+        deduplication_ids=needed([message.deduplication_id for message in messages]),
+        attributes=needed([message.attributes for message in messages]),
+    )
+
+
+def _times(values: list[int | None]) -> list[int] | None:
+    if all(value is None for value in values):
+        return None
+    return [UNSET if value is None else value for value in values]

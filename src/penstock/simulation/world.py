@@ -1,0 +1,161 @@
+"""One run from beginning to end: build the world from a seed, let it live, make it well, take stock, check."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import NamedTuple
+
+from penstock.simulation.checkers import CHECKERS
+from penstock.simulation.disk import SimulatedDisk
+from penstock.simulation.faults import Faults
+from penstock.simulation.history import History
+from penstock.simulation.machine import Machine
+from penstock.simulation.network import Network
+from penstock.simulation.partition_state import inconsistencies
+from penstock.simulation.recorder import Recorder
+from penstock.simulation.replica import Replica
+from penstock.simulation.scenario import draw_scenario
+from penstock.simulation.schedule import Schedule
+from penstock.simulation.tasks import Tasks
+from penstock.simulation.trace import Trace
+from penstock.simulation.violation import Violation
+from penstock.simulation.workload.auditor import Auditor
+from penstock.simulation.workload.consumer import Consumer
+from penstock.simulation.workload.operator import Operator
+from penstock.simulation.workload.producer import Producer
+from penstock.simulation.workload.stage import Stage
+from penstock.simulation.workload.subscriber import Subscriber
+
+START_MS = 1_700_000_000_000
+_SETTLED_MS = 60_000
+_AUDITED_MS = 200_000
+
+
+class Outcome(NamedTuple):
+    """What became of a seed."""
+
+    seed: int
+    violations: list[Violation]
+    trace: list[str]
+    messages: int
+    deliveries: int
+    starts: int
+    simulated_ms: int
+
+
+class World:
+    """Everything of one run."""
+
+    def __init__(self, seed: int) -> None:
+        self.seed = seed
+        random = Random(seed)
+        self.scenario = scenario = draw_scenario(random)
+        self.schedule = schedule = Schedule(START_MS)
+        self.trace = trace = Trace(schedule)
+        self.history = History(cold_reads=scenario.cold_reads > 0)
+        disk = SimulatedDisk(random, cold_reads=scenario.cold_reads)
+        self.machine = machine = Machine(schedule, random, trace, disk, scenario.options)
+        machine.max_unflushed_bytes = scenario.max_unflushed_bytes
+        network = Network(schedule, random, machine)
+        self.tasks = Tasks(schedule)
+        recorder = Recorder(self.history, schedule)
+        self.stage = Stage(scenario, schedule, random, trace, network, self.tasks, recorder)
+        self.faults = Faults(self.stage, machine)
+        self.replica = Replica()
+        self.violations: list[Violation] = []
+        machine.observer = lambda record: self.replica.observer(machine.boots, record)
+        machine.booted.append(self._check_recovery)
+        machine.going_down += [self._note_committed, self.faults.watch]
+
+    def run(self) -> Outcome:
+        """Lives through it."""
+        trace, scenario = self.trace, self.scenario
+        trace.add(
+            "world", f"seed {self.seed}: {[queue.name for queue in scenario.queues]}, {scenario.faults}"
+        )
+        self.machine.boot()
+        operators = [Operator(self.stage, f"operator-{n}") for n in range(scenario.operators)]
+        self.tasks.start(operators[0].set_up())
+        self.schedule.run(lambda: not self.tasks.active, _SETTLED_MS)
+        self._start_work(operators)
+        self.faults.start()
+        self.schedule.run_for(scenario.duration_ms)
+        trace.add("world", "everybody stops, everything is well again")
+        self.stage.stopping = True
+        self.faults.heal()
+        self._wait("clients stop", _SETTLED_MS)
+        if self.machine.is_up and self.stage.random.random() < 0.5:
+            self.machine.stop()
+        self.tasks.start(Auditor(self.stage).run())
+        self._wait("the auditor ends", _AUDITED_MS)
+        self._finish()
+        return Outcome(
+            self.seed,
+            sorted(self.violations, key=lambda violation: violation.at_ms),
+            trace.lines,
+            len(self.history.messages),
+            len(self.history.deliveries),
+            self.machine.boots,
+            self.schedule.elapsed_ms,
+        )
+
+    def _start_work(self, operators: list[Operator]) -> None:
+        stage, scenario = self.stage, self.scenario
+        for number in range(scenario.producers):
+            self.tasks.start(Producer(stage, f"producer-{number}").run())
+        for number in range(scenario.consumers):
+            self.tasks.start(Consumer(stage, f"consumer-{number}").run())
+        for number in range(scenario.subscribers):
+            self.tasks.start(Subscriber(stage, f"subscrib-{number}").run())
+        for operator in operators:
+            self.tasks.start(operator.run())
+
+    def _wait(self, what: str, most_ms: int) -> None:
+        if not self.schedule.run(lambda: not self.tasks.active, most_ms):
+            self.history.stuck.append(f"{what} not within {most_ms} ms, although nothing is wrong any more")
+
+    # -- checks on the way -----------------------------------------------------------------------------------
+
+    def _note_committed(self) -> None:
+        if self.machine.store is not None:
+            self.replica.stopping(self.machine.store.committed_position)
+
+    def _check_recovery(self) -> None:
+        node = self.machine.node
+        assert node is not None
+        for sentence in self.replica.recovered(self.machine.boots, node):
+            self._violated("recovery", sentence)
+        self._check_engine()
+
+    def _check_engine(self) -> None:
+        node = self.machine.node
+        assert node is not None
+        for queue_id, partition in node._parts.catalogue.partitions.items():
+            if queue_id not in node._parts.catalogue.damage:
+                for sentence in inconsistencies(partition):
+                    self._violated("engine", f"queue {partition.name!r}: {sentence}")
+
+    def _finish(self) -> None:
+        history = self.history
+        history.ended_ms = self.schedule.now_ms
+        if self.machine.node is not None:
+            for sentence in self.replica.live(self.machine.node):
+                self._violated("recovery", sentence)
+            self._check_engine()
+        for at_ms, sentence in self.machine.defects:
+            self.violations.append(Violation("engine", at_ms, f"the node failed by itself: {sentence}"))
+        for at_ms, sentence in self.faults.refusals:
+            self.violations.append(Violation("I10", at_ms, f"the node refused to start: {sentence}"))
+        history.most_unflushed_bytes = self.machine.most_unflushed_bytes
+        history.max_unflushed_bytes = self.machine.max_unflushed_bytes
+        for check in CHECKERS.values():
+            self.violations += check(history)
+
+    def _violated(self, checker: str, sentence: str) -> None:
+        self.trace.add("checker", f"{checker}: {sentence}")
+        self.violations.append(Violation(checker, self.schedule.now_ms, sentence))
+
+
+def simulate(seed: int) -> Outcome:
+    """Runs one seed."""
+    return World(seed).run()
