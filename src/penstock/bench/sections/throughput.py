@@ -11,7 +11,7 @@ from penstock.bench.stage import Server, Stage
 from penstock.bench.tasks import Outcome, Publish, Receive
 
 BATCH_MESSAGES = 100
-IN_FLIGHT = 32
+IN_FLIGHT = 64
 CREDIT = 6_400
 WARM_UP_MESSAGES = 20_000
 
