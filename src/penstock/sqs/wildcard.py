@@ -16,13 +16,14 @@ ANY, ONE = "\ufdd0", "\ufdd1"
 ValueOf = Callable[[str], str | None]
 """The value of a variable, or None when it has none."""
 
+_RESERVED = re.compile(r"[\ufdd0\ufdd1]|\\ufdd[01]", re.IGNORECASE)
 _VARIABLE_OR_WILDCARD = re.compile(r"\$\{([^{}]*)\}|[*?]")
 _VARIABLE = re.compile(r"\$\{([^{}]*)\}")
 
 
 def has_reserved_characters(text: str) -> bool:
-    """Whether a text holds what only patterns may hold."""
-    return ANY in text or ONE in text
+    """Whether a text holds what only patterns may hold, as it is or as JSON escapes it."""
+    return bool(_RESERVED.search(text))
 
 
 def has_variables(text: str) -> bool:
@@ -59,8 +60,10 @@ def _replaced(special: re.Pattern[str], text: str, value_of: ValueOf | None) -> 
         if name in ("*", "?", "$"):
             return name
         value = value_of(name)
-        missing = missing or value is None
-        return value or ""
+        if value is None or has_reserved_characters(value):
+            missing = True
+            return ""
+        return value
 
     replaced = special.sub(replace, text)
     return None if missing else replaced
