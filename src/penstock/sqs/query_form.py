@@ -20,7 +20,6 @@ NAME_PARTS = 8
 INDEX_DIGITS = 5
 
 _INDEX = re.compile(r"[0-9]+")
-_ESCAPED = re.compile(r"[%+]")
 
 
 class Node:
@@ -74,7 +73,7 @@ def parse_form(*sources: str) -> Node:
 
 
 def _unescaped(text: str) -> str:
-    if not _ESCAPED.search(text):
+    if "%" not in text and "+" not in text:
         return text
     try:
         return unquote_plus(text, errors="strict")

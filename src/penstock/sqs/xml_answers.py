@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import re
+from functools import cache
 from typing import Any
 
 import msgspec
@@ -69,12 +70,11 @@ def encode_error(error: SqsError, request_id: str) -> bytes:
 
 
 def _write_members(parts: list[str], shape: msgspec.Struct) -> None:
-    for field in _fields(type(shape)):
-        value = getattr(shape, field.name)
-        if value is None:
-            continue
-        name = ELEMENT_NAMES.get(field.encode_name, field.encode_name)
-        if isinstance(value, dict):
+    for attribute, name, is_renamed in _elements(type(shape)):
+        value = getattr(shape, attribute)
+        if type(value) is str:
+            parts.append(f"<{name}>{escape(value)}</{name}>")
+        elif isinstance(value, dict):
             key_name = "Key" if name == "Tag" else "Name"
             for key, item in value.items():
                 parts.append(f"<{name}><{key_name}>{escape(key)}</{key_name}>")
@@ -82,9 +82,9 @@ def _write_members(parts: list[str], shape: msgspec.Struct) -> None:
                 parts.append(f"</{name}>")
         elif isinstance(value, list):
             for item in value:
-                is_entry = isinstance(item, msgspec.Struct) and name == field.encode_name
+                is_entry = isinstance(item, msgspec.Struct) and not is_renamed
                 _write(parts, type(item).__name__ if is_entry else name, item)
-        else:
+        elif value is not None:
             _write(parts, name, value)
 
 
@@ -109,11 +109,14 @@ def _text(value: Any) -> str:
             return str(value)
 
 
-_FIELDS: dict[type[msgspec.Struct], tuple[msgspec.structs.FieldInfo, ...]] = {}
-
-
-def _fields(shape: type[msgspec.Struct]) -> tuple[msgspec.structs.FieldInfo, ...]:
-    fields = _FIELDS.get(shape)
-    if fields is None:
-        fields = _FIELDS[shape] = msgspec.structs.fields(shape)
-    return fields
+@cache
+def _elements(shape: type[msgspec.Struct]) -> list[tuple[str, str, bool]]:
+    """Of each field its name, that of its element, and whether the latter stands in the table above."""
+    return [
+        (
+            field.name,
+            ELEMENT_NAMES.get(field.encode_name, field.encode_name),
+            field.encode_name in ELEMENT_NAMES,
+        )
+        for field in msgspec.structs.fields(shape)
+    ]
