@@ -2,31 +2,131 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+import time
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from penstock.cli.exits import CommandError, reported
+from penstock.cli.output import error_console, print_json, print_line
 from penstock.cli.parameters import Json
+from penstock.cli.progress import progress
+
+if TYPE_CHECKING:
+    from penstock.simulation.campaign import SeedReport
+
+DEFAULT_SEEDS = 100
+FIRST_SEED = 1
+TRACE_TAIL = 40
+"""Lines of a failed seed's trace that are shown; the whole trace is one command away."""
 
 
 @reported
 def simulate(
-    seeds: Annotated[int, typer.Option("--seeds", help="How many seeds to run.", min=1)] = 100,
+    seeds: Annotated[
+        int | None, typer.Option("--seeds", help=f"How many seeds to run ({DEFAULT_SEEDS}).", min=1)
+    ] = None,
     seed: Annotated[
         int | None,
-        typer.Option("--seed", help="The first seed; alone it runs just this one, with its trace."),
+        typer.Option("--seed", help="The first seed (1); without --seeds only this one, with its trace."),
+    ] = None,
+    jobs: Annotated[
+        int | None, typer.Option("--jobs", help="Seeds at the same time (one a core).", min=1)
+    ] = None,
+    bug: Annotated[
+        str | None, typer.Option("--bug", help="Plant a known bug, to see it caught; `list` names them.")
     ] = None,
     json: Json = False,
 ) -> None:
     """Look for defects: random work, crashes, torn and damaged disks, with every promise checked."""
-    try:
-        from penstock.simulation import command
-    except ImportError as error:
-        if not (error.name or "").startswith("penstock.simulation"):
-            raise
-        raise CommandError(
-            "this build of Penstock has no simulation (penstock.simulation.command is missing)"
-        ) from None
-    code = command.run(seeds=seeds, seed=seed, json=json)
-    raise typer.Exit(code)
+    from penstock.simulation.planted_bugs import BUGS
+
+    if bug == "list":
+        for name, planted in BUGS.items():
+            print_line(f"{name}: {planted.sentence} (caught by {planted.checker})")
+        return
+    if bug is not None and bug not in BUGS:
+        raise CommandError(f"there is no planted bug {bug!r}; `penstock simulate --bug list` names them")
+    if seed is not None and seeds is None:
+        failed = _one(seed, bug, json)
+    else:
+        failed = _many(FIRST_SEED if seed is None else seed, seeds or DEFAULT_SEEDS, bug, jobs, json)
+    raise typer.Exit(1 if failed else 0)
+
+
+def _one(seed: int, bug: str | None, json: bool) -> bool:
+    """One seed and its whole trace: the same seed always prints the same lines."""
+    from penstock.simulation.campaign import run_seed
+
+    report = run_seed(seed, bug, keep_trace=True)
+    if json:
+        print_json({**_facts(report), "trace": report.trace})
+    else:
+        for line in report.trace:
+            print_line(line)
+        _print_violations(report)
+        print_line(_summary(report))
+    return bool(report.violations)
+
+
+def _many(first: int, count: int, bug: str | None, jobs: int | None, json: bool) -> bool:
+    from penstock.simulation.campaign import run_seeds
+
+    started = time.monotonic()
+    failed: list[int] = []
+    messages = deliveries = crashes = 0
+    with progress("seeds", count) as show:
+        for done, report in enumerate(run_seeds(range(first, first + count), bug, jobs), 1):
+            messages += report.messages
+            deliveries += report.deliveries
+            crashes += report.starts - 1
+            if report.violations:
+                failed.append(report.seed)
+            if json:
+                print_json(_facts(report))
+            elif report.violations:
+                _print_failure(report, bug)
+            show(done)
+    seconds = time.monotonic() - started
+    if not json:
+        print_line(
+            f"{count} seeds in {seconds:.1f} s ({count / seconds:.1f} a second): {messages} messages, "
+            f"{deliveries} deliveries, {crashes} restarts; "
+            + (f"{len(failed)} seeds with violations: {failed}" if failed else "every promise held")
+        )
+    return bool(failed)
+
+
+def _print_failure(report: SeedReport, bug: str | None) -> None:
+    errors = error_console()
+    for line in report.trace[-TRACE_TAIL:]:
+        errors.print(line, style="dim", markup=False)
+    _print_violations(report)
+    planted = f" --bug {bug}" if bug else ""
+    print_line(f"replay it with: penstock simulate --seed {report.seed}{planted}")
+
+
+def _print_violations(report: SeedReport) -> None:
+    for violation in report.violations:
+        print_line(
+            f"seed {report.seed}, {violation.checker}, {violation.at_ms} ms: {violation.sentence}", "red"
+        )
+
+
+def _summary(report: SeedReport) -> str:
+    found = f"{len(report.violations)} violations" if report.violations else "every promise held"
+    return (
+        f"seed {report.seed}: {report.messages} messages, {report.deliveries} deliveries, "
+        f"{report.starts - 1} restarts in {report.simulated_ms / 1000:.1f} simulated seconds; {found}"
+    )
+
+
+def _facts(report: SeedReport) -> dict[str, object]:
+    return {
+        "seed": report.seed,
+        "violations": [violation._asdict() for violation in report.violations],
+        "messages": report.messages,
+        "deliveries": report.deliveries,
+        "restarts": report.starts - 1,
+        "simulated_ms": report.simulated_ms,
+    }
