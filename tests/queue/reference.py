@@ -261,6 +261,17 @@ class Reference:
         for message in self._staying(lambda m: m.state == "leased" and m.until_ms <= now_ms):
             self._give_back(message, now_ms, 0)
 
+    def next_ms(self) -> int:
+        """When time next does something."""
+        times = [FOREVER]
+        for message in self._staying(lambda _: True):
+            times += [message.expires_ms, rounded_up(message.sent_ms, 100) + self.settings.retention_ms]
+            if message.state == "leased":
+                times.append(message.until_ms)
+            elif message.state == "delayed":
+                times.append(message.ready_ms)
+        return min(times)
+
     def purge(self) -> None:
         """Everything is gone but what is on its way."""
         for message in self._staying(lambda _: True):

@@ -152,4 +152,4 @@ class Histories(RuleBasedStateMachine):
 
 
 TestHistories = Histories.TestCase
-TestHistories.settings = search(max_examples=100, stateful_step_count=50, report_multiple_bugs=False)
+TestHistories.settings = search(max_examples=80, stateful_step_count=50, report_multiple_bugs=False)

@@ -10,7 +10,7 @@ from penstock.model.settings import QueueSettings
 from tests.queue.reference import Outgoing
 from tests.queue.world import Verb, World
 
-STEPS = 250
+STEPS = 200
 VERBS: tuple[Verb, ...] = ("delete", "release", "extend")
 SETTINGS = {
     "plain": QueueSettings(visibility_timeout_ms=2_000),

@@ -193,5 +193,6 @@ def test_a_message_older_than_the_retention_expires_if_it_comes_back() -> None:
     assert rig.partition.table.messages == 1
     assert upkeep.upkeep_due(rig.partition) is None, "a node must not wake up for it again and again"
     rig.write(moving.abandon_move(rig.partition, [(1, 1)], START_MS + 6_000))
+    assert upkeep.upkeep_due(rig.partition) == START_MS + 1_000, "and must not sleep through its end"
     rig.upkeep(START_MS + 6_000)
     assert rig.partition.table.messages == 0

@@ -16,7 +16,7 @@ from penstock.model.settings import QueueSettings
 from penstock.queue import moving, receiving, sending, settling, snapshot, states, upkeep
 from penstock.queue.decision import Written
 from tests.queue import recount
-from tests.queue.reference import Outgoing, QueueIsFull, Reference
+from tests.queue.reference import FOREVER, Outgoing, QueueIsFull, Reference
 from tests.queue.rig import START_MS, Rig, expand
 
 Verb = Literal["delete", "release", "extend"]
@@ -238,6 +238,9 @@ class World:
         assert moves == reference.moving()
         for how in ("deleted", "expired", "dead_lettered", "dropped", "purged"):
             assert getattr(partition.totals, how) == reference.ended.get(how, 0), how
+        due_ms = upkeep.upkeep_due(partition)
+        wanted_ms = max(self.now_ms, reference.next_ms())
+        assert (FOREVER if due_ms is None else due_ms) <= wanted_ms, "a node would sleep through it"
         unused = {position >> 32 for position in self.rig.stored} - set(partition.table.files)
         assert unused <= set(self.rig.emptied), "nobody was told that a file is empty"
 
