@@ -69,6 +69,15 @@ class Chunk:
         self.attempts = bytearray(CHUNK_MESSAGES)
         return self.attempts
 
+    def remember_first_received(self, start: int, stop: int, at_ms: int) -> None:
+        """Keeps the time for those of the messages that have none yet."""
+        if self.first_received_ms is None:
+            self.first_received_ms = array("Q", bytes(8 * CHUNK_MESSAGES))
+        column = self.first_received_ms
+        for index in range(start, stop):
+            if not column[index]:
+                column[index] = at_ms
+
     def bury(self, start: int, stop: int) -> tuple[int, list[int]]:
         """Marks living messages gone; returns their bytes, and the files that lost a piece by it."""
         starts, states = self.starts, self.states

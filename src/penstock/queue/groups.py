@@ -13,8 +13,8 @@ from collections.abc import Iterable, Mapping
 
 from penstock.model.runs import Run, Runs
 from penstock.queue import states
+from penstock.queue.budget import Budget
 from penstock.queue.chunk import CHUNK_BITS, CHUNK_MASK, Chunk
-from penstock.queue.lanes import Budget
 from penstock.queue.table import MessageTable
 
 

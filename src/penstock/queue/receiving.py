@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from penstock.model.records import Leased
 from penstock.model.runs import Run, normalized
 from penstock.queue import states
+from penstock.queue.budget import Budget
 from penstock.queue.chunk import CHUNK_BITS, CHUNK_MASK, CHUNK_MESSAGES
 from penstock.queue.decision import Decision, Granted, Written
-from penstock.queue.lanes import Budget
 from penstock.queue.partition import Partition
 from penstock.queue.table import MessageTable
 

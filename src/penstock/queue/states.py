@@ -36,8 +36,11 @@ KNOWN = bytes(
 NEW = {state: bytes(byte | state for byte in range(256)) for state in (READY, DELAYED)}
 """Makes a state byte of a priority."""
 
-ONE_MORE = bytes([*range(1, 256), 255])
-"""Adds one receive; 255 means "look in the overflow table"."""
+MANY = 255
+"""As a number of receives: "look in the overflow table"."""
+
+ONE_MORE = bytes([*range(1, MANY + 1), MANY])
+"""Adds one receive."""
 
 
 def _runs_in(*states: int) -> re.Pattern[bytes]:

@@ -16,7 +16,7 @@ from penstock.model import limits
 from penstock.model.runs import Run, Runs
 from penstock.queue import states
 from penstock.queue.chunk import CHUNK_BITS, CHUNK_MASK, CHUNK_MESSAGES, FILE_SHIFT, Chunk
-from penstock.queue.states import LEASED, PRIORITY_BITS, READY, STATE_BITS
+from penstock.queue.states import LEASED, MANY, PRIORITY_BITS, READY, STATE_BITS
 
 Piece = tuple[Chunk, int, int]
 
@@ -147,7 +147,7 @@ class MessageTable:
                 chunk.states[index] = table[old]
                 attempts = chunk.attempts or chunk.make_attempts()
                 attempts[index] = received = more[attempts[index]]
-                if received == 255:
+                if received == MANY:
                     self._count_many(chunk, index, index + 1)
                 continue
             for chunk, start, stop in self.pieces(run):
@@ -161,18 +161,18 @@ class MessageTable:
                 chunk.states[start:stop] = part.translate(table)
                 attempts = chunk.attempts or chunk.make_attempts()
                 attempts[start:stop] = part = attempts[start:stop].translate(more)
-                if 255 in part:
+                if MANY in part:
                     self._count_many(chunk, start, stop)
         self.counts[READY] -= leased
         self.counts[LEASED] += leased
 
     def _count_many(self, chunk: Chunk, start: int, stop: int) -> None:
-        """A byte counts to 254; from there on a table does."""
+        """A byte does not count to MANY; from there on a table does."""
         assert chunk.attempts is not None
         base = chunk.number << CHUNK_BITS
         for index in range(start, stop):
-            if chunk.attempts[index] == 255:
-                self.many_attempts[base + index] = self.many_attempts.get(base + index, 254) + 1
+            if chunk.attempts[index] == MANY:
+                self.many_attempts[base + index] = self.many_attempts.get(base + index, MANY - 1) + 1
 
     def bury(self, runs: Iterable[Run]) -> int:
         """Marks the living messages of the runs gone; returns how many there were."""
@@ -252,39 +252,28 @@ class MessageTable:
         """How often each message of the run has been received."""
         counts: list[int] = []
         for chunk, start, stop in self.pieces(run):
-            if chunk.attempts is None:
-                counts.extend([0] * (stop - start))
-                continue
-            part = chunk.attempts[start:stop]
-            if 255 in part:
-                base = chunk.number << CHUNK_BITS
-                counts.extend(
-                    self.many_attempts.get(base + start + offset, 255) if value == 255 else value
-                    for offset, value in enumerate(part)
-                )
+            part = chunk.attempts[start:stop] if chunk.attempts is not None else bytes(stop - start)
+            if MANY in part:
+                base, many = (chunk.number << CHUNK_BITS) + start, self.many_attempts
+                counts += [many.get(base + i, MANY) if n == MANY else n for i, n in enumerate(part)]
             else:
-                counts.extend(part)
+                counts += part
         return counts
 
     def remember_first_received(self, runs: Iterable[Run], at_ms: int) -> None:
         """Keeps the time of the first receive, once a message comes back from one."""
         for run in runs:
             for chunk, start, stop in self.pieces(run):
-                column = chunk.first_received_ms
-                if column is None:
-                    column = chunk.first_received_ms = array("Q", bytes(8 * CHUNK_MESSAGES))
-                for index in range(start, stop):
-                    if not column[index]:
-                        column[index] = at_ms
+                chunk.remember_first_received(start, stop, at_ms)
 
     def first_received(self, run: Run, default_ms: int) -> list[int]:
         """The time of the first receive of each message of the run."""
         times: list[int] = []
         for chunk, start, stop in self.pieces(run):
             if chunk.first_received_ms is None:
-                times.extend([default_ms] * (stop - start))
+                times += [default_ms] * (stop - start)
             else:
-                times.extend(value or default_ms for value in chunk.first_received_ms[start:stop])
+                times += [value or default_ms for value in chunk.first_received_ms[start:stop]]
         return times
 
     # -- looking ---------------------------------------------------------------------------------------------
