@@ -27,6 +27,7 @@ from penstock.wire.messages import (
     decode_answer,
     decode_request,
     encode_message,
+    is_known_request,
 )
 
 REQUESTS: tuple[type[msgspec.Struct], ...] = get_args(messages.Request)
@@ -170,8 +171,17 @@ def test_any_bytes_at_all_are_decoded_or_refused(head: bytes) -> None:
 
 
 def test_deep_nesting_is_refused_without_harm() -> None:
-    with pytest.raises((msgspec.DecodeError, RecursionError)):
-        decode_request(b"\x91" * 100_000)
+    nested = b"\x91" * 100_000 + b"\xc0"
+    for head in (
+        nested,
+        b"\x92\x01" + nested,
+        b"\x92\x02" + nested,
+        b"\x92\x04" + nested,
+        b"\x81\x01" * 100_000,
+    ):
+        with pytest.raises(msgspec.DecodeError):
+            decode_request(head)
+        is_known_request(head)
 
 
 def test_an_announced_length_is_not_believed() -> None:

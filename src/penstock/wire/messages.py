@@ -119,7 +119,10 @@ def encode_message(message: Message) -> bytes:
 
 def decode_request(head: bytes | memoryview) -> Request:
     """Raises `msgspec.DecodeError` (or its `ValidationError`) on anything that is not a request."""
-    return _requests.decode(head)
+    try:
+        return _requests.decode(head)
+    except RecursionError:
+        raise msgspec.DecodeError("it is nested too deeply") from None
 
 
 _REQUEST_TAGS = [kind.__struct_config__.tag for kind in get_args(Request)]
@@ -129,11 +132,14 @@ def is_known_request(head: bytes | memoryview) -> bool:
     """Whether a head that cannot be read at least names a request of this protocol."""
     try:
         fields = msgspec.msgpack.decode(head)
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError):
         return False
     return isinstance(fields, list) and bool(fields) and fields[0] in _REQUEST_TAGS
 
 
 def decode_answer(head: bytes | memoryview) -> Answer:
     """Raises `msgspec.DecodeError` (or its `ValidationError`) on anything that is not an answer."""
-    return _answers.decode(head)
+    try:
+        return _answers.decode(head)
+    except RecursionError:
+        raise msgspec.DecodeError("it is nested too deeply") from None
