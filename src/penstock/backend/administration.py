@@ -114,7 +114,7 @@ def remove_queue(parts: NodeParts, partition: Partition, now_ms: int) -> None:
     record = QueueRemoved(partition.queue_id, now_ms)
     parts.logbook.write_catalogue(record)
     parts.catalogue.apply(record)
-    parts.timed.discard(partition.queue_id)
+    parts.timed.add(partition.queue_id)  # which tells that it is gone
     parts.movers.discard(partition.queue_id)
     parts.store.drop_partition(partition.queue_id)
 

@@ -7,7 +7,6 @@ Whoever drives it (the runtime, or the simulation) calls `handle` for every fram
 from __future__ import annotations
 
 from collections.abc import Callable
-from heapq import heappop, heappush
 from typing import NamedTuple, assert_never
 
 import msgspec
@@ -18,6 +17,7 @@ from penstock.backend.checkpoints import Checkpointer
 from penstock.backend.moves import move_some
 from penstock.backend.opening import OpeningReport, open_node
 from penstock.backend.parts import GrantedDelivery
+from penstock.backend.upkeep_times import UpkeepTimes
 from penstock.model import limits
 from penstock.model.batch import Buffer
 from penstock.model.errors import ErrorCode, PenstockError
@@ -61,7 +61,7 @@ class Node:
         self._checkpointer = Checkpointer(self._parts)
         self._connections: dict[int, bool] = {}
         """Open connections, and whether each has said hello."""
-        self._upkeep: list[tuple[int, int]] = []
+        self._upkeep = UpkeepTimes()
         self._jobs: list[Job] = []
         self._cold_deliveries: dict[Job, GrantedDelivery] = {}
         self._cold_requests: dict[Job, tuple[int, int, messages.Peek | messages.Redrive]] = {}
@@ -194,10 +194,7 @@ class Node:
         self._store.tick(now_ms)
         for waiter in parts.waiting.timed_out(now_ms):
             parts.answer(waiter.connection, waiter.request_id, traffic.NOTHING)
-        due: set[int] = set()
-        while self._upkeep and self._upkeep[0][0] <= now_ms:
-            due.add(heappop(self._upkeep)[1])
-        for queue_id in due:
+        for queue_id in self._upkeep.take_due(now_ms):
             partition = parts.catalogue.partitions.get(queue_id)
             if partition is not None and queue_id not in parts.catalogue.damage:
                 self._keep_up(partition, now_ms)
@@ -212,21 +209,23 @@ class Node:
             for decide in (upkeep.expire, upkeep.retain, upkeep.end_delays, upkeep.end_leases):
                 parts.write(partition, decide(partition, now_ms))
         except PenstockError:
-            heappush(self._upkeep, (now_ms + _RETRY_MS, partition.queue_id))
+            parts.timed.discard(partition.queue_id)
+            self._upkeep.ask(partition.queue_id, now_ms + _RETRY_MS)
 
     def next_wakeup_ms(self) -> int | None:
         """When `tick` has something to do next."""
         parts = self._parts
         for queue_id in parts.timed:
             partition = parts.catalogue.partitions.get(queue_id)
-            due_ms = upkeep.upkeep_due(partition) if partition is not None else None
-            if due_ms is not None and queue_id not in parts.catalogue.deleting:
-                heappush(self._upkeep, (due_ms, queue_id))
+            if partition is None or queue_id in parts.catalogue.deleting:
+                self._upkeep.forget(queue_id)
+            elif (due_ms := upkeep.upkeep_due(partition)) is not None:
+                self._upkeep.ask(queue_id, due_ms)
         parts.timed.clear()
         times = [
             parts.waiting.next_ms(),
             self._store.next_wakeup_ms(),
-            self._upkeep[0][0] if self._upkeep else None,
+            self._upkeep.next_ms(),
         ]
         return min((time for time in times if time is not None), default=None)
 
@@ -251,10 +250,11 @@ class Node:
         committed = self._store.committed_position
         parts.outbox.committed(committed, self._connections)
         for queue_id, lease, runs in parts.outbox.undelivered:
-            partition = parts.catalogue.partitions.get(queue_id)
-            if partition is not None:
-                decision = settling.undelivered(partition, lease, runs, self._now_ms)
-                parts.write(partition, decision)
+            try:
+                partition = parts.catalogue.usable(queue_id)
+                parts.write(partition, settling.undelivered(partition, lease, runs, self._now_ms))
+            except PenstockError:  # gone, fenced, or no room in the journal: the lease ends by itself
+                continue
         parts.outbox.undelivered.clear()
 
     def _drop_emptied(self) -> None:

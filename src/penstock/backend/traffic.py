@@ -76,6 +76,7 @@ def receive(parts: NodeParts, connection: int, request_id: int, request: Receive
             "the answers to earlier requests on this connection have not been read; read them first",
         )
     serve_line(parts, partition, now_ms)  # who waited longer comes first
+    parts.catalogue.usable(request.queue_id)  # serving them may have shown damage
     if serve(parts, partition, waiter, now_ms):
         return
     if request.wait_ms:

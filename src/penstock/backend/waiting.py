@@ -8,10 +8,13 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass, field
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 
 from penstock.model import limits
 from penstock.model.errors import ErrorCode, PenstockError
+
+_STALE_AT_LEAST = 64
+"""Who has left stays in a line or among the deadlines until there are so many, and more than have not left."""
 
 
 @dataclass(slots=True, eq=False)
@@ -41,30 +44,47 @@ class WaitingRoom:
 
     def __init__(self) -> None:
         self._lines: dict[int, deque[Waiter]] = {}
+        self._left: dict[int, int] = {}
+        """How many in the line of a queue have left and are still in it."""
         self._by_connection: dict[int, dict[int, Waiter]] = {}
         self._deadlines: list[tuple[int, int, Waiter]] = []
         self._parked: dict[int, list[Waiter]] = {}
         """Out of line until their connection has taken what it has been given."""
         self._entered = 0
+        self._receivers = 0
+        """Those who wait and have a deadline."""
         self.awake: set[int] = set()
         """Queues whose line should be looked at."""
 
     def enter(self, waiter: Waiter) -> None:
         """Joins the line of its queue; raises when the line is too long or the request id is in use."""
-        mine = self._by_connection.setdefault(waiter.connection, {})
+        mine = self._by_connection.get(waiter.connection, {})
         if waiter.request_id in mine:
             raise PenstockError(ErrorCode.BAD_REQUEST, f"request id {waiter.request_id} is in use")
-        line = self._lines.setdefault(waiter.queue_id, deque())
-        if len(line) >= limits.WAITING_RECEIVERS_PER_QUEUE:
+        if len(mine) >= limits.WAITING_PER_CONNECTION:
             raise PenstockError(
                 ErrorCode.TOO_MANY_WAITING,
-                f"{len(line)} receivers wait on the queue already; the limit is {limits.WAITING_RECEIVERS_PER_QUEUE}",
+                f"{len(mine)} receivers and subscriptions wait on this connection already, which is the limit",
+            )
+        in_line = self.count(waiter.queue_id)
+        if in_line >= limits.WAITING_RECEIVERS_PER_QUEUE:
+            raise PenstockError(
+                ErrorCode.TOO_MANY_WAITING,
+                f"{in_line} receivers wait on the queue already; the limit is {limits.WAITING_RECEIVERS_PER_QUEUE}",
             )
         mine[waiter.request_id] = waiter
+        self._by_connection[waiter.connection] = mine
         if waiter.deadline_ms is not None:
-            self._entered += 1
-            heappush(self._deadlines, (waiter.deadline_ms, self._entered, waiter))
+            self._watch(waiter, waiter.deadline_ms)
         self.line_up(waiter)
+
+    def _watch(self, waiter: Waiter, deadline_ms: int) -> None:
+        self._receivers += 1
+        self._entered += 1
+        heappush(self._deadlines, (deadline_ms, self._entered, waiter))
+        if len(self._deadlines) > 2 * self._receivers + _STALE_AT_LEAST:
+            self._deadlines = [entry for entry in self._deadlines if not entry[2].cancelled]
+            heapify(self._deadlines)
 
     def line_up(self, waiter: Waiter) -> None:
         """To the end of the line, if it may take something."""
@@ -81,8 +101,13 @@ class WaitingRoom:
             waiter.in_line = False
             if not waiter.cancelled:
                 return waiter
-        self._lines.pop(queue_id, None)
+            self._left[queue_id] -= 1
+        self._drop_line(queue_id)
         return None
+
+    def _drop_line(self, queue_id: int) -> None:
+        self._lines.pop(queue_id, None)
+        self._left.pop(queue_id, None)
 
     def back_to_front(self, waiter: Waiter) -> None:
         """Nothing was ready for it after all: it keeps its place."""
@@ -116,10 +141,25 @@ class WaitingRoom:
         """Served or cancelled for good."""
         waiter.cancelled = True
         mine = self._by_connection.get(waiter.connection)
-        if mine is not None:
-            mine.pop(waiter.request_id, None)
-            if not mine:
-                del self._by_connection[waiter.connection]
+        if mine is None or mine.get(waiter.request_id) is not waiter:
+            return  # it was served before it had to wait
+        del mine[waiter.request_id]
+        if not mine:
+            del self._by_connection[waiter.connection]
+        if not waiter.is_subscription:
+            self._receivers -= 1
+        if waiter.in_line:
+            self._left_line(waiter.queue_id)
+
+    def _left_line(self, queue_id: int) -> None:
+        """Somebody in the line has left it; where nothing arrives nobody else would take them out."""
+        line = self._lines.get(queue_id)
+        if line is None:
+            return
+        left = self._left[queue_id] = self._left.get(queue_id, 0) + 1
+        if left > _STALE_AT_LEAST and 2 * left > len(line):
+            self._lines[queue_id] = deque(waiter for waiter in line if not waiter.cancelled)
+            self._left[queue_id] = 0
 
     def leave_connection(self, connection: int) -> None:
         """The client is gone."""
@@ -129,7 +169,7 @@ class WaitingRoom:
 
     def leave_queue(self, queue_id: int) -> list[Waiter]:
         """The queue is gone; returns who waited for it."""
-        self._lines.pop(queue_id, None)
+        self._drop_line(queue_id)
         self.awake.discard(queue_id)
         waiters = [
             w for mine in self._by_connection.values() for w in mine.values() if w.queue_id == queue_id
@@ -156,4 +196,4 @@ class WaitingRoom:
 
     def count(self, queue_id: int) -> int:
         """How many wait for the queue."""
-        return sum(not waiter.cancelled for waiter in self._lines.get(queue_id, ()))
+        return len(self._lines.get(queue_id, ())) - self._left.get(queue_id, 0)

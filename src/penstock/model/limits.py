@@ -29,6 +29,8 @@ RECEIVE_WAIT_MS = 1 * HOUR_MS
 UNREAD_BYTES = 8 * MEBIBYTE
 """A connection with this many bytes of messages on their way to it gets no more until it has them."""
 WAITING_RECEIVERS_PER_QUEUE = 10_000
+WAITING_PER_CONNECTION = 10_000
+"""Receivers and subscriptions of one connection, those without credit included."""
 PEEK_MESSAGES = 1_000
 PEEK_SCAN_MESSAGES = 100_000
 PEEK_BYTES = 4 * MEBIBYTE

@@ -1,0 +1,109 @@
+"""What keeps the memory of a node bounded, and what must never stop it."""
+
+from __future__ import annotations
+
+import random
+
+from penstock.backend.upkeep_times import UpkeepTimes
+from penstock.backend.waiting import Waiter, WaitingRoom
+from penstock.model import limits
+from penstock.storage.errors import DamagedEntryError
+from penstock.wire import messages
+from penstock.wire.frames import Frame
+from tests.backend.harness import NodeHarness
+
+
+def test_a_queue_that_changes_often_has_one_time_to_be_looked_at() -> None:
+    times = UpkeepTimes()
+    for turn in range(10_000):
+        times.ask(1, 1_000_000)
+        times.ask(2, 1_000_000 - turn)
+    assert len(times) < 100
+    assert times.next_ms() == 1_000_000 - 9_999
+    assert times.take_due(1_000_000) == [2, 1]
+    assert times.next_ms() is None
+
+
+def test_the_earliest_time_of_every_queue_is_found() -> None:
+    dice = random.Random(4711)
+    times, expected = UpkeepTimes(), dict[int, int]()
+    for _ in range(5_000):
+        queue_id = dice.randrange(20)
+        match dice.randrange(10):
+            case 0:
+                times.forget(queue_id)
+                expected.pop(queue_id, None)
+            case 1:
+                now_ms = dice.randrange(1_000)
+                due = {queue for queue, time_ms in expected.items() if time_ms <= now_ms}
+                assert set(times.take_due(now_ms)) == due
+                expected = {queue: time_ms for queue, time_ms in expected.items() if queue not in due}
+            case _:
+                time_ms = dice.randrange(1_000)
+                times.ask(queue_id, time_ms)
+                expected[queue_id] = min(time_ms, expected.get(queue_id, time_ms))
+        assert times.next_ms() == min(expected.values(), default=None)
+
+
+def test_receivers_that_left_an_idle_queue_make_room_for_others() -> None:
+    room = WaitingRoom()
+    room.enter(Waiter(1, 1, 7, 10, 10, 1, None))  # a subscription, first in line for ever
+    for number in range(3 * limits.WAITING_RECEIVERS_PER_QUEUE):
+        room.enter(Waiter(2, number, 7, 1, 1, 1, None, deadline_ms=number))
+        assert len(room.timed_out(number)) == 1
+    assert room.count(7) == 1
+    first = room.next_in_line(7)
+    assert first is not None
+    assert first.connection == 1
+    assert room.next_in_line(7) is None
+    assert not room.has_line(7)
+
+
+def test_long_polls_that_were_served_are_forgotten_before_their_deadline() -> None:
+    room = WaitingRoom()
+    for number in range(1_000):
+        room.enter(Waiter(2, number, 7, 1, 1, 1, None, deadline_ms=limits.RECEIVE_WAIT_MS))
+        waiter = room.next_in_line(7)
+        assert waiter is not None
+        room.leave(waiter)
+    assert len(room._deadlines) < 200
+    assert room.next_ms() is None
+
+
+def test_subscriptions_without_credit_are_bounded_too() -> None:
+    node = NodeHarness()
+    orders = node.create("orders")
+    node.node._parts.waiting._by_connection[1] = {
+        -number: Waiter(1, -number, orders, 0, 1, 1, None) for number in range(limits.WAITING_PER_CONNECTION)
+    }
+    assert node.fail(messages.Subscribe(orders, credit=0)).code == "too-many-waiting"
+
+
+def test_garbage_in_a_good_frame_is_an_answer_not_the_end() -> None:
+    node = NodeHarness()
+    for head in (b"\x91" * 100_000 + b"\xc0", b"\x81\x01" * 100_000, b"\xdd\xff\xff\xff\xff", b"", b"\xc1"):
+        node.node.handle(1, Frame(9, memoryview(head), memoryview(b"")), node.now_ms)
+        node.turn()
+        (arrived,) = node.answers(9)
+        assert isinstance(arrived.answer, messages.Failed)
+        assert arrived.answer.code == "unknown-request"
+
+
+def test_a_receiver_that_left_a_queue_found_damaged_does_not_stop_the_node() -> None:
+    node = NodeHarness()
+    orders = node.create("orders")
+    other = node.connect()
+    node.send(orders, [b"one"])
+    node.node.handle(
+        other,
+        Frame(9, memoryview(messages.encode_message(messages.Receive(orders, 1))), memoryview(b"")),
+        node.now_ms,
+    )
+    node.node.disconnected(other, node.now_ms)
+    node.node._parts.fence(orders, _damage())
+    node.turn()
+    assert node.fail(messages.Receive(orders, 1)).code == "queue-damaged"
+
+
+def _damage() -> DamagedEntryError:
+    return DamagedEntryError("segment", 0, "planted")
