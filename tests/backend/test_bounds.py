@@ -89,6 +89,19 @@ def test_garbage_in_a_good_frame_is_an_answer_not_the_end() -> None:
         assert arrived.answer.code == "unknown-request"
 
 
+def test_a_receipt_of_a_queue_that_is_gone_is_checked_too() -> None:
+    node = NodeHarness()
+    orders = node.create("orders")
+    node.send(orders, [b"one"])
+    token = node.receive(orders, 1).token
+    node.call(messages.DeleteQueue("orders"))
+    assert node.call(messages.Delete([messages.Receipt(token, [(1, 1)])])) == messages.Settled(
+        [messages.ReceiptOutcome(0, 1, [])]
+    )
+    too_many = messages.Receipt(token, [(1, 2**64 - 1), (1, 2**64 - 1)])
+    assert node.fail(messages.Delete([too_many])).code == "bad-request"
+
+
 def test_a_receiver_that_left_a_queue_found_damaged_does_not_stop_the_node() -> None:
     node = NodeHarness()
     orders = node.create("orders")

@@ -224,7 +224,7 @@ def settle(parts: NodeParts, request: Delete | Release | Extend, now_ms: int) ->
     for receipt, queue_id, lease in opened:
         partition = parts.catalogue.partitions.get(queue_id)
         if partition is None or queue_id in parts.catalogue.deleting:
-            outcomes.append(ReceiptOutcome(0, sum(count for _, count in receipt.runs), []))
+            outcomes.append(ReceiptOutcome(0, count_of(settling.checked(receipt.runs)), []))
             continue
         outcome = parts.carry_out(partition, _decide(partition, request, lease, receipt, now_ms))
         outcomes.append(ReceiptOutcome(outcome.done, outcome.gone, outcome.stale))

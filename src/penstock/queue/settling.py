@@ -66,7 +66,7 @@ def _held(partition: Partition, number: int, runs: Runs) -> tuple[Runs, Outcome]
     held = lease.runs() if lease is not None else []
     if runs == held:
         return runs, Outcome(count_of(runs), 0, [])
-    wanted = _checked(runs)
+    wanted = checked(runs)
     if wanted == held:
         return wanted, Outcome(count_of(wanted), 0, [])
     done = intersection(wanted, held)
@@ -80,7 +80,7 @@ def _held(partition: Partition, number: int, runs: Runs) -> tuple[Runs, Outcome]
     return done, Outcome(count_of(done), gone, stale)
 
 
-def _checked(runs: Runs) -> Runs:
+def checked(runs: Runs) -> Runs:
     """Bounds what a receipt may name before anything walks over it."""
     if any(first < 0 or count < 1 for first, count in runs) or count_of(runs) > limits.RECEIVE_MESSAGES:
         raise PenstockError(
