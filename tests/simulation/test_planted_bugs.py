@@ -1,0 +1,87 @@
+"""Every checker is proven by bugs that are planted for it: it must see them, and see nothing where none is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import cache
+from itertools import islice
+from random import Random
+
+import pytest
+
+from penstock.backend.node import Node
+from penstock.simulation.campaign import run_seed
+from penstock.simulation.checkers import CHECKERS
+from penstock.simulation.planted_bugs import BUGS, planted
+from penstock.simulation.scenario import draw_scenario
+from penstock.simulation.violation import Violation
+
+LIKELY_SEEDS: dict[str, tuple[int, ...]] = {
+    "acknowledge-before-flush": (1, 2),
+    "skip-sync": (1, 3),
+    "full-disk-forgets": (31, 34),
+    "replay-skips-deletes": (7, 1),
+    "restart-forgets-ids": (1, 12),
+    "restart-forgets-producers": (1, 3),
+    "restart-forgets-leases": (1, 3),
+    "stale-receipts-work": (4, 5),
+    "forged-receipts-work": (1, 2),
+    "restart-resets-counts": (1, 3),
+    "leases-never-end": (1, 2),
+    "moves-do-not-arrive": (2, 4),
+    "restart-repeats-moves": (4, 6),
+    "receives-without-limit": (2, 4),
+    "release-delay-ignored": (1, 2),
+    "delays-end-early": (2, 4),
+    "restart-forgets-expiries": (12, 18),
+    "checksums-not-verified": (1370, 51),
+    "copies-not-synced": (6, 5),
+    "full-disk-refuses-deletes": (31, 34),
+    "fifo-overtakes": (4, 6),
+}
+"""Where each was seen, to be quick. Any change of the node makes other things happen in a seed, so others follow."""
+MORE_SEEDS = range(1, 400)
+MOST_RUNS = 30
+
+Clean = Callable[[int], list[Violation]]
+
+
+@pytest.fixture(scope="session")
+def clean() -> Clean:
+    """The violations of a seed without a bug; each seed is run once for all tests."""
+
+    @cache
+    def violations(seed: int) -> list[Violation]:
+        return run_seed(seed).violations
+
+    return violations
+
+
+def _seeds(name: str) -> Iterator[int]:
+    """Seeds in whose scenario the bug can show, the likely ones first."""
+    likely = LIKELY_SEEDS.get(name, ())
+    yield from likely
+    for seed in MORE_SEEDS:
+        if seed not in likely and BUGS[name].shows(draw_scenario(Random(seed))):
+            yield seed
+
+
+@pytest.mark.parametrize("name", BUGS)
+def test_a_planted_bug_is_caught_by_its_checker(name: str, clean: Clean) -> None:
+    bug = BUGS[name]
+    for seed in islice(_seeds(name), MOST_RUNS):
+        if any(violation.checker == bug.checker for violation in run_seed(seed, name).violations):
+            assert clean(seed) == []
+            return
+    pytest.fail(f"{bug.checker} does not notice that {bug.sentence}")
+
+
+def test_every_checker_has_a_bug() -> None:
+    assert {bug.checker for bug in BUGS.values()} == set(CHECKERS)
+
+
+def test_a_bug_is_gone_when_its_context_ends() -> None:
+    before = Node.take_output
+    with planted("acknowledge-before-flush"):
+        assert Node.take_output is not before
+    assert Node.take_output is before
