@@ -22,7 +22,7 @@ LIKELY_SEEDS: dict[str, tuple[int, ...]] = {
     "full-disk-forgets": (31, 34),
     "replay-skips-deletes": (7, 1),
     "restart-forgets-ids": (1, 12),
-    "restart-forgets-producers": (1, 3),
+    "restart-forgets-producers": (1, 8),
     "restart-forgets-leases": (1, 3),
     "stale-receipts-work": (4, 5),
     "forged-receipts-work": (1, 2),
@@ -34,9 +34,9 @@ LIKELY_SEEDS: dict[str, tuple[int, ...]] = {
     "release-delay-ignored": (1, 2),
     "delays-end-early": (2, 4),
     "restart-forgets-expiries": (12, 18),
-    "checksums-not-verified": (1370, 51),
+    "checksums-not-verified": (1370, 127),
     "copies-not-synced": (6, 5),
-    "full-disk-refuses-deletes": (31, 34),
+    "full-disk-refuses-deletes": (31, 54),
     "fifo-overtakes": (4, 6),
 }
 """Where each was seen, to be quick. Any change of the node makes other things happen in a seed, so others follow."""
