@@ -1,5 +1,5 @@
 # Everything a person needs: `make serve` and `make test` work on a fresh machine.
-# Pass options with ARGS: make serve ARGS="--port 9400", make test ARGS="-k lease -x"
+# Pass options with ARGS: make serve ARGS="--listen 127.0.0.1:9400", make test ARGS="-k lease -x"
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c

@@ -80,7 +80,7 @@ def test_queues_are_listed_by_prefix(penstock: Penstock) -> None:
         (["create", "bad", "--max-bytes", "1XB"], 2, "unknown unit"),
         (["create", "bad", "--max-messages", "many"], 2, "'many' is not a whole number"),
         (["create", "bad", "--max-receives", "3"], 2, "needs a dead_letter_queue"),
-        (["create", "bad", "--overflow", "explode"], 2, "bad queue settings"),
+        (["create", "bad", "--overflow", "explode"], 2, "is no policy"),
         (["alter", "missing", "--delay", "1s"], 3, "penstock queue list"),
         (["alter", "missing"], 2, "nothing to change"),
         (["delete", "missing", "--yes"], 3, "penstock queue list"),

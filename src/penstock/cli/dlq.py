@@ -33,10 +33,22 @@ app = typer.Typer(no_args_is_help=True, help="Dead letters: list, look, send bac
 SHOWN_REASONS_OF = 10_000
 """`dlq show` counts the reasons of this many dead letters."""
 
+REASONS = ("max-receives", "expired", "overflow", "queue-deleted")
+
+
+def _reason(text: str | None) -> str | None:
+    if text is not None and text not in REASONS:
+        raise typer.BadParameter(f"{text!r} is no reason; use {', '.join(REASONS)}")
+    return text
+
+
 Reason = Annotated[
     str | None,
     typer.Option(
-        "--reason", help="max-receives, expired, overflow or queue-deleted.", rich_help_panel="Which messages"
+        "--reason",
+        help="max-receives, expired, overflow or queue-deleted.",
+        rich_help_panel="Which messages",
+        callback=_reason,
     ),
 ]
 Source = Annotated[

@@ -68,12 +68,19 @@ def _word(text: str) -> str:
     return text
 
 
+def _policy(text: str) -> str:
+    policies = ("reject", "drop-oldest", "dead-letter")
+    if text not in policies:
+        raise typer.BadParameter(f"{text!r} is no policy; use {', '.join(policies)}")
+    return text
+
+
 _READERS = {
     "ordering": _word,
     "max_messages": _count,
     "max_bytes": size_bytes,
     "max_message_bytes": size_bytes,
-    "overflow": _word,
+    "overflow": _policy,
     "visibility_timeout": duration_seconds,
     "retention": duration_seconds,
     "delay": duration_seconds,
