@@ -1,0 +1,45 @@
+"""Clean seeds hold every promise, and a seed is a run: the same every time, in every process."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from hashlib import sha256
+
+import pytest
+
+from penstock.simulation.campaign import run_seed, run_seeds
+
+SEEDS = range(1, 41)
+
+
+def test_every_promise_holds() -> None:
+    broken = {
+        report.seed: [f"{violation.checker}: {violation.sentence}" for violation in report.violations]
+        for report in run_seeds(SEEDS)
+        if report.violations
+    }
+    assert not broken
+
+
+def test_the_runs_are_worth_it() -> None:
+    reports = [run_seed(seed) for seed in (1, 3, 4)]
+    assert sum(report.messages for report in reports) > 300
+    assert sum(report.deliveries for report in reports) > 300
+    assert sum(report.starts - 1 for report in reports) >= 3
+
+
+@pytest.mark.parametrize("seed", [3, 4711])
+def test_a_seed_prints_the_same_trace_in_every_process(seed: int) -> None:
+    digests = {_trace_digest(seed, hash_seed) for hash_seed in ("1", "2", "random")}
+    assert len(digests) == 1
+
+
+def _trace_digest(seed: int, hash_seed: str) -> str:
+    command = [sys.executable, "-m", "penstock", "simulate", "--seed", str(seed)]
+    environment = {**os.environ, "PYTHONHASHSEED": hash_seed}
+    done = subprocess.run(command, capture_output=True, env=environment, check=True, timeout=100)
+    assert b"every promise held" in done.stdout
+    assert len(done.stdout.splitlines()) > 100
+    return sha256(done.stdout).hexdigest()
