@@ -51,6 +51,14 @@ def test_intersection_and_difference_are_those_of_sets(one: Runs, other: Runs) -
     assert count_of(both) + count_of(rest) == count_of(left)
 
 
+@given(any_runs)
+def test_a_little_out_of_much_is_the_difference_too(other: Runs) -> None:
+    left, right = [(first, 2) for first in range(0, 600, 3)], normalized(other)
+    rest = difference(left, right)
+    assert as_set(rest) == as_set(left) - as_set(right)
+    assert rest == sorted(rest)
+
+
 @given(any_runs, any_runs)
 def test_what_is_cut_out_stays_sorted_and_disjoint(one: Runs, other: Runs) -> None:
     left, right = normalized(one), normalized(other)

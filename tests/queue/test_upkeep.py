@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.model.batch import encode
+from penstock.model import limits
+from penstock.model.batch import UNSET, encode
 from penstock.model.limits import RETENTION_SLOT_MS, TIMER_SLOT_MS
 from penstock.model.records import Expired, Matured, MoveStarted, Released, SettingsChanged
 from penstock.model.settings import QueueSettings
@@ -196,3 +197,24 @@ def test_a_message_older_than_the_retention_expires_if_it_comes_back() -> None:
     assert upkeep.upkeep_due(rig.partition) == START_MS + 1_000, "and must not sleep through its end"
     rig.upkeep(START_MS + 6_000)
     assert rig.partition.table.messages == 0
+
+
+@pytest.mark.parametrize("target", [None, "dead"])
+def test_scattered_messages_end_in_records_of_bounded_size(
+    target: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "RUNS_PER_RECORD", 3)
+    rig = rig_with(dead_letter_queue=target)
+    odd = [index % 2 for index in range(40)]
+    rig.send(
+        encode([b"x"] * 40, delays_ms=[100 * one for one in odd], ttls_ms=[500 * one or UNSET for one in odd])
+    )
+    (matured,) = upkeep.end_delays(rig.partition, START_MS + 100)
+    assert isinstance(matured.record, Matured)
+    assert matured.record.runs == [(2, 1), (4, 1), (6, 1)]
+    rig.upkeep(START_MS + 100)
+    assert rig.partition.table.counts[states.READY] == 40
+    rig.upkeep(START_MS + 500)
+    assert rig.partition.table.counts[states.READY] == 20
+    assert rig.partition.table.counts[states.MOVING] == (20 if target else 0)
+    assert snapshot.dump(rig.replayed()) == snapshot.dump(rig.partition)

@@ -106,7 +106,9 @@ def _rescue_delayed(parts: NodeParts, partition: Partition, now_ms: int) -> None
     if target is None or not delayed or parts.catalogue.named(target) is None:
         return
     runs = partition.table.runs_in(states.RUNS_IN[states.DELAYED], 1, partition.table.next, delayed)
-    parts.write(partition, [Written(MoveStarted(runs, target, "queue-deleted", now_ms))])
+    for start in range(0, len(runs), limits.RUNS_PER_RECORD):
+        piece = runs[start : start + limits.RUNS_PER_RECORD]
+        parts.write(partition, [Written(MoveStarted(piece, target, "queue-deleted", now_ms))])
 
 
 def remove_queue(parts: NodeParts, partition: Partition, now_ms: int) -> None:

@@ -37,6 +37,8 @@ PEEK_BYTES = 4 * MEBIBYTE
 MOVE_MESSAGES = 1_000
 MOVE_BYTES = 8 * MEBIBYTE
 RECEIPTS_PER_REQUEST = 10_000
+RUNS_PER_RECORD = 1_000_000
+"""A record has a bounded size (15 bytes a run), however scattered the messages are that it is about."""
 
 QUEUES_PER_NODE = 100_000
 PRODUCERS_PER_QUEUE = 100_000

@@ -5,6 +5,7 @@ A run is `(first, count)`. Everything that happens to messages happens to runs o
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable
 
 Run = tuple[int, int]
@@ -75,8 +76,19 @@ def intersection(left: Runs, right: Runs) -> Runs:
     return shared
 
 
+_LONG = 64
+
+
 def difference(left: Runs, right: Runs) -> Runs:
     """What `left` holds and `right` does not; both sorted and disjoint."""
+    if len(left) > _LONG and right:  # a little out of much: only what lies near it is looked at
+        low = max(0, bisect_left(left, (right[0][0], 0)) - 1)
+        high = bisect_left(left, (right[-1][0] + right[-1][1], 0), lo=low)
+        return left[:low] + _difference(left[low:high], right) + left[high:]
+    return _difference(left, right)
+
+
+def _difference(left: Runs, right: Runs) -> Runs:
     rest: Runs = []
     j = 0
     for run_first, count in left:

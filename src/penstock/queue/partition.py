@@ -91,8 +91,13 @@ class Partition:
             case records.Extended():
                 self.leases.extend(record.lease, record.runs, record.until_ms)
             case records.Matured():
-                self.delays.take_due(record.at_ms)
+                due = self.delays.take_due(record.at_ms)
                 self._ready(record.runs)
+                if (
+                    len(record.runs) >= limits.RUNS_PER_RECORD
+                ):  # there was no room in the record for the others
+                    for run in self.table.among(states.RUNS_IN[states.DELAYED], due):
+                        self.delays.add(record.at_ms - limits.TIMER_SLOT_MS, run)  # a slot that is over
             case records.Expired():
                 if record.reason == "ttl":
                     self._times_to_live_over(record.runs, record.at_ms)
@@ -254,9 +259,9 @@ class Partition:
         dead = 0
         self.overdue = difference(self.overdue, runs)
         for key, moving in list(self.moves.items()):
-            rest = difference(moving, runs)
             if key[1] != "redrive":
-                dead += count_of(moving) - count_of(rest)
+                dead += count_of(intersection(moving, runs))
+            rest = difference(moving, runs)
             if rest:
                 self.moves[key] = rest
             else:

@@ -120,7 +120,8 @@ def _make_room(partition: Partition, batch: Batch, now_ms: int) -> list[Written]
         return []
     moving = table.counts[states.MOVING]
     messages, size = table.messages - moving, table.bytes
-    if moving and settings.max_bytes is not None:
+    # Adding up what is on its way takes long, and only a queue that is full otherwise needs to know.
+    if moving and settings.max_bytes is not None and size + batch.message_bytes() > settings.max_bytes:
         size -= sum(table.size_of(runs) for runs in partition.moves.values())
     over_messages = messages + batch.count - (settings.max_messages or limits.QUEUE_MESSAGES_MAX)
     over_bytes = size + batch.message_bytes() - (settings.max_bytes or limits.QUEUE_BYTES_MAX)

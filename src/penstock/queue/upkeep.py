@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from penstock.model import limits
 from penstock.model.records import Expired, Matured, MoveStarted
 from penstock.queue import states
 from penstock.queue.decision import Written
@@ -42,7 +43,7 @@ def end_delays(partition: Partition, now_ms: int) -> list[Written]:
     if not runs:
         partition.delays.pass_over()
         return []
-    return [Written(Matured(runs, now_ms))]
+    return [Written(Matured(runs[: limits.RUNS_PER_RECORD], now_ms))]
 
 
 def expire(partition: Partition, now_ms: int) -> list[Written]:
@@ -56,6 +57,7 @@ def expire(partition: Partition, now_ms: int) -> list[Written]:
         return []
     # What is on its way cannot expire now; the record is written even so, for it to expire if it comes back.
     runs = partition.table.among(states.RUNS_EXPIRABLE, living) if partition.moves else living
+    runs = runs[: limits.RUNS_PER_RECORD]  # the others stay due
     target = partition.settings.dead_letter_queue
     if target is not None and runs:
         return [Written(MoveStarted(runs, target, "expired", now_ms))]
