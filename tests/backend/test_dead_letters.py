@@ -69,6 +69,15 @@ def test_overflow(overflow: str) -> None:
     assert node.drain(dead) == ([b"a"] if overflow == "dead-letter" else [])
 
 
+def test_overflow_without_its_dead_letter_queue_refuses() -> None:
+    node = NodeHarness()
+    orders = node.create("orders", dead_letter_queue="dead", max_messages=2, overflow="dead-letter")
+    node.send(orders, [b"a", b"b"])
+    node.call(messages.DeleteQueue("dead"))
+    assert node.fail(messages.Send(orders), encode_parts([b"c"])).code == "queue-full"
+    assert node.drain(orders) == [b"a", b"b"]
+
+
 def test_redrive_takes_each_back_to_where_it_died() -> None:
     node = NodeHarness()
     orders, dead = exhausted(node)

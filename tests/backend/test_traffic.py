@@ -281,3 +281,11 @@ def test_answers_of_one_turn_are_bounded() -> None:
 def _receive(queue_id: int, request_id: int) -> Frame:
     head = memoryview(messages.encode_message(messages.Receive(queue_id, 1)))
     return Frame(request_id, head, memoryview(b""))
+
+
+def test_a_subscription_that_would_never_end_is_refused() -> None:
+    node = NodeHarness()
+    orders, eager = node.create("orders"), node.create("eager", visibility_timeout_ms=0)
+    assert node.fail(messages.Subscribe(orders, 10, visibility_timeout_ms=0)).code == "bad-request"
+    assert node.fail(messages.Subscribe(eager, 10)).code == "bad-request"
+    node.start(messages.Subscribe(eager, 10, visibility_timeout_ms=1_000))

@@ -148,6 +148,9 @@ class Checkpointer:
         self._reset()
 
     def _reset(self) -> None:
+        partitions = self._parts.catalogue.partitions.values()
+        files = {file for partition in partitions for file in partition.table.files}
+        self._pieces = {file: pieces for file, pieces in self._pieces.items() if file in files}
         self._checkpoint = None
         self._copies = iter(())
         self._writing = None

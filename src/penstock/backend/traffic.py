@@ -48,7 +48,11 @@ def send(parts: NodeParts, request: Send, body: memoryview, now_ms: int) -> Send
     parts.logbook.check_room_for_send()
     if len(body) < _COPIED_BYTES:
         body = memoryview(bytes(body))
-    decision = sending.admit(partition, Batch(body), request.producer, request.number, now_ms)
+    target = partition.settings.dead_letter_queue
+    may_move = target is not None and parts.catalogue.named(target) is not None
+    decision = sending.admit(
+        partition, Batch(body), request.producer, request.number, now_ms, may_move=may_move
+    )
     admitted = parts.carry_out(partition, decision)
     return SendResult(admitted.runs, admitted.duplicates, admitted.sent_ms)
 
@@ -87,10 +91,18 @@ def receive(parts: NodeParts, connection: int, request_id: int, request: Receive
 
 def subscribe(parts: NodeParts, connection: int, request_id: int, request: Subscribe) -> None:
     """Joins the line and stays."""
-    parts.catalogue.usable(request.queue_id)
+    partition = parts.catalogue.usable(request.queue_id)
     _check_counts(request.batch_messages, request.visibility_timeout_ms)
     if not 0 <= request.credit <= limits.QUEUE_MESSAGES_MAX:
         raise PenstockError(ErrorCode.BAD_REQUEST, "credit must not be negative")
+    visibility_ms = request.visibility_timeout_ms
+    if visibility_ms is None:
+        visibility_ms = partition.settings.visibility_timeout_ms
+    if visibility_ms == 0:
+        raise PenstockError(
+            ErrorCode.BAD_REQUEST,
+            "a subscription with a visibility timeout of 0 would be sent the same messages forever",
+        )
     parts.waiting.enter(
         Waiter(
             connection,

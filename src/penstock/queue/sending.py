@@ -14,8 +14,10 @@ from penstock.queue.deduplication import StoredBatch
 from penstock.queue.partition import Partition
 
 
-def admit(partition: Partition, batch: Batch, producer: int, number: int, now_ms: int) -> Decision[Admitted]:
-    """Takes a batch in, or raises with the reason why not."""
+def admit(
+    partition: Partition, batch: Batch, producer: int, number: int, now_ms: int, *, may_move: bool = True
+) -> Decision[Admitted]:
+    """Takes a batch in, or raises with the reason why not. `may_move`: the dead-letter queue is there."""
     if producer:
         stored = partition.producers.stored(producer, number)
         if stored is not None:
@@ -35,7 +37,7 @@ def admit(partition: Partition, batch: Batch, producer: int, number: int, now_ms
         if not fresh:
             return Decision((), Admitted(runs_in_order([s for _, s in duplicates]), sorted(known), sent_ms))
         batch = batch.select(fresh)
-    room = _make_room(partition, batch, now_ms)
+    room = _make_room(partition, batch, now_ms, may_move=may_move)
     settings = partition.settings
     first = partition.table.next
     # A duplicate of a message in the same batch was given as an index; now its number is known.
@@ -113,7 +115,7 @@ def _answer(stored: StoredBatch) -> Admitted:
     return Admitted(runs_in_order(sequences), sorted(originals), stored.sent_ms)
 
 
-def _make_room(partition: Partition, batch: Batch, now_ms: int) -> list[Written]:
+def _make_room(partition: Partition, batch: Batch, now_ms: int, *, may_move: bool) -> list[Written]:
     """Records that make room for the batch under the queue's limits; raises where there is none to make."""
     settings, table = partition.settings, partition.table
     if settings.max_messages is None and settings.max_bytes is None:
@@ -127,7 +129,8 @@ def _make_room(partition: Partition, batch: Batch, now_ms: int) -> list[Written]
     over_bytes = size + batch.message_bytes() - (settings.max_bytes or limits.QUEUE_BYTES_MAX)
     if over_messages <= 0 and over_bytes <= 0:
         return []
-    oldest = _oldest(partition, over_messages, over_bytes) if settings.overflow != "reject" else None
+    makes_room = settings.overflow == "drop-oldest" or (settings.overflow == "dead-letter" and may_move)
+    oldest = _oldest(partition, over_messages, over_bytes) if makes_room else None
     if oldest is None:
         raise PenstockError(
             ErrorCode.QUEUE_FULL,
