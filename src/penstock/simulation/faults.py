@@ -69,7 +69,9 @@ class Faults:
         if not self._machine.is_up:
             return
         how = self._random.random()
-        if how < 0.6:
+        if how < 0.2:
+            self._machine.loses_power_after_flush = True
+        elif how < 0.6:
             self._machine.crash(power=True)
         elif how < 0.85:
             self._machine.crash(power=False)

@@ -30,6 +30,8 @@ from penstock.wire.frames import FrameReader, encode_frame
 from penstock.wire.messages import Failed, encode_message
 
 _PUMP_DELAY_MS = (0, 0, 0, 1, 2)
+_READ_BYTES = 4096
+"""What is read from a connection in one turn."""
 _OPERATIONS_IN_A_FLUSH = 4
 _OPERATIONS_IN_A_JOB = 9
 
@@ -78,6 +80,8 @@ class Machine:
         self.defects: list[tuple[int, str]] = []
         """(when, what): errors out of the node that nothing the simulation did explains."""
         self.most_unflushed_bytes = 0
+        self.loses_power_after_flush = False
+        """The next flush reaches the disk, and nobody hears of it."""
         self._clients: dict[int, _Client] = {}
         self._reset()
 
@@ -90,6 +94,7 @@ class Machine:
         self._pump_is_due = False
         self._timer_ms: int | None = None
         self._congested = False
+        self.loses_power_after_flush = False
 
     @property
     def is_up(self) -> bool:
@@ -185,11 +190,13 @@ class Machine:
 
     def _finish_work(self) -> None:
         if self._flush is not None:
-            self._run_flush(self._flush)
-            self._flush_ended(self._flush)
-        while self.node is not None and self._job is not None:
-            self._run_job(self._job)
-            self._job_ended(self._job)
+            flush = self._flush
+            self._run_flush(flush)
+            self._flush_ended(flush)
+        if self.node is not None and self._job is not None:
+            job = self._job
+            self._run_job(job)
+            self._job_ended(job)
 
     def _end(self, *, power: bool) -> None:
         self.node = self.store = None
@@ -302,12 +309,16 @@ class Machine:
         assert self.store is not None
         self.most_unflushed_bytes = max(self.most_unflushed_bytes, self.store.unflushed_bytes)
         self._congested = node.congested()
-        if not self._congested:
-            for client in list(self._clients.values()):
-                held, client.held = client.held, []
-                for data in held:
-                    if client.link.number in self._clients:
-                        self._take(client, data)
+        if self._congested:
+            return
+        for client in list(self._clients.values()):
+            taken = 0
+            while client.held and taken < _READ_BYTES and client.link.number in self._clients:
+                data = client.held.pop(0)
+                taken += len(data)
+                self._take(client, data)
+            if client.held:
+                self._wake()
 
     def _set_timer(self, node: Node) -> None:
         wakeup_ms = node.next_wakeup_ms()
@@ -339,6 +350,8 @@ class Machine:
         if flush is self._flush and not self._flush_has_run:
             flush.run()
             self._flush_has_run = True
+            if self.loses_power_after_flush:
+                self.crash(power=True)
 
     def _flush_ended(self, flush: Flush) -> None:
         if flush is self._flush:

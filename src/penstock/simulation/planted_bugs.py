@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
+from itertools import count
 from typing import Any, NamedTuple
 
 from penstock.backend import moves, opening, traffic
@@ -14,6 +15,7 @@ from penstock.backend.logbook import Logbook
 from penstock.backend.node import Node
 from penstock.backend.outbox import Outbox
 from penstock.backend.parts import NodeParts
+from penstock.backend.waiting import WaitingRoom
 from penstock.model.batch import Batch
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.model.records import Deleted, MoveFinished, decode_record
@@ -124,6 +126,13 @@ def _full_disk_refuses_deletes() -> Sequence[Patch]:
     return [(Logbook, "write", write)]
 
 
+def _never_congested() -> Sequence[Patch]:
+    def congested(self: Node) -> bool:
+        return False
+
+    return [(Node, "congested", congested)]
+
+
 # -- recovery ------------------------------------------------------------------------------------------------
 
 
@@ -209,6 +218,46 @@ def _fifo_passes_leased() -> Sequence[Patch]:
         return taken
 
     return [(FifoGroups, "_check", check), (FifoGroups, "_take_prefix", take_prefix)]
+
+
+def _nobody_is_woken() -> Sequence[Patch]:
+    def wake(self: WaitingRoom, queue_id: int) -> None:
+        pass
+
+    return [(WaitingRoom, "wake", wake)]
+
+
+def _departs_before_arrival() -> Sequence[Patch]:
+    """A move is finished at the source at once; the arrival follows some turns later, if there are any."""
+    arriving: list[Callable[[], None]] = []
+    turns = count(1)
+
+    def move(parts: NodeParts, source: Partition, target: str, reason: Any, runs: Runs, now_ms: int) -> None:
+        partition = parts.catalogue.named(target)
+        if partition is None or partition is source or partition.queue_id in parts.catalogue.damage:
+            real(parts, source, target, reason, runs, now_ms)
+            return
+        pieces = parts.bodies.slices(source, runs, block=True)
+        origins = [moves._origin(source, source.name, reason, piece, now_ms) for piece in pieces]
+        parts.write(source, moving.finish_move(source, runs, now_ms))
+
+        def arrive() -> None:
+            for piece, origin in zip(pieces, origins, strict=True):
+                parts.write(partition, moving.arrive(partition, piece.batch_alone(), origin, now_ms))
+
+        arriving.append(arrive)
+
+    def move_some(self: Node) -> None:
+        while arriving and next(turns) % 50 == 0:
+            arriving.pop(0)()
+        real_step(self)
+
+    def initialise(self: Node, *arguments: Any) -> None:
+        arriving.clear()
+        real_start(self, *arguments)
+
+    real, real_step, real_start = moves._move, Node._move, Node.__init__
+    return [(moves, "_move", move), (Node, "_move", move_some), (Node, "__init__", initialise)]
 
 
 def _moves_do_not_arrive() -> Sequence[Patch]:
@@ -307,6 +356,12 @@ BUGS: dict[str, PlantedBug] = {
     "restart-resets-counts": PlantedBug(
         "I5", "a restart resets receive counts", lambda: _after_recovery(_reset_receive_counts), _crashes
     ),
+    "nobody-is-woken": PlantedBug(
+        "I5",
+        "waiting receivers are not told that something is ready",
+        _nobody_is_woken,
+        lambda scenario: not scenario.cold_reads,
+    ),
     "leases-never-end": PlantedBug(
         "I5", "what a dead consumer held never comes back", _leases_never_end, _always
     ),
@@ -315,6 +370,12 @@ BUGS: dict[str, PlantedBug] = {
         "a message leaves for its dead-letter queue and is not stored there",
         _moves_do_not_arrive,
         _dead_letters,
+    ),
+    "departure-before-arrival": PlantedBug(
+        "I6",
+        "a moved message leaves its queue some turns before it is in the other",
+        _departs_before_arrival,
+        lambda scenario: _crashes(scenario) and _dead_letters(scenario),
     ),
     "restart-repeats-moves": PlantedBug(
         "I6",
@@ -351,6 +412,12 @@ BUGS: dict[str, PlantedBug] = {
         "on a full disk deletes are refused like sends",
         _full_disk_refuses_deletes,
         lambda scenario: scenario.faults.full_disk_ms > 0,
+    ),
+    "never-congested": PlantedBug(
+        "I13",
+        "requests are taken in however much waits for the disk",
+        _never_congested,
+        lambda scenario: scenario.flood and scenario.faults.stalls_ms > 0,
     ),
     "fifo-overtakes": PlantedBug(
         "fifo", "a group goes on while its first message is out", _fifo_passes_leased, _with_queue("fifo")

@@ -78,17 +78,17 @@ class Replica:
                 record.partition, record.number
             ):
                 yield f"record {record.number} of partition {record.partition} is missing though later ones are there"
-        self._apply([*old[:cut], *new])
+        yield from self._apply([*old[:cut], *new])
         yield from self._compare(node)
 
     def live(self, node: Node) -> Iterator[str]:
         """The node is still up: what is not as the log says."""
         self._damaged.update(node._parts.catalogue.damage)
         log, self._log = self._log, []
-        self._apply([entry.record for entry in log if entry.boot == self._boot])
+        yield from self._apply([entry.record for entry in log if entry.boot == self._boot])
         yield from self._compare(node)
 
-    def _apply(self, records: list[AppendedRecord]) -> None:
+    def _apply(self, records: list[AppendedRecord]) -> Iterator[str]:
         for appended in records:
             record = decode_record(appended.head)
             if isinstance(record, QueueCreated | QueueDeleted | QueueRemoved):
@@ -98,7 +98,11 @@ class Replica:
             if partition is None or appended.partition in self._damaged:
                 continue
             batch = Batch(appended.payload) if isinstance(record, Sent) else None
-            partition.apply(record, batch, appended.position)
+            try:
+                partition.apply(record, batch, appended.position)
+            except Exception as error:  # the node wrote what its own state does not allow
+                self._damaged.add(appended.partition)
+                yield f"queue {partition.name!r}: record {record!r:.200} cannot be applied: {error!r}"
 
     def _compare(self, node: Node) -> Iterator[str]:
         mine, theirs = self._catalogue, node._parts.catalogue

@@ -59,7 +59,7 @@ class Scenario:
     subscribers: int = 1
     operators: int = 1
     flood: bool = False
-    """Whether producers also send without waiting for answers."""
+    """Whether somebody sends without waiting for answers."""
     faults: FaultPlan = field(default_factory=FaultPlan)
 
 
@@ -82,7 +82,7 @@ def draw_scenario(random: Random) -> Scenario:
             open_files_max=random.choice((2, 8, 64)),
         ),
         cold_reads=random.choice((0.0, 0.0, 0.2, 0.9)),
-        max_unflushed_bytes=random.choice((16, 64)) * KIBIBYTE,
+        max_unflushed_bytes=random.choice((8, 32)) * KIBIBYTE,
         producers=random.randint(2, 5),
         consumers=random.randint(2, 5),
         subscribers=random.randint(0, 2),
@@ -93,6 +93,9 @@ def draw_scenario(random: Random) -> Scenario:
     for name in sorted(random.sample(names, random.randint(2, 5))):
         scenario.queues.append(KINDS[name](random))
     scenario.faults = _faults(random)
+    if scenario.flood:
+        scenario.duration_ms = scenario.duration_ms // 3 + 4_000
+        scenario.faults.stalls_ms = random.choice((0, 2_500))
     return scenario
 
 

@@ -21,6 +21,7 @@ from penstock.simulation.trace import Trace
 from penstock.simulation.violation import Violation
 from penstock.simulation.workload.auditor import Auditor
 from penstock.simulation.workload.consumer import Consumer
+from penstock.simulation.workload.flooder import Flooder
 from penstock.simulation.workload.operator import Operator
 from penstock.simulation.workload.producer import Producer
 from penstock.simulation.workload.stage import Stage
@@ -103,6 +104,8 @@ class World:
         stage, scenario = self.stage, self.scenario
         for number in range(scenario.producers):
             self.tasks.start(Producer(stage, f"producer-{number}").run())
+        if scenario.flood:
+            self.tasks.start(Flooder(stage).run())
         for number in range(scenario.consumers):
             self.tasks.start(Consumer(stage, f"consumer-{number}").run())
         for number in range(scenario.subscribers):

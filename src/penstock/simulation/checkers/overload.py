@@ -11,7 +11,7 @@ from penstock.simulation.violation import Violation
 
 NAME = "I13"
 
-_TURN_BYTES = 96 * KIBIBYTE
+_TURN_BYTES = 160 * KIBIBYTE
 """What may be appended in the turn in which the bound is reached: requests on their way, moves, upkeep."""
 _RECOVERED_MS = 4_000
 """Some time after space is back sends must be taken again."""

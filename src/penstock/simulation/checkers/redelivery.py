@@ -65,20 +65,20 @@ def _was_ready(message: SentMessage, life: QueueLife, poll: EmptyPoll) -> bool:
     Only a later delivery whose receive count follows the last one shows that there was no lease in between
     that nobody heard of.
     """
-    from_ms = poll.asked_ms + _SLACK_MS
     until_ms = poll.asked_ms + poll.wait_ms - _SLACK_MS
-    if message.answered_ms > from_ms or message.sent_ms + message.most_delay_ms() + _SLACK_MS > from_ms:
+    ready_ms = max(poll.asked_ms, message.answered_ms, message.sent_ms + message.most_delay_ms())
+    if ready_ms + _SLACK_MS > until_ms:
         return False
     here = sorted((d for d in message.deliveries if d.life is life), key=lambda d: d.lease)
-    following = next((d for d in here if d.granted_at_least_ms > until_ms), None)
-    before = [d for d in here if d is not following and d.granted_at_least_ms <= until_ms]
+    before = [d for d in here if d.granted_at_least_ms <= until_ms]
+    following = here[len(before)] if len(before) < len(here) else None
     if following is None or following.receive_count != len(before) + 1 or following.source is not None:
         return False
-    return all(_certainly_over(delivery, from_ms) for delivery in before)
+    return all(_certainly_over(delivery, until_ms - _SLACK_MS) for delivery in before)
 
 
 def _certainly_over(delivery: DeliveredMessage, at_ms: int) -> bool:
-    """Whether the lease has ended by then whatever happened, and the message was ready again."""
+    """Whether the lease had ended by then whatever happened, and the message was ready again."""
     latest_ms = delivery.until_ms
     for settlement in delivery.settlements:
         if settlement.answered_ms is None:

@@ -13,7 +13,6 @@ from penstock.simulation.workload.stage import Stage
 from penstock.wire.messages import Send, SendResult
 
 _ATTEMPTS = 12
-_FLOOD_BATCHES = 12
 
 
 class Producer:
@@ -39,18 +38,15 @@ class Producer:
             if life is None:
                 yield from stage.look_up(self._client, plan.name)
                 continue
-            if stage.scenario.flood and random.random() < 0.02:
-                for _ in range(_FLOOD_BATCHES):
-                    stage.tasks.start(self._deliver(self._compose(plan, life, 30), 1))
             batch = self._compose(plan, life, random.choice((1, 1, 3, 10)))
             if pipelined and self._in_flight < 8:
                 self._in_flight += 1
-                stage.tasks.start(self._deliver_aside(batch))
+                stage.tasks.start(self._deliver_aside(batch, _ATTEMPTS))
             else:
                 yield from self._deliver(batch, _ATTEMPTS)
 
-    def _deliver_aside(self, batch: SentBatch) -> Steps[None]:
-        yield from self._deliver(batch, _ATTEMPTS)
+    def _deliver_aside(self, batch: SentBatch, attempts: int) -> Steps[None]:
+        yield from self._deliver(batch, attempts)
         self._in_flight -= 1
 
     def _deliver(self, batch: SentBatch, attempts: int) -> Steps[None]:
@@ -74,6 +70,7 @@ class Producer:
                 if not again:
                     return
                 again = False
+                yield Pause(random.choice((0, 300, 3_000)))
                 continue
             failed = stage.failed(life, reply)
             assert failed is not None
