@@ -142,3 +142,15 @@ def test_a_crash_at_any_point_of_a_move_leaves_each_message_in_one_place() -> No
         if not crashed:
             return
     raise AssertionError("the power never held until the end")
+
+
+def test_without_its_dead_letter_queue_a_release_keeps_its_delay() -> None:
+    node = NodeHarness()
+    orders = node.create("orders", dead_letter_queue="dead", max_receives=1)
+    node.call(messages.DeleteQueue("dead"))
+    node.send(orders, [b"a"])
+    node.call(messages.Release([node.receive(orders).receipt()], delay_ms=1_000))
+    node.advance(990)
+    assert node.receive(orders).bodies == []
+    node.advance(30)
+    assert node.receive(orders).bodies == [b"a"]

@@ -79,6 +79,11 @@ class NodeParts:
         self.write(partition, decision.records)
         return decision.reply
 
+    def may_move(self, partition: Partition) -> bool:
+        """Whether the dead-letter queue that the settings name is there."""
+        target = partition.settings.dead_letter_queue
+        return target is not None and self.catalogue.named(target) is not None
+
     def may_deliver(self, connection: int) -> bool:
         """Whether the connection may be given more messages: what nobody reads must not fill the memory."""
         return connection not in self.behind and self.outbox.body_bytes(connection) < limits.UNREAD_BYTES

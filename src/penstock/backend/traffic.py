@@ -48,10 +48,8 @@ def send(parts: NodeParts, request: Send, body: memoryview, now_ms: int) -> Send
     parts.logbook.check_room_for_send()
     if len(body) < _COPIED_BYTES:
         body = memoryview(bytes(body))
-    target = partition.settings.dead_letter_queue
-    may_move = target is not None and parts.catalogue.named(target) is not None
     decision = sending.admit(
-        partition, Batch(body), request.producer, request.number, now_ms, may_move=may_move
+        partition, Batch(body), request.producer, request.number, now_ms, may_move=parts.may_move(partition)
     )
     admitted = parts.carry_out(partition, decision)
     return SendResult(admitted.runs, admitted.duplicates, admitted.sent_ms)
@@ -238,19 +236,27 @@ def settle(parts: NodeParts, request: Delete | Release | Extend, now_ms: int) ->
         if partition is None or queue_id in parts.catalogue.deleting:
             outcomes.append(ReceiptOutcome(0, count_of(settling.checked(receipt.runs)), []))
             continue
-        outcome = parts.carry_out(partition, _decide(partition, request, lease, receipt, now_ms))
+        outcome = parts.carry_out(partition, _decide(parts, partition, request, lease, receipt, now_ms))
         outcomes.append(ReceiptOutcome(outcome.done, outcome.gone, outcome.stale))
     return Settled(outcomes)
 
 
 def _decide(
-    partition: Partition, request: Delete | Release | Extend, lease: int, receipt: Receipt, now_ms: int
+    parts: NodeParts,
+    partition: Partition,
+    request: Delete | Release | Extend,
+    lease: int,
+    receipt: Receipt,
+    now_ms: int,
 ) -> Decision[Outcome]:
     match request:
         case Delete():
             return settling.delete(partition, lease, receipt.runs, now_ms)
         case Release():
-            return settling.release(partition, lease, receipt.runs, request.delay_ms, now_ms)
+            may_move = parts.may_move(partition)
+            return settling.release(
+                partition, lease, receipt.runs, request.delay_ms, now_ms, may_move=may_move
+            )
         case Extend():
             return settling.extend(partition, lease, receipt.runs, request.visibility_timeout_ms, now_ms)
 

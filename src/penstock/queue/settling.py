@@ -17,10 +17,15 @@ def delete(partition: Partition, lease: int, runs: Runs, now_ms: int) -> Decisio
     return Decision((Written(Deleted(lease, done, now_ms)),) if done else (), outcome)
 
 
-def release(partition: Partition, lease: int, runs: Runs, delay_ms: int, now_ms: int) -> Decision[Outcome]:
-    """The consumer gives the messages back."""
+def release(
+    partition: Partition, lease: int, runs: Runs, delay_ms: int, now_ms: int, *, may_move: bool = True
+) -> Decision[Outcome]:
+    """The consumer gives the messages back. `may_move`: the dead-letter queue is there."""
     done, outcome = _held(partition, lease, runs)
-    return Decision(give_back(partition, lease, done, "released", now_ms, now_ms + delay_ms), outcome)
+    ready_ms = now_ms + delay_ms
+    return Decision(
+        give_back(partition, lease, done, "released", now_ms, ready_ms, may_move=may_move), outcome
+    )
 
 
 def extend(
@@ -33,12 +38,19 @@ def extend(
 
 
 def give_back(
-    partition: Partition, lease: int, runs: Runs, reason: ReleaseReason, now_ms: int, ready_ms: int
+    partition: Partition,
+    lease: int,
+    runs: Runs,
+    reason: ReleaseReason,
+    now_ms: int,
+    ready_ms: int,
+    *,
+    may_move: bool = True,
 ) -> list[Written]:
     """Ends the lease on the messages; those received too often go to the dead-letter queue."""
     settings = partition.settings
     spent: Runs = []
-    if settings.max_receives is not None and settings.dead_letter_queue is not None:
+    if may_move and settings.max_receives is not None and settings.dead_letter_queue is not None:
         spent = _received_at_least(partition, runs, settings.max_receives)
     rest = difference(runs, spent) if spent else runs
     written: list[Written] = []
