@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from penstock.model.batch import encode
+from penstock.model.batch import Batch, encode
 from penstock.model.records import Deleted, Sent, encode_record
 from penstock.simulation.disk import SimulatedDisk, SimulatedFile
 from penstock.storage.disk import DiskFailedError, WouldBlockError
@@ -213,3 +213,23 @@ def test_few_files_are_kept_open() -> None:
     for partition in range(20):
         assert keeper.bodies(partition) == {1: b"body of %d" % partition}
     assert len(keeper.store._files._handles) <= 4
+
+
+def test_batches_that_share_what_a_socket_gave_are_weighed_with_all_of_it() -> None:
+    """A few bytes kept of a large buffer keep the buffer, so the bound must count it."""
+    store = Store.open(SimulatedDisk(random.Random(1)), replace(READING, cache_bytes=30_000), IDENTITY)
+    batch = encode([b"body"]).data
+    received = bytes(batch) * 2 + bytes(20_000)
+    for index, start in enumerate((0, len(batch)), 1):
+        sent = Sent(index, 1, 0, 0, 0, 0, 0)
+        view = Batch(memoryview(received)[start : start + len(batch)])
+        store.remember(store.append(1, index, encode_record(sent), (view.data,)), sent, view)
+    assert 20_000 < store.statistics().cached_bytes < 22_000, "counted once for both"
+    alone = encode([bytes(15_000)])
+    sent = Sent(3, 1, 0, 0, 0, 0, 0)
+    store.remember(store.append(1, 3, encode_record(sent), (alone.data,)), sent, alone)
+    flush = store.take_flush()
+    assert flush is not None
+    flush.run()
+    store.flushed(flush)
+    assert 15_000 < store.statistics().cached_bytes < 17_000, "gone with the last of the two"

@@ -33,8 +33,6 @@ from penstock.wire.messages import (
 )
 
 NOTHING = Delivery(b"", 0, [])
-_COPIED_BYTES = 64 * limits.KIBIBYTE
-"""Smaller batches are copied out of what the socket gave: they are kept, and would keep all that came with them."""
 
 
 def send(parts: NodeParts, request: Send, body: memoryview, now_ms: int) -> SendResult:
@@ -46,8 +44,6 @@ def send(parts: NodeParts, request: Send, body: memoryview, now_ms: int) -> Send
             f"a batch of {len(body)} bytes is over the limit of {limits.BATCH_BYTES}",
         )
     parts.logbook.check_room_for_send()
-    if len(body) < _COPIED_BYTES:
-        body = memoryview(bytes(body))
     decision = sending.admit(
         partition, Batch(body), request.producer, request.number, now_ms, may_move=parts.may_move(partition)
     )

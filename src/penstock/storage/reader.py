@@ -7,7 +7,7 @@ A miss takes in the entries that follow as well, so draining a cold backlog in o
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Sequence, Sized
 
 import msgspec
 
@@ -99,6 +99,8 @@ class Reader:
         self._cache_bytes = cache_bytes
         self._ahead = read_ahead_bytes
         self._cache: OrderedDict[int, Stored | RawEntry] = OrderedDict()
+        self._shared: dict[int, int] = {}
+        """How many batches are views of the same bytes, as they came from a socket; weighed once, as a whole."""
         self.cached_bytes = 0
         self.committed_position = 0
         """What lies at or beyond it is only in the cache, so it stays there."""
@@ -122,13 +124,32 @@ class Reader:
     def add(self, position: int, stored: Stored) -> None:
         """Keeps a batch that was just appended; what makes room for it goes at the next flush, in one sweep."""
         self._cache[position] = stored
-        self.cached_bytes += len(stored[1].data) + OVERHEAD_BYTES
+        owner: Sized = stored[1].data.obj  # type: ignore[assignment]  # bytes from a socket, or from `select`
+        shared = self._shared.get(id(owner), 0)
+        self._shared[id(owner)] = shared + 1
+        self.cached_bytes += OVERHEAD_BYTES if shared else OVERHEAD_BYTES + len(owner)
+
+    def _lose(self, stored: Stored | RawEntry) -> None:
+        """Takes what is no longer kept off the scales."""
+        if isinstance(stored, RawEntry):
+            self.cached_bytes -= _weight(stored)
+            return
+        owner: Sized = stored[1].data.obj  # type: ignore[assignment]
+        shared = self._shared.get(id(owner))
+        if shared is None:
+            self.cached_bytes -= _weight(stored)
+        elif shared > 1:
+            self._shared[id(owner)] = shared - 1
+            self.cached_bytes -= OVERHEAD_BYTES
+        else:
+            del self._shared[id(owner)]
+            self.cached_bytes -= OVERHEAD_BYTES + len(owner)
 
     def put(self, position: int, stored: Stored | RawEntry) -> None:
         """Keeps a batch; the oldest that are on disk make room for it."""
         cache = self._cache
         if (old := cache.get(position)) is not None:
-            self.cached_bytes -= _weight(old)
+            self._lose(old)
         cache[position] = stored
         self.cached_bytes += _weight(stored)
         if self.cached_bytes > self._cache_bytes:
@@ -149,7 +170,7 @@ class Reader:
                 cache[oldest] = stored
                 cache.move_to_end(oldest, last=False)
                 return
-            self.cached_bytes -= _weight(stored)
+            self._lose(stored)
 
     def finished(self, position: int) -> None:
         """The batch was handed out to its last message: seldom asked for again, so it makes room first.
@@ -164,7 +185,7 @@ class Reader:
         """Frees a batch that nobody will ask for again."""
         stored = self._cache.pop(position, None)
         if stored is not None:
-            self.cached_bytes -= _weight(stored)
+            self._lose(stored)
 
     def moved(self, old: int, new: int) -> None:
         """Follows an entry that was copied to a segment."""
