@@ -87,16 +87,17 @@ class BodyReader:
         """
         found: list[StoredSlice] = []
         cold: list[int] = []
-        read = self._store.read
+        read, hand_out = self._store.read, self._store.hand_out
         for position, first, messages in stored_runs(partition, runs):
             try:
-                sent, batch = read(position, block=block)
+                if handed_out:
+                    sent, batch = hand_out(position, first + messages, block=block)
+                else:
+                    sent, batch = read(position, block=block)
             except WouldBlockError:
                 cold.append(position)
                 continue
             found.append(StoredSlice(first, messages, sent, batch))
-            if handed_out and first + messages == sent.first + sent.count:
-                self._store.finished(position)
         if cold:
             raise ColdReadError(cold)
         return found

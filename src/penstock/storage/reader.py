@@ -121,6 +121,35 @@ class Reader:
         self.put(position, stored)
         return stored
 
+    def hand_out(self, position: int, end: int, *, block: bool) -> Stored:
+        """Like `read`, for a consumer who wants the batch up to message `end`; if that is all, it is forgotten.
+
+        A queue is read in the order it was written, mostly once. Kept by age alone, a backlog larger than the
+        cache would push out each batch just before it is wanted.
+        """
+        found = self._cache.get(position)
+        if type(found) is tuple:
+            self.hits += 1
+            stored = found
+        else:
+            if found is None:
+                self.misses += 1
+                raw = self._miss(position, block=block)
+            else:
+                assert isinstance(found, RawEntry)
+                raw = found
+            stored = self._decode(position, raw)
+        sent = stored[0]
+        if end < sent.first + sent.count:
+            if stored is not found:
+                self.put(position, stored)
+        elif found is not None and (
+            position < self.committed_position or position >> POSITION_SHIFT in self._files.owners
+        ):
+            del self._cache[position]
+            self._lose(found)
+        return stored
+
     def add(self, position: int, stored: Stored) -> None:
         """Keeps a batch that was just appended; what makes room for it goes at the next flush, in one sweep."""
         self._cache[position] = stored
@@ -172,15 +201,6 @@ class Reader:
                 return
             self._lose(stored)
 
-    def finished(self, position: int) -> None:
-        """The batch was handed out to its last message: seldom asked for again, so it makes room first.
-
-        A queue is read in the order it was written. Kept by age alone, a backlog larger than the cache would
-        push out each batch just before it is wanted.
-        """
-        if position < self.committed_position or position >> POSITION_SHIFT in self._files.owners:
-            self.forget(position)
-
     def forget(self, position: int) -> None:
         """Frees a batch that nobody will ask for again."""
         stored = self._cache.pop(position, None)
@@ -213,10 +233,18 @@ class Reader:
             raise DamagedEntryError(files.name(number), offset, f"it cannot be read: {error}") from error
         if not found:
             raise DamagedEntryError(files.name(number), offset, "the header of the entry is damaged")
-        base = number << POSITION_SHIFT
-        for at, entry in found[1:]:
-            self.put_new(base | at, entry)
+        self._put_ahead(number << POSITION_SHIFT, found[1:])
         return found[0][1]
+
+    def _put_ahead(self, base: int, found: list[tuple[int, RawEntry]]) -> None:
+        """Keeps what a read took in beside what was asked for."""
+        cache = self._cache
+        for at, entry in found:
+            if (base | at) not in cache:
+                cache[base | at] = entry
+                self.cached_bytes += len(entry.data) + OVERHEAD_BYTES
+        if self.cached_bytes > self._cache_bytes:
+            self.shrink()
 
     def _decode(self, position: int, entry: RawEntry) -> Stored:
         number, offset = position >> POSITION_SHIFT, position & OFFSET_MASK

@@ -218,9 +218,9 @@ class Store:
         """Keeps a batch that was just appended: until it is flushed in any case, afterwards while there is room."""
         self._reader.add(position, (sent, batch))
 
-    def finished(self, position: int) -> None:
-        """The batch was handed out to its last message; it may be read again, but seldom is."""
-        self._reader.finished(position)
+    def hand_out(self, position: int, end: int, *, block: bool = False) -> Stored:
+        """Like `read`, for a consumer who takes the batch up to message `end`: the last to want it, mostly."""
+        return self._reader.hand_out(position, end, block=block)
 
     def forget(self, position: int) -> None:
         """Nobody will ask for that batch again."""
