@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from penstock.simulation.history import History, QueueLife, SentMessage
+from penstock.simulation.history import History, QueueLife, SentMessage, Span
 
 Ending = Literal["deleted", "expired", "purged", "dropped", "queue deleted", "queue damaged"]
 
@@ -21,13 +21,18 @@ def ending_of(message: SentMessage, history: History) -> Ending | None:
         return "queue damaged"
     if any(life.deletion_asked_ms is not None for life in lives):
         return "queue deleted"
-    if any(purge.asked_ms >= message.asked_ms for life in lives for purge in life.purges):
+    if any(_may_have_purged(purge, message) for life in lives for purge in life.purges):
         return "purged"
     if _may_have_expired(message, history):
         return "expired"
     if any(life.bounded and any(s.overflow == "drop-oldest" for s in life.settings) for life in lives):
         return "dropped"
     return None
+
+
+def _may_have_purged(purge: Span, message: SentMessage) -> bool:
+    """A purge takes what is there when it is carried out: at any time until its answer, if it had one."""
+    return purge.answered_ms is None or purge.answered_ms >= message.asked_ms
 
 
 def _may_have_expired(message: SentMessage, history: History) -> bool:
