@@ -233,3 +233,17 @@ def test_batches_that_share_what_a_socket_gave_are_weighed_with_all_of_it() -> N
     flush.run()
     store.flushed(flush)
     assert 15_000 < store.statistics().cached_bytes < 17_000, "gone with the last of the two"
+
+
+def test_who_jumps_about_reads_little(monkeypatch: pytest.MonkeyPatch) -> None:
+    _, keeper = filled(400, partitions=1)
+    keeper.boot(keeper.store._disk.crash(), replace(READING, cache_bytes=10**6, read_ahead_bytes=40_000))  # type: ignore[attr-defined]
+    reads = Reads(monkeypatch)
+    positions = list(keeper.partitions[0].positions.values())
+    for position in (positions[150], positions[20], positions[90]):
+        keeper.store.read(position)
+    assert max(reads.sizes) <= 16 * 1024
+    reads.sizes.clear()
+    for position in positions[90:]:
+        keeper.store.read(position)
+    assert max(reads.sizes) > 20_000, "behind the last read it reads ahead"

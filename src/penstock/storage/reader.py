@@ -13,6 +13,7 @@ import msgspec
 
 from penstock.model.batch import Batch, Buffer
 from penstock.model.errors import PenstockError
+from penstock.model.limits import KIBIBYTE
 from penstock.model.records import Sent, decode_record
 from penstock.storage.disk import DiskFailedError, File, WouldBlockError
 from penstock.storage.entry import (
@@ -29,6 +30,9 @@ from penstock.storage.job import Job
 from penstock.storage.open_files import OpenFiles
 
 SMALL_READ_BYTES = 4096
+SEEK_BYTES = 16 * KIBIBYTE
+"""What is read where the last read of the file was elsewhere: neighbours would only push others out of the cache."""
+FILES_REMEMBERED = 4_096
 OVERHEAD_BYTES = 600
 """What a cached batch takes beside its bytes."""
 
@@ -104,6 +108,8 @@ class Reader:
         self.cached_bytes = 0
         self.committed_position = 0
         """What lies at or beyond it is only in the cache, so it stays there."""
+        self._ends: dict[int, int] = {}
+        """Where the last read of each file ended."""
         self.hits = 0
         self.misses = 0
 
@@ -141,7 +147,9 @@ class Reader:
             stored = self._decode(position, raw)
         sent = stored[0]
         if end < sent.first + sent.count:
-            if stored is not found:
+            if stored is found:
+                self._cache.move_to_end(position)
+            else:
                 self.put(position, stored)
         elif found is not None and (
             position < self.committed_position or position >> POSITION_SHIFT in self._files.owners
@@ -226,7 +234,7 @@ class Reader:
             if offset >= readable:
                 raise ValueError(f"nothing was flushed at offset {offset} of {files.name(number)}")
             life = None if number in files.owners else number
-            found = fetch(file, offset, readable, self._ahead, self._seed, life, block=block)
+            found = fetch(file, offset, readable, self._window(number, offset), self._seed, life, block=block)
         except FileNotFoundError:
             raise DamagedEntryError(files.name(number), offset, "the file is missing") from None
         except DiskFailedError as error:
@@ -234,7 +242,15 @@ class Reader:
         if not found:
             raise DamagedEntryError(files.name(number), offset, "the header of the entry is damaged")
         self._put_ahead(number << POSITION_SHIFT, found[1:])
+        self._ends[number] = found[-1][0] + len(found[-1][1].data)
         return found[0][1]
+
+    def _window(self, number: int, offset: int) -> int:
+        """How much to read at once: much behind the last read of a file, little where someone jumps about."""
+        if len(self._ends) > FILES_REMEMBERED:
+            self._ends.clear()
+        end = self._ends.get(number, 0)
+        return self._ahead if end <= offset < end + self._ahead else min(SEEK_BYTES, self._ahead)
 
     def _put_ahead(self, base: int, found: list[tuple[int, RawEntry]]) -> None:
         """Keeps what a read took in beside what was asked for."""
