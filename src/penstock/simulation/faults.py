@@ -6,8 +6,10 @@ from collections.abc import Callable
 from random import Random
 
 from penstock.simulation.damage import pick_byte, pick_vital_byte
+from penstock.simulation.driver import DiskPace
 from penstock.simulation.history import BitFlip, Span
-from penstock.simulation.machine import DiskPace, Machine
+from penstock.simulation.machine import Machine
+from penstock.simulation.observed_store import ObservedStore
 from penstock.simulation.schedule import Schedule
 from penstock.simulation.workload.stage import Stage
 from penstock.storage.disk import DiskFailedError
@@ -69,16 +71,16 @@ class Faults:
         if not self._machine.is_up:
             return
         how = self._random.random()
-        if how < 0.2:
-            self._machine.loses_power_after_flush = True
-        elif how < 0.6:
+        if how < 0.5:
+            self._machine.trap = self._random.choice(("in a flush", "after a flush", "in a job"))
+        elif how < 0.65:
             self._machine.crash(power=True)
         elif how < 0.85:
             self._machine.crash(power=False)
         else:
             self._machine.stop()
 
-    def watch(self) -> None:
+    def watch(self, store: ObservedStore) -> None:
         """Called whenever the machine goes down: notes it and plans the start."""
         self._history.downtimes.append(Span(self._schedule.now_ms))
         self._schedule.after(self._random.choice(_RESTART_MS), self._boot)

@@ -24,11 +24,15 @@ class ObservedStore(Store):
     """The real store; `observer` sees every append after it was made."""
 
     observer: Callable[[AppendedRecord], None] | None = None
+    moved_bytes: int = 0
+    """Appended for moves between queues since it was last set to 0."""
 
     def append(
         self, partition: int, index: int, head: bytes, payload: Sequence[Buffer] = (), *, reserve: bool = True
     ) -> int:
         position = super().append(partition, index, head, payload, reserve=reserve)
+        if payload and reserve:
+            self.moved_bytes += sum(map(len, payload))
         if self.observer is not None:
             self.observer(AppendedRecord(position, partition, index, head, b"".join(payload)))
         return position

@@ -75,7 +75,7 @@ def draw_scenario(random: Random) -> Scenario:
             spare_files_max=random.choice((0, 1, 4)),
             free_bytes_min=8 * KIBIBYTE,
             segment_bytes=random.choice((4, 16, 64)) * KIBIBYTE,
-            checkpoint_journal_bytes=random.choice((24, 64, 160, 400)) * KIBIBYTE,
+            checkpoint_journal_bytes=random.choice((8, 24, 64, 300)) * KIBIBYTE,
             cache_bytes=random.choice((0, 16, 256)) * KIBIBYTE,
             read_ahead_bytes=random.choice((512, 4096, 65536)),
             retry_ms=random.choice((100, 500)),
@@ -104,7 +104,7 @@ def _faults(random: Random) -> FaultPlan:
         return random.randint(low_ms, high_ms) if random.random() < share else 0
 
     return FaultPlan(
-        crashes_ms=sometimes(0.85, 1_500, 8_000),
+        crashes_ms=sometimes(0.85, 1_000, 6_000),
         disconnects_ms=sometimes(0.6, 400, 4_000),
         slow_disk_ms=sometimes(0.35, 2_000, 9_000),
         stalls_ms=sometimes(0.25, 4_000, 12_000),

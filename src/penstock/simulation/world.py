@@ -5,12 +5,14 @@ from __future__ import annotations
 from random import Random
 from typing import NamedTuple
 
+from penstock.backend.node import Node
 from penstock.simulation.checkers import CHECKERS
 from penstock.simulation.disk import SimulatedDisk
 from penstock.simulation.faults import Faults
 from penstock.simulation.history import History
 from penstock.simulation.machine import Machine
 from penstock.simulation.network import Network
+from penstock.simulation.observed_store import ObservedStore
 from penstock.simulation.partition_state import inconsistencies
 from penstock.simulation.recorder import Recorder
 from penstock.simulation.replica import Replica
@@ -64,7 +66,7 @@ class World:
         self.faults = Faults(self.stage, machine)
         self.replica = Replica()
         self.violations: list[Violation] = []
-        machine.observer = lambda record: self.replica.observer(machine.boots, record)
+        machine.observer = lambda record: self.replica.observer(machine.starts, record)
         machine.booted.append(self._check_recovery)
         machine.going_down += [self._note_committed, self.faults.watch]
 
@@ -96,7 +98,7 @@ class World:
             trace.lines,
             len(self.history.messages),
             len(self.history.deliveries),
-            self.machine.boots,
+            self.machine.starts,
             self.schedule.elapsed_ms,
         )
 
@@ -119,20 +121,15 @@ class World:
 
     # -- checks on the way -----------------------------------------------------------------------------------
 
-    def _note_committed(self) -> None:
-        if self.machine.store is not None:
-            self.replica.stopping(self.machine.store.committed_position)
+    def _note_committed(self, store: ObservedStore) -> None:
+        self.replica.stopping(store.committed_position)
 
-    def _check_recovery(self) -> None:
-        node = self.machine.node
-        assert node is not None
-        for sentence in self.replica.recovered(self.machine.boots, node):
+    def _check_recovery(self, node: Node) -> None:
+        for sentence in self.replica.recovered(self.machine.starts, node):
             self._violated("recovery", sentence)
-        self._check_engine()
+        self._check_engine(node)
 
-    def _check_engine(self) -> None:
-        node = self.machine.node
-        assert node is not None
+    def _check_engine(self, node: Node) -> None:
         for queue_id, partition in node._parts.catalogue.partitions.items():
             if queue_id not in node._parts.catalogue.damage:
                 for sentence in inconsistencies(partition):
@@ -144,7 +141,8 @@ class World:
         if self.machine.node is not None:
             for sentence in self.replica.live(self.machine.node):
                 self._violated("recovery", sentence)
-            self._check_engine()
+            self._check_engine(self.machine.node)
+            self.machine.stop()
         for at_ms, sentence in self.machine.defects:
             self.violations.append(Violation("engine", at_ms, f"the node failed by itself: {sentence}"))
         for at_ms, sentence in self.faults.refusals:

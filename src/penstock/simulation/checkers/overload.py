@@ -11,8 +11,8 @@ from penstock.simulation.violation import Violation
 
 NAME = "I13"
 
-_TURN_BYTES = 160 * KIBIBYTE
-"""What may be appended in the turn in which the bound is reached: requests on their way, moves, upkeep."""
+_TURN_BYTES = 64 * KIBIBYTE
+"""What may be appended in the turn in which the bound is reached: requests on their way and upkeep."""
 _RECOVERED_MS = 4_000
 """Some time after space is back sends must be taken again."""
 

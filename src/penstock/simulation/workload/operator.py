@@ -75,11 +75,11 @@ class Operator:
                 yield from self._alter(life)
             elif action < 0.85:
                 yield from self._redrive()
-            elif action < 0.9:
+            elif action < 0.88:
                 yield Ask(self._client, DescribeNode())
-            elif action < 0.95 and destructive < 0.5:
+            elif action < 0.93 and destructive < 0.5:
                 yield from self._purge(life)
-            elif action >= 0.95 and destructive < 0.25:
+            elif action >= 0.93 and destructive < 0.35:
                 yield from self._delete(life)
 
     def _peek(self, life: QueueLife) -> Steps[None]:

@@ -1,0 +1,216 @@
+"""Drives the node of a simulated machine, the twin of `runtime.driver`: pump, flush, jobs, timers, congestion.
+
+One driver is one life of the process. Flushes and jobs take simulated time, each in a helper that does one
+thing at a time; they take effect on the disk at one moment and are reported at a later one.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from random import Random
+from typing import Literal, Protocol
+
+from penstock.backend.node import Node
+from penstock.simulation.observed_store import ObservedStore
+from penstock.simulation.schedule import Schedule
+from penstock.simulation.trace import Trace
+from penstock.storage.flush import Flush
+from penstock.storage.job import Job
+from penstock.storage.reader import ReadJob
+
+_PUMP_DELAY_MS = (0, 0, 0, 1, 2)
+
+Trap = Literal["in a flush", "after a flush", "in a job"]
+
+
+@dataclass(slots=True)
+class DiskPace:
+    """How long the disk takes; changed by faults."""
+
+    flush_ms: tuple[int, int] = (0, 2)
+    job_ms: tuple[int, int] = (0, 8)
+    stalled_until_ms: int = 0
+    """Elapsed time before which nothing ends."""
+
+
+class Host(Protocol):
+    """The machine, as its driver sees it."""
+
+    pace: DiskPace
+    trap: Trap | None
+
+    def write(self, connection: int, data: bytes) -> None: ...
+    def read_on(self) -> bool:
+        """Takes what was held back; True if there is more of it."""
+
+    def failed(self, error: Exception) -> None: ...
+    def crash(self, *, power: bool) -> None: ...
+
+
+class SimulatedDriver:
+    """Runs one node until the machine stops it."""
+
+    def __init__(
+        self, host: Host, node: Node, store: ObservedStore, schedule: Schedule, random: Random, trace: Trace
+    ) -> None:
+        self._host = host
+        self.node = node
+        self.store = store
+        self._schedule = schedule
+        self._random = random
+        self._trace = trace
+        self.ended = False
+        self.congested = False
+        self.most_unflushed_bytes = 0
+        self._flush: Flush | None = None
+        self._flush_has_run = False
+        self._job: Job | None = None
+        self._job_has_run = False
+        self._jobs: deque[Job] = deque()
+        self._pump_is_due = False
+        self._timer_ms: int | None = None
+
+    def call(self, call: Callable[[Node], None]) -> None:
+        """Lets the node do something; an error out of it ends the process, as in the real driver."""
+        if self.ended:
+            return
+        try:
+            call(self.node)
+        except Exception as error:
+            self._host.failed(error)
+
+    def wake(self) -> None:
+        """Pumps once, after everything that arrived in this turn."""
+        if not self._pump_is_due:
+            self._pump_is_due = True
+            self._later(self._random.choice(_PUMP_DELAY_MS), self._pump)
+
+    def half_done(self) -> list[Job]:
+        """What the helpers are in the middle of."""
+        flush = [self._flush] if self._flush is not None and not self._flush_has_run else []
+        job = [self._job] if self._job is not None and not self._job_has_run else []
+        return [*flush, *job]
+
+    def finish(self) -> None:
+        """Lets everything under way come to its end at once, for a clean stop."""
+        for _ in range(1_000):
+            if self._flush is not None:
+                flush = self._flush
+                self._run_flush(flush)
+                self._flush_ended(flush)
+            if self._job is not None:
+                job = self._job
+                self._run_job(job)
+                self._job_ended(job)
+            self._pump()
+            if self.ended or (self._flush is None and self._job is None):
+                return
+
+    # -- the pump --------------------------------------------------------------------------------------------
+
+    def _later(self, delay_ms: int, call: Callable[[], None]) -> None:
+        """Plans something that this process will do, if it still lives."""
+        self._schedule.after(delay_ms, lambda: None if self.ended else call())
+
+    def _pump(self) -> None:
+        self._pump_is_due = False
+        self.call(self._turn)
+
+    def _turn(self, node: Node) -> None:
+        wakeup_ms = node.next_wakeup_ms()
+        if wakeup_ms is not None and wakeup_ms <= self._schedule.now_ms:
+            node.tick(self._schedule.now_ms)
+        if self._flush is None:
+            self._start_flush(node)
+        self._jobs.extend(node.take_jobs())
+        self._start_job()
+        for connection, buffers in node.take_output():
+            self._host.write(connection, b"".join(buffers))
+        self._follow_congestion(node)
+        if not self.ended:
+            self._set_timer(node)
+
+    def _follow_congestion(self, node: Node) -> None:
+        # Moves have a bound of their own, and happen only when a flush takes them along at once.
+        unflushed_bytes = self.store.unflushed_bytes - self.store.moved_bytes
+        self.most_unflushed_bytes = max(self.most_unflushed_bytes, unflushed_bytes)
+        self.congested = node.congested()
+        if not self.congested and self._host.read_on():
+            self.wake()
+
+    def _set_timer(self, node: Node) -> None:
+        wakeup_ms = node.next_wakeup_ms()
+        now_ms = self._schedule.now_ms
+        if node.has_more() and self._flush is None:
+            wakeup_ms = now_ms if wakeup_ms is None else min(wakeup_ms, now_ms)
+        if wakeup_ms is None or (self._timer_ms is not None and self._timer_ms <= wakeup_ms):
+            return
+        self._timer_ms = due_ms = wakeup_ms
+        self._later(max(wakeup_ms - now_ms, 1), lambda: self._timer_fired(due_ms))
+
+    def _timer_fired(self, due_ms: int) -> None:
+        if self._timer_ms == due_ms:
+            self._timer_ms = None
+            self._pump()
+
+    # -- the helpers -----------------------------------------------------------------------------------------
+
+    def _start_flush(self, node: Node) -> None:
+        flush = node.take_flush()
+        if flush is None:
+            return
+        self._flush, self._flush_has_run = flush, False
+        if self._host.trap == "in a flush":
+            self._later(0, lambda: self._host.crash(power=True))
+            return
+        run_ms, end_ms = self._moments(self._host.pace.flush_ms)
+        self._later(run_ms, lambda: self._run_flush(flush))
+        self._later(end_ms, lambda: self._flush_ended(flush))
+
+    def _run_flush(self, flush: Flush) -> None:
+        if flush is self._flush and not self._flush_has_run:
+            flush.run()
+            self._flush_has_run = True
+            if self._host.trap == "after a flush":
+                self._host.crash(power=True)
+
+    def _flush_ended(self, flush: Flush) -> None:
+        if flush is self._flush and not self.ended:
+            self._flush = None
+            self.store.moved_bytes = 0
+            self._report(lambda node: node.flushed(flush, self._schedule.now_ms))
+
+    def _start_job(self) -> None:
+        if self._job is None and self._jobs:
+            self._job = job = self._jobs.popleft()
+            self._job_has_run = False
+            if self._host.trap == "in a job" and not isinstance(job, ReadJob):
+                self._later(0, lambda: self._host.crash(power=True))
+                return
+            run_ms, end_ms = self._moments(self._host.pace.job_ms)
+            self._later(run_ms, lambda: self._run_job(job))
+            self._later(end_ms, lambda: self._job_ended(job))
+
+    def _run_job(self, job: Job) -> None:
+        if job is self._job and not self._job_has_run:
+            job.run()
+            self._job_has_run = True
+
+    def _job_ended(self, job: Job) -> None:
+        if job is self._job and not self.ended:
+            self._job = None
+            if job.error is not None:
+                self._trace.add("machine", f"{type(job).__name__} failed: {job.error}")
+            self._report(lambda node: node.job_done(job, self._schedule.now_ms))
+
+    def _report(self, call: Callable[[Node], None]) -> None:
+        self.call(call)
+        self._pump()
+
+    def _moments(self, pace_ms: tuple[int, int]) -> tuple[int, int]:
+        """When work takes effect on the disk and when it is reported, from now."""
+        end_ms = self._random.randint(*pace_ms)
+        end_ms = max(end_ms, self._host.pace.stalled_until_ms - self._schedule.elapsed_ms)
+        return self._random.randint(0, end_ms), end_ms
