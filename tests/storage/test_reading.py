@@ -10,6 +10,7 @@ import pytest
 from penstock.model.batch import Batch, encode
 from penstock.model.records import Deleted, Sent, encode_record
 from penstock.simulation.disk import SimulatedDisk, SimulatedFile
+from penstock.storage import reader
 from penstock.storage.disk import DiskFailedError, WouldBlockError
 from penstock.storage.errors import DamagedEntryError
 from penstock.storage.store import Store
@@ -236,14 +237,14 @@ def test_batches_that_share_what_a_socket_gave_are_weighed_with_all_of_it() -> N
 
 
 def test_who_jumps_about_reads_little(monkeypatch: pytest.MonkeyPatch) -> None:
-    _, keeper = filled(400, partitions=1)
-    keeper.boot(keeper.store._disk.crash(), replace(READING, cache_bytes=10**6, read_ahead_bytes=40_000))  # type: ignore[attr-defined]
+    _, keeper = filled(40, partitions=1)
+    monkeypatch.setattr(reader, "SEEK_BYTES", 1_000)
     reads = Reads(monkeypatch)
     positions = list(keeper.partitions[0].positions.values())
-    for position in (positions[150], positions[20], positions[90]):
+    for position in (positions[30], positions[5], positions[20]):
         keeper.store.read(position)
-    assert max(reads.sizes) <= 16 * 1024
+    assert max(reads.sizes) <= 1_000
     reads.sizes.clear()
-    for position in positions[90:]:
+    for position in positions[20:30]:
         keeper.store.read(position)
-    assert max(reads.sizes) > 20_000, "behind the last read it reads ahead"
+    assert max(reads.sizes) > 1_000, "behind the last read it reads ahead"
