@@ -141,6 +141,7 @@ class NodeHarness:
                 self.node.job_done(job, self.now_ms)
             self._collect()
             if flush is None and not jobs and not self.node.has_more():
+                self.node.next_wakeup_ms()  # as a driver does, to set its timer
                 return
         raise AssertionError("the node never comes to rest")
 

@@ -249,6 +249,20 @@ def test_time_to_live_and_retention() -> None:
     assert node.show("orders").statistics.expired_total == 2
 
 
+def test_what_expired_while_nobody_ran_is_not_delivered() -> None:
+    node = NodeHarness()
+    orders = node.create("orders", default_ttl_ms=1_000)
+    node.send(orders, [b"old"])
+    node.now_ms += 2_000  # the clock jumped: the request is there before any tick
+    assert isinstance(answer := node.call(messages.Receive(orders)), messages.Delivery)
+    assert answer.batches == []
+    node.send(orders, [b"old too"])
+    node.now_ms += 2_000
+    node.crash()
+    assert isinstance(answer := node.call(messages.Receive(orders)), messages.Delivery)
+    assert answer.batches == []
+
+
 def test_who_does_not_read_gets_no_more() -> None:
     node = NodeHarness(options=replace(OPTIONS, journal_file_bytes=4 * 2**20, entry_bytes_max=2 * 2**20))
     orders = node.create("orders", max_message_bytes=2**20)

@@ -68,6 +68,8 @@ class Node:
         self._cold_moves: dict[Job, int] = {}
         self._now_ms = now_ms
 
+        self.next_wakeup_ms()  # so that what fell due while nobody ran is done before the first request
+
     @property
     def opening_report(self) -> OpeningReport:
         """What recovery found."""
@@ -99,6 +101,9 @@ class Node:
         self._now_ms = now_ms
         if connection not in self._connections:
             return
+        due_ms = self._upkeep.next_ms()
+        if due_ms is not None and due_ms <= now_ms:
+            self.tick(now_ms)  # no request may see what should have ended by now
         try:
             request = _decode(frame)
             self._dispatch(connection, frame.request_id, request, frame.body, now_ms)
