@@ -237,7 +237,8 @@ def test_batches_that_share_what_a_socket_gave_are_weighed_with_all_of_it() -> N
 
 
 def test_who_jumps_about_reads_little(monkeypatch: pytest.MonkeyPatch) -> None:
-    _, keeper = filled(40, partitions=1)
+    disk, keeper = filled(40, partitions=1)
+    keeper.boot(disk.crash(), replace(READING, read_ahead_bytes=2_000))
     monkeypatch.setattr(reader, "SEEK_BYTES", 1_000)
     reads = Reads(monkeypatch)
     positions = list(keeper.partitions[0].positions.values())
