@@ -57,12 +57,12 @@ class BenchOptions:
     @property
     def rounds(self) -> int:
         """How often each figure is measured."""
-        return 3 if self.quick else 5
+        return 3 if self.quick else 7
 
     @property
     def round_seconds(self) -> float:
         """About how long one round of a throughput figure takes."""
-        return 0.7 if self.quick else 1.5
+        return 0.5 if self.quick else 0.8
 
 
 def parse_counts(text: str) -> tuple[int, ...]:

@@ -23,7 +23,7 @@ def measure(stage: Stage) -> Iterator[Figure]:
     with stage.server() as server:
         for backlog in backlogs:
             server.client.create_queue(_queue(backlog))
-            _fill(stage, server, backlog)
+            fills = _fill(stage, server, backlog)
         for number in range(2 * stage.options.rounds):
             for backlog in backlogs:
                 stage.progress(f"receive with {backlog:,} waiting, round {number + 1}")
@@ -31,6 +31,13 @@ def measure(stage: Stage) -> Iterator[Figure]:
         largest = backlogs[-1]
         memory_bytes = server.statistics(_queue(largest)).memory_bytes
         resident_bytes = server.resident_bytes()
+    yield figure(
+        "backlog.fill.rate",
+        f"publish {largest:,} and receive none",
+        "msg/s",
+        fills,
+        "rounds of a million; all of it is moved to segments on the way",
+    )
     for backlog in backlogs:
         yield figure(
             f"backlog.{backlog}.rate",
@@ -56,8 +63,10 @@ def _queue(backlog: int) -> str:
     return f"backlog-{backlog}"
 
 
-def _fill(stage: Stage, server: Server, backlog: int) -> None:
+def _fill(stage: Stage, server: Server, backlog: int) -> list[float]:
+    """Sends so many messages; returns the rates of its portions."""
     filled = 0
+    rates: list[float] = []
     while filled < backlog:
         stage.progress(f"filling a queue with {backlog:,} messages: {filled:,}")
         portion = min(_FILL_PORTION, backlog - filled)
@@ -69,7 +78,10 @@ def _fill(stage: Stage, server: Server, backlog: int) -> None:
             batch_messages=BATCH_MESSAGES,
             in_flight=IN_FLIGHT,
         )
-        filled += stage.loads[0].run(task).messages
+        outcome = stage.loads[0].run(task)
+        filled += outcome.messages
+        rates.append(outcome.messages / outcome.seconds)
+    return rates
 
 
 def _receive(stage: Stage, server: Server, backlog: int) -> float:
