@@ -6,7 +6,7 @@ whether a crash tore it or a bad sector did, and no log can tell.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from random import Random
 from typing import NamedTuple
 
@@ -27,15 +27,21 @@ class Victim(NamedTuple):
     """The partition whose byte it is; None: several may have to suffer, because the owner cannot be read."""
 
 
-def pick_byte(disk: SimulatedDisk, seed: int, committed_position: int, random: Random) -> Victim | None:
-    """A byte of a queue's stored data, while the node runs."""
-    candidates = [
-        Victim(journal_name(scan.number), _inside(offset, header, random), header.partition)
-        for scan, offset, header in _proven(disk, seed, committed_position)
-        if header.kind == RECORD and header.partition != CATALOGUE
-    ]
-    candidates += _of_segments(disk, random)
+def pick_byte(
+    disk: SimulatedDisk, seed: int, committed_position: int, living: Collection[int], random: Random
+) -> Victim | None:
+    """A byte of a queue's stored data, while the node runs; mostly of a message that is still waited for."""
+    candidates: list[Victim] = []
+    waited_for: list[Victim] = []
+    for scan, offset, header in _proven(disk, seed, committed_position):
+        if header.kind == RECORD and header.partition != CATALOGUE:
+            victim = Victim(journal_name(scan.number), _inside(offset, header, random), header.partition)
+            alive = scan.number << POSITION_SHIFT | offset in living
+            (waited_for if alive else candidates).append(victim)
+    waited_for += _of_segments(disk, random)
     candidates += _of_snapshots(disk, random)
+    if waited_for and (not candidates or random.random() < 0.7):
+        return random.choice(waited_for)
     return random.choice(candidates) if candidates else None
 
 

@@ -209,11 +209,16 @@ class Faults:
         disk.fault = fault
 
     def _flip(self) -> None:
-        store = self._machine.store
-        if store is None:
+        store, node = self._machine.store, self._machine.node
+        if store is None or node is None:
             return
         disk = self._machine.disk
-        victim = pick_byte(disk, store.identity.seed, store.committed_position, self._random)
+        living = {
+            position
+            for partition in node._parts.catalogue.partitions.values()
+            for position in partition.table.living_positions(set(partition.table.files))
+        }
+        victim = pick_byte(disk, store.identity.seed, store.committed_position, living, self._random)
         if victim is None:
             return
         bit = self._random.randrange(8)

@@ -110,7 +110,7 @@ def _faults(random: Random) -> FaultPlan:
         stalls_ms=sometimes(0.25, 4_000, 12_000),
         full_disk_ms=sometimes(0.2, 4_000, 10_000),
         clock_steps_ms=sometimes(0.15, 5_000, 15_000),
-        bit_flips_ms=sometimes(0.12, 4_000, 15_000),
+        bit_flips_ms=sometimes(0.15, 2_000, 8_000),
         failing_syncs_ms=sometimes(0.1, 5_000, 15_000),
         garbage_ms=sometimes(0.2, 1_000, 5_000),
     )

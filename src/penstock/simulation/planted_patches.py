@@ -1,0 +1,269 @@
+"""What each planted bug breaks: functions that give the patches to put on. `planted_bugs` names them and their checkers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import count
+from typing import Any
+
+from penstock.backend import moves, opening, traffic
+from penstock.backend.logbook import Logbook
+from penstock.backend.node import Node
+from penstock.backend.outbox import Outbox
+from penstock.backend.parts import NodeParts
+from penstock.backend.waiting import WaitingRoom
+from penstock.model.batch import Batch
+from penstock.model.errors import ErrorCode, PenstockError
+from penstock.model.records import Deleted, MoveFinished, decode_record
+from penstock.model.runs import Runs, count_of
+from penstock.queue import moving, sending, settling, states
+from penstock.queue.decision import Outcome, Written
+from penstock.queue.deduplication import ProducerTable
+from penstock.queue.groups import FifoGroups
+from penstock.queue.leases import LeaseTable
+from penstock.queue.partition import Partition
+from penstock.queue.receipts import ReceiptSeal
+from penstock.queue.timers import SlotTimers
+from penstock.storage import reader, scan
+from penstock.storage.copy import SegmentWriter
+from penstock.storage.flush import Flush
+from penstock.storage.recovery import Entry
+from penstock.wire.messages import Send, SendResult
+
+Patch = tuple[Any, str, Any]
+"""(owner, attribute, what to put there)."""
+
+
+# -- the disk ------------------------------------------------------------------------------------------------
+
+
+def acknowledge_before_flush() -> Sequence[Patch]:
+    def committed(self: Outbox, position: int, connections: Any) -> None:
+        real(self, 2**64, connections)
+
+    def take_output(self: Node) -> Any:
+        self._parts.outbox.committed(0, self._connections)
+        return take(self)
+
+    real, take = Outbox.committed, Node.take_output
+    return [(Outbox, "committed", committed), (Node, "take_output", take_output)]
+
+
+def skip_sync() -> Sequence[Patch]:
+    def initialise(self: Flush, *arguments: Any, sync: bool) -> None:
+        real(self, *arguments, sync=False)
+
+    real = Flush.__init__
+    return [(Flush, "__init__", initialise)]
+
+
+def copies_not_synced() -> Sequence[Patch]:
+    def finish(self: SegmentWriter) -> None:
+        self.write()
+
+    return [(SegmentWriter, "finish", finish)]
+
+
+def checksums_not_verified() -> Sequence[Patch]:
+    def whole(*arguments: object) -> bool:
+        return True
+
+    return [(reader, "payload_is_whole", whole), (scan, "payload_is_whole", whole)]
+
+
+def full_disk_forgets() -> Sequence[Patch]:
+    def send(parts: NodeParts, request: Send, body: memoryview, now_ms: int) -> SendResult:
+        try:
+            return real(parts, request, body, now_ms)
+        except PenstockError as error:
+            if error.code != ErrorCode.DISK_FULL:
+                raise
+        partition = parts.catalogue.usable(request.queue_id)
+        admitted = sending.admit(
+            partition, Batch(bytes(body)), request.producer, request.number, now_ms
+        ).reply
+        return SendResult(admitted.runs, admitted.duplicates, admitted.sent_ms)
+
+    real = traffic.send
+    return [(traffic, "send", send)]
+
+
+def full_disk_refuses_deletes() -> Sequence[Patch]:
+    def write(self: Logbook, partition: Partition, decided: Sequence[Written]) -> None:
+        self.check_room_for_send()
+        real(self, partition, decided)
+
+    real = Logbook.write
+    return [(Logbook, "write", write)]
+
+
+def never_congested() -> Sequence[Patch]:
+    def congested(self: Node) -> bool:
+        return False
+
+    return [(Node, "congested", congested)]
+
+
+# -- recovery ------------------------------------------------------------------------------------------------
+
+
+def after_recovery(change: Callable[[Partition], None]) -> Sequence[Patch]:
+    def forget_finished_origins(parts: NodeParts, now_ms: int) -> None:
+        for partition in parts.catalogue.partitions.values():
+            change(partition)
+        real(parts, now_ms)
+
+    real = moves.forget_finished_origins
+    return [(opening, "forget_finished_origins", forget_finished_origins)]
+
+
+def forget_leases(partition: Partition) -> None:
+    runs = [run for lease in partition.leases.leases.values() for run in lease.runs()]
+    partition.leases.clear()
+    partition._ready(runs)
+
+
+def forget_producers(partition: Partition) -> None:
+    partition.producers = ProducerTable()
+
+
+def reset_receive_counts(partition: Partition) -> None:
+    for chunk in partition.table.chunks.values():
+        chunk.attempts = None
+
+
+def skip_on_replay(kind: type[Deleted | MoveFinished]) -> Sequence[Patch]:
+    def replay(parts: NodeParts, entry: Entry) -> None:
+        partition = parts.catalogue.partitions.get(entry.partition)
+        if partition is not None and isinstance(decode_record(entry.head), kind):
+            partition.index += 1
+            return
+        real(parts, entry)
+
+    real = opening._replay
+    return [(opening, "_replay", replay)]
+
+
+# -- the engine ----------------------------------------------------------------------------------------------
+
+
+def delays_end_early() -> Sequence[Patch]:
+    def add(self: SlotTimers, due_ms: int, run: tuple[int, int]) -> None:
+        real(self, due_ms - 400, run)
+
+    real = SlotTimers.add
+    return [(SlotTimers, "add", add)]
+
+
+def stale_receipts_work() -> Sequence[Patch]:
+    def held(partition: Partition, number: int, runs: Runs) -> tuple[Runs, Outcome]:
+        found = [
+            run
+            for first, count in runs
+            for run in partition.table.runs_in(states.RUNS_IN[states.LEASED], first, first + count, count)
+        ]
+        if found:
+            partition.leases.remove_anywhere(found)
+            return found, Outcome(count_of(found), 0, [])
+        return real(partition, number, runs)
+
+    real = settling._held
+    return [(settling, "_held", held)]
+
+
+def fifo_passes_leased() -> Sequence[Patch]:
+    def check(self: FifoGroups, numbers: Any) -> None:
+        for number in numbers:
+            group = self._groups.get(number)
+            if group is not None and not group.queued:
+                group.queued = True
+                self._turns.append(number)
+
+    def take_prefix(self: FifoGroups, group: Any, budget: Any, runs: Runs) -> bool:
+        taken = False
+        for sequence in group.sequences:
+            state = self._table.state(sequence) & states.STATE_BITS
+            if state == states.READY and not budget.spent() and budget.take_one(1):
+                runs.append((sequence, 1))
+                taken = True
+        return taken
+
+    return [(FifoGroups, "_check", check), (FifoGroups, "_take_prefix", take_prefix)]
+
+
+def nobody_is_woken() -> Sequence[Patch]:
+    def wake(self: WaitingRoom, queue_id: int) -> None:
+        pass
+
+    return [(WaitingRoom, "wake", wake)]
+
+
+def departs_before_arrival() -> Sequence[Patch]:
+    """A move is finished at the source at once; the arrival follows some turns later, if there are any."""
+    arriving: list[Callable[[], None]] = []
+    turns = count(1)
+
+    def move(parts: NodeParts, source: Partition, target: str, reason: Any, runs: Runs, now_ms: int) -> None:
+        partition = parts.catalogue.named(target)
+        if partition is None or partition is source or partition.queue_id in parts.catalogue.damage:
+            real(parts, source, target, reason, runs, now_ms)
+            return
+        pieces = parts.bodies.slices(source, runs, block=True)
+        origins = [moves._origin(source, source.name, reason, piece, now_ms) for piece in pieces]
+        parts.write(source, moving.finish_move(source, runs, now_ms))
+
+        def arrive() -> None:
+            for piece, origin in zip(pieces, origins, strict=True):
+                parts.write(partition, moving.arrive(partition, piece.batch_alone(), origin, now_ms))
+
+        arriving.append(arrive)
+
+    def move_some(self: Node) -> None:
+        while arriving and next(turns) % 50 == 0:
+            arriving.pop(0)()
+        real_step(self)
+
+    def initialise(self: Node, *arguments: Any) -> None:
+        arriving.clear()
+        real_start(self, *arguments)
+
+    real, real_step, real_start = moves._move, Node._move, Node.__init__
+    return [(moves, "_move", move), (Node, "_move", move_some), (Node, "__init__", initialise)]
+
+
+def moves_do_not_arrive() -> Sequence[Patch]:
+    def arrive(*arguments: object) -> list[Written]:
+        return []
+
+    return [(moving, "arrive", arrive)]
+
+
+def receives_without_limit() -> Sequence[Patch]:
+    def received_at_least(*arguments: object) -> Runs:
+        return []
+
+    return [(settling, "_received_at_least", received_at_least)]
+
+
+def leases_never_end() -> Sequence[Patch]:
+    def next_ms(self: LeaseTable) -> None:
+        return None
+
+    return [(LeaseTable, "next_ms", next_ms)]
+
+
+def forged_receipts_work() -> Sequence[Patch]:
+    def open_token(self: ReceiptSeal, token: bytes) -> tuple[int, int]:
+        return int.from_bytes(token[:8], "little"), int.from_bytes(token[8:16], "little")
+
+    return [(ReceiptSeal, "open", open_token)]
+
+
+def release_delay_ignored() -> Sequence[Patch]:
+    def release(
+        partition: Partition, lease: int, runs: Runs, delay_ms: int, now_ms: int, *, may_move: bool
+    ) -> Any:
+        return real(partition, lease, runs, 0, now_ms, may_move=may_move)
+
+    real = settling.release
+    return [(settling, "release", release)]
