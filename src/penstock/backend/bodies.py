@@ -10,6 +10,7 @@ from penstock.model.records import Origin, Sent
 from penstock.model.runs import Runs
 from penstock.queue.partition import Partition
 from penstock.queue.receiving import received, stored_runs
+from penstock.queue.table import MessageTable
 from penstock.storage.disk import WouldBlockError
 from penstock.storage.store import Store
 from penstock.wire.messages import DeliveredBatch
@@ -78,29 +79,27 @@ class BodyReader:
     def __init__(self, store: Store) -> None:
         self._store = store
 
-    def slices(
-        self, partition: Partition, runs: Runs, *, block: bool = False, handed_out: bool = False
-    ) -> list[StoredSlice]:
-        """What is stored of the runs, in their order; raises `ColdReadError` rather than wait.
+    def hand_out(
+        self, partition: Partition, runs: Runs, at_ms: int, *, block: bool = False
+    ) -> tuple[list[DeliveredBatch], list[Buffer]]:
+        """The heads and the bytes of messages for a consumer, who is the last to want them if all goes well.
 
-        `handed_out`: they go to a consumer, who is the last to want them if all goes well.
+        Raises `ColdReadError` rather than wait.
         """
-        found: list[StoredSlice] = []
+        heads: list[DeliveredBatch] = []
+        body: list[Buffer] = []
         cold: list[int] = []
-        read, hand_out = self._store.read, self._store.hand_out
+        table, read = partition.table, self._store.hand_out
         for position, first, messages in stored_runs(partition, runs):
             try:
-                if handed_out:
-                    sent, batch = hand_out(position, first + messages, block=block)
-                else:
-                    sent, batch = read(position, block=block)
+                sent, batch = read(position, first + messages, block=block)
             except WouldBlockError:
                 cold.append(position)
-                continue
-            found.append(StoredSlice(first, messages, sent, batch))
+            else:
+                heads.append(_add(body, table, first, messages, sent, batch, at_ms))
         if cold:
             raise ColdReadError(cold)
-        return found
+        return heads, _joined_small(body)
 
     def each(self, partition: Partition, runs: Runs) -> Iterator[StoredSlice]:
         """Like `slices`, one after the other: who gets some before a `ColdReadError` can go on with those."""
@@ -118,24 +117,30 @@ class BodyReader:
 def delivered(
     partition: Partition, slices: list[StoredSlice], at_ms: int
 ) -> tuple[list[DeliveredBatch], list[Buffer]]:
-    """The heads of the slices and their bytes, for `Delivery` and `Peeked`."""
-    heads: list[DeliveredBatch] = []
+    """The heads of the slices and their bytes, for `Peeked`."""
     body: list[Buffer] = []
-    total = 0
-    table = partition.table
-    for piece in slices:
-        first, messages, sent, batch = piece
-        start = first - sent.first
-        buffers = batch.slice(start, start + messages)
-        size = len(buffers[0]) if len(buffers) == 1 else len(buffers[0]) + len(buffers[1])
-        receives, received_ms = received(table, (first, messages), at_ms)
-        origin = piece.origin() if sent.origin is not None else None
-        heads.append(DeliveredBatch(first, messages, sent.sent_ms, size, receives, received_ms, origin))
-        body += buffers
-        total += size
-    if len(body) > 1 and total < _JOINED_BYTES * len(body):
-        body = [b"".join(body)]
-    return heads, body
+    heads = [_add(body, partition.table, *piece, at_ms) for piece in slices]
+    return heads, _joined_small(body)
+
+
+def _add(
+    body: list[Buffer], table: MessageTable, first: int, messages: int, sent: Sent, batch: Batch, at_ms: int
+) -> DeliveredBatch:
+    """Adds the bytes of a slice to the body; returns its head."""
+    start = first - sent.first
+    buffers = batch.slice(start, start + messages)
+    size = len(buffers[0]) if len(buffers) == 1 else len(buffers[0]) + len(buffers[1])
+    body += buffers
+    receives, received_ms = received(table, (first, messages), at_ms)
+    origin = StoredSlice(first, messages, sent, batch).origin() if sent.origin is not None else None
+    return DeliveredBatch(first, messages, sent.sent_ms, size, receives, received_ms, origin)
+
+
+def _joined_small(body: list[Buffer]) -> list[Buffer]:
+    """Many small buffers as one."""
+    if len(body) > 1 and sum(map(len, body)) < _JOINED_BYTES * len(body):
+        return [b"".join(body)]
+    return body
 
 
 def _joined(runs: Runs) -> Runs:

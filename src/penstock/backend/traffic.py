@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from penstock.backend.bodies import ColdReadError, delivered
+from penstock.backend.bodies import ColdReadError
 from penstock.backend.outbox import LeaseRef
 from penstock.backend.parts import GrantedDelivery, NodeParts
 from penstock.backend.waiting import Waiter
@@ -182,7 +182,7 @@ def deliver(parts: NodeParts, pending: GrantedDelivery, *, block: bool = False) 
     if not runs:
         return
     try:
-        slices = parts.bodies.slices(partition, runs, block=block, handed_out=True)
+        heads, body = parts.bodies.hand_out(partition, runs, pending.at_ms, block=block)
     except ColdReadError as cold:
         parts.cold_deliveries.append((cold.positions, pending))
         return
@@ -192,7 +192,6 @@ def deliver(parts: NodeParts, pending: GrantedDelivery, *, block: bool = False) 
         failed = Failed(ErrorCode.QUEUE_DAMAGED, f"queue {partition.name!r} is fenced: {damaged}")
         parts.answer(waiter.connection, waiter.request_id, failed)
         return
-    heads, body = delivered(partition, slices, pending.at_ms)
     token = parts.seal.token(waiter.queue_id, granted.lease)
     answer = Delivery(token, granted.until_ms, heads)
     lease = LeaseRef(waiter.queue_id, granted.lease, runs)
