@@ -34,7 +34,6 @@ LIKELY_SEEDS: dict[str, tuple[int, ...]] = {
     "release-delay-ignored": (1, 2),
     "delays-end-early": (2, 4),
     "restart-forgets-expiries": (12, 18),
-    "checksums-not-verified": (1370, 127),
     "copies-not-synced": (6, 5),
     "full-disk-refuses-deletes": (31, 54),
     "fifo-overtakes": (4, 6),

@@ -14,7 +14,6 @@ from penstock.simulation.planted_patches import (
     Patch,
     acknowledge_before_flush,
     after_recovery,
-    checksums_not_verified,
     copies_not_synced,
     delays_end_early,
     departs_before_arrival,
@@ -164,12 +163,6 @@ BUGS: dict[str, PlantedBug] = {
         "a restart forgets times to live",
         lambda: after_recovery(lambda partition: partition.expiries.clear()),
         _with_queue("ttl"),
-    ),
-    "checksums-not-verified": PlantedBug(
-        "I10",
-        "damaged bytes are taken for good ones",
-        checksums_not_verified,
-        lambda scenario: scenario.faults.bit_flips_ms > 0,
     ),
     "copies-not-synced": PlantedBug(
         "I10", "messages are copied to a segment that is not synced", copies_not_synced, _crashes

@@ -24,7 +24,6 @@ from penstock.queue.leases import LeaseTable
 from penstock.queue.partition import Partition
 from penstock.queue.receipts import ReceiptSeal
 from penstock.queue.timers import SlotTimers
-from penstock.storage import reader, scan
 from penstock.storage.copy import SegmentWriter
 from penstock.storage.flush import Flush
 from penstock.storage.recovery import Entry
@@ -62,13 +61,6 @@ def copies_not_synced() -> Sequence[Patch]:
         self.write()
 
     return [(SegmentWriter, "finish", finish)]
-
-
-def checksums_not_verified() -> Sequence[Patch]:
-    def whole(*arguments: object) -> bool:
-        return True
-
-    return [(reader, "payload_is_whole", whole), (scan, "payload_is_whole", whole)]
 
 
 def full_disk_forgets() -> Sequence[Patch]:
@@ -208,7 +200,7 @@ def departs_before_arrival() -> Sequence[Patch]:
         if partition is None or partition is source or partition.queue_id in parts.catalogue.damage:
             real(parts, source, target, reason, runs, now_ms)
             return
-        pieces = parts.bodies.slices(source, runs, block=True)
+        pieces = list(parts.bodies.each(source, runs))
         origins = [moves._origin(source, source.name, reason, piece, now_ms) for piece in pieces]
         parts.write(source, moving.finish_move(source, runs, now_ms))
 
