@@ -100,11 +100,12 @@ class SimulatedDriver:
                 flush = self._flush
                 self._run_flush(flush)
                 self._flush_ended(flush)
-            if self._job is not None:
+            if self._job is not None and not self.ended:
                 job = self._job
                 self._run_job(job)
                 self._job_ended(job)
-            self._pump()
+            if not self.ended:
+                self._pump()
             if self.ended or (self._flush is None and self._job is None):
                 return
 
