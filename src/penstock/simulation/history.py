@@ -267,7 +267,15 @@ class History:
         """Whether all that time the node served, its clock ran evenly, and the disk was quick."""
         if any(from_ms <= step_ms <= until_ms for step_ms in self.clock_steps_ms):
             return False
-        return not any(
-            span.asked_ms <= until_ms and (span.answered_ms is None or span.answered_ms >= from_ms)
-            for span in (*self.downtimes, *self.slow_disks, *self.full_disks)
-        )
+        return self.disk_was_well(from_ms, until_ms) and not _overlap(self.downtimes, from_ms, until_ms)
+
+    def disk_was_well(self, from_ms: int, until_ms: int) -> bool:
+        """Whether all that time the disk was quick and had room."""
+        return not _overlap([*self.slow_disks, *self.full_disks], from_ms, until_ms)
+
+
+def _overlap(spans: list[Span], from_ms: int, until_ms: int) -> bool:
+    return any(
+        span.asked_ms <= until_ms and (span.answered_ms is None or span.answered_ms >= from_ms)
+        for span in spans
+    )

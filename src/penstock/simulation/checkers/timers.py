@@ -20,8 +20,8 @@ def check(history: History) -> Iterator[Violation]:
     for delivery in history.deliveries:
         if delivery.message is not None and delivery.source is None:
             yield from _delay(delivery)
-            yield from _time_to_live(delivery)
-        yield from _retention(delivery)
+            yield from _time_to_live(delivery, history)
+        yield from _retention(delivery, history)
     for life, sequence, deliveries in history.by_place():
         for earlier, later in pairwise(deliveries):
             for settlement in earlier.settlements:
@@ -48,11 +48,11 @@ def _delay(delivery: DeliveredMessage) -> Iterator[Violation]:
         )
 
 
-def _time_to_live(delivery: DeliveredMessage) -> Iterator[Violation]:
+def _time_to_live(delivery: DeliveredMessage, history: History) -> Iterator[Violation]:
     message = delivery.message
     assert message is not None
     late_ms = delivery.granted_at_least_ms - delivery.sent_ms - message.most_ttl_ms()
-    if late_ms > TIMER_SLOT_MS + _TURN_MS:
+    if late_ms > TIMER_SLOT_MS + _TURN_MS and _disk_was_well(delivery, late_ms, history):
         yield Violation(
             NAME,
             delivery.arrived_ms,
@@ -60,12 +60,17 @@ def _time_to_live(delivery: DeliveredMessage) -> Iterator[Violation]:
         )
 
 
-def _retention(delivery: DeliveredMessage) -> Iterator[Violation]:
+def _retention(delivery: DeliveredMessage, history: History) -> Iterator[Violation]:
     most_ms = max(settings.retention_ms for settings in delivery.life.settings)
     late_ms = delivery.granted_at_least_ms - delivery.sent_ms - most_ms
-    if late_ms > RETENTION_SLOT_MS + _TURN_MS:
+    if late_ms > RETENTION_SLOT_MS + _TURN_MS and _disk_was_well(delivery, late_ms, history):
         yield Violation(
             NAME,
             delivery.arrived_ms,
             f"{delivery.sequence} of queue {delivery.life.name!r} was leased {late_ms} ms after its retention",
         )
+
+
+def _disk_was_well(delivery: DeliveredMessage, late_ms: int, history: History) -> bool:
+    """Expiry is a record: while the journal can take none, because the disk cannot keep up, it waits."""
+    return history.disk_was_well(delivery.granted_at_least_ms - late_ms, delivery.granted_at_most_ms)
