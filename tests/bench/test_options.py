@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from penstock.bench import command
-from penstock.bench.machine import filesystem_of
+from penstock.bench.machine import Bystanders, filesystem_of
 from penstock.bench.options import SECTIONS, BenchOptions, parse_counts
 
 
@@ -69,3 +69,9 @@ MOUNTS = """\
 )
 def test_filesystem_is_that_of_the_nearest_mount(directory: str, filesystem: str) -> None:
     assert filesystem_of(Path(directory), MOUNTS) == filesystem
+
+
+def test_our_own_work_is_nobody_elses() -> None:
+    others = Bystanders()
+    sum(range(2_000_000))
+    assert 0 <= others.share() <= 1

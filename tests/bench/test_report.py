@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from io import StringIO
 
+import msgspec
 import pytest
 from rich.console import Console
 
@@ -35,6 +36,7 @@ def report_of(*lines: Line, failures: dict[str, str] | None = None) -> Report:
         options={"durability": "sync"},
         lines=list(lines),
         failures=failures or {},
+        bystanders={"throughput": 0.01},
         load_after=1.5,
     )
 
@@ -132,12 +134,12 @@ def test_table_shows_value_target_and_mark() -> None:
     assert "ext4 on /dev/vda" in text
 
 
-def test_table_says_when_the_machine_was_busy() -> None:
-    import msgspec
-
-    busy = msgspec.structs.replace(FACTS, load_before=1.7)
+def test_table_says_when_others_were_busy() -> None:
     report = report_of(line_of("memory", figure("memory.engine", "engine memory", "B", [6.25])))
-    assert "run again when it is idle" in shown(msgspec.structs.replace(report, machine=busy))
+    assert "run again when it is idle" not in shown(report)
+    disturbed = msgspec.structs.replace(report, bystanders={"throughput": 0.41, "fifo": 0.02})
+    text = " ".join(shown(disturbed).split())
+    assert "other programs used the processors meanwhile (throughput 41%): run again when it is idle" in text
 
 
 @pytest.mark.parametrize(

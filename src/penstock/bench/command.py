@@ -15,7 +15,7 @@ from rich.console import Console
 
 import penstock
 from penstock.bench.figures import Figure
-from penstock.bench.machine import machine_facts
+from penstock.bench.machine import Bystanders, machine_facts
 from penstock.bench.options import BenchOptions, parse_counts
 from penstock.bench.processes import BenchError, LoadProcess
 from penstock.bench.profile import top_functions
@@ -89,6 +89,7 @@ def measure(options: BenchOptions, progress: Progress, errors: Console) -> Repor
     facts = machine_facts(options.data_directory)
     lines: list[Line] = []
     failures: dict[str, str] = {}
+    bystanders: dict[str, float] = {}
     with ExitStack() as stack:
         directory = Path(
             stack.enter_context(
@@ -100,6 +101,7 @@ def measure(options: BenchOptions, progress: Progress, errors: Console) -> Repor
         stack.enter_context(progress)
         for section in options.sections:
             progress.begin(section)
+            others = Bystanders()
             with ExitStack() as processes:
                 loads = [processes.enter_context(LoadProcess()) for _ in range(_LOAD_PROCESSES)]
                 place = directory / section
@@ -113,6 +115,7 @@ def measure(options: BenchOptions, progress: Progress, errors: Console) -> Repor
                     errors.print(
                         f"{section}: where the server's time went\n{top_functions(profile)}", markup=False
                     )
+            bystanders[section] = round(others.share(), 3)
     return Report(
         report_version=REPORT_VERSION,
         penstock_version=penstock.__version__,
@@ -129,5 +132,6 @@ def measure(options: BenchOptions, progress: Progress, errors: Console) -> Repor
         },
         lines=lines,
         failures=failures,
+        bystanders=bystanders,
         load_after=os.getloadavg()[0],
     )

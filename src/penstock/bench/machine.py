@@ -54,3 +54,34 @@ def filesystem_of(directory: Path, mountinfo: str) -> str:
             kind, device = after.split(" ")[:2]
             answer = f"{kind} on {device}"
     return answer
+
+
+class Bystanders:
+    """How much of the processors others used meanwhile: figures are worth the less the more it was."""
+
+    def __init__(self) -> None:
+        self._busy, self._total, self._own = self._read()
+
+    def share(self) -> float:
+        """The share of all processors, 0 to 1, that was neither idle nor ours, since this was made.
+
+        Ours are this process and its children that have ended.
+        """
+        busy, total, own = self._read()
+        passed = total - self._total
+        if passed <= 0:
+            return 0.0
+        return max(0.0, (busy - self._busy - (own - self._own)) / passed)
+
+    @staticmethod
+    def _read() -> tuple[float, float, float]:
+        """Seconds of all processors: busy, passed, and of ours."""
+        user, nice, system, idle, waiting, interrupts, soft, *_ = map(
+            int, Path("/proc/stat").read_text().splitlines()[0].split()[1:]
+        )
+        # Interrupts are not charged to anybody, so they are nobody's fault.
+        busy = user + nice + system
+        times = os.times()
+        own = times.user + times.system + times.children_user + times.children_system
+        ticks = os.sysconf("SC_CLK_TCK")
+        return busy / ticks, (busy + idle + waiting + interrupts + soft) / ticks, own

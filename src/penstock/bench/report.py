@@ -32,6 +32,8 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     lines: list[Line]
     failures: dict[str, str]
     """Sections that could not be measured, and why."""
+    bystanders: dict[str, float]
+    """By section: the share of the processors, 0 to 1, that other programs used while it was measured."""
     load_after: float
 
 

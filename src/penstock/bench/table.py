@@ -9,6 +9,8 @@ from rich.text import Text
 from penstock.bench.report import Line, Report
 
 _GIBIBYTE = 1024**3
+_DISTURBED = 0.1
+"""The share of the processors that others may use before the reader is warned."""
 
 
 def number(value: float) -> str:
@@ -87,6 +89,7 @@ def _verdict(report: Report) -> Text:
     if not judged:
         return Text("no figure of this run has a target")
     text = f"{len(judged) - len(missed)} of {len(judged)} targets met"
-    if report.machine.load_before > report.machine.cores / 4:
-        text += f"; the machine was busy (load {report.machine.load_before:.2f}): run again when it is idle"
+    disturbed = [f"{name} {share:.0%}" for name, share in report.bystanders.items() if share > _DISTURBED]
+    if disturbed:
+        text += f"; other programs used the processors meanwhile ({', '.join(disturbed)}): run again when it is idle"
     return Text(text, style="bold green" if not missed else "bold yellow")
