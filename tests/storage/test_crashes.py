@@ -10,6 +10,7 @@ from itertools import product
 import pytest
 
 from penstock.simulation.disk import PowerLoss, SimulatedDisk
+from penstock.storage.disk import DiskFailedError
 from penstock.storage.options import StorageOptions
 from tests.storage.keeper import OPTIONS, Keeper, after_crash, body
 
@@ -188,3 +189,42 @@ def test_what_survived_one_crash_survives_the_next() -> None:
         assert second.bodies(1) == {1: b"written but not synced"}
         third = after_crash(second, disk.crash())
         assert third.bodies(1) == {1: b"written but not synced"}
+
+
+def test_what_a_failed_sync_left_in_memory_is_written_again() -> None:
+    """The kernel takes the pages of a failed sync for clean: reads see them, and no later sync writes them."""
+    for seed in range(20):
+        disk = SimulatedDisk(random.Random(seed))
+        keeper = Keeper(disk)
+        keeper.put(1, b"its sync failed")
+        flush = keeper.store.take_flush()
+        assert flush is not None
+        disk.fault = lambda operation, name: DiskFailedError("simulated") if operation == "sync" else None
+        flush.run()
+        assert flush.error is not None
+        disk = disk.reopen()
+        second = after_crash(keeper, disk)
+        assert second.bodies(1) == {1: b"its sync failed"}
+        third = after_crash(second, disk.crash())
+        assert third.bodies(1) == {1: b"its sync failed"}
+
+
+def test_a_removed_segment_does_not_come_back_under_a_number_in_use() -> None:
+    """A removal that only the killed process knew of is undone by a power cut; its number must still be free."""
+    for seed in range(20):
+        disk = SimulatedDisk(random.Random(seed))
+        keeper = Keeper(disk)
+        keeper.work()
+        index = keeper.put(1, b"moved to a segment")
+        keeper.flush()
+        keeper.full_checkpoint()
+        keeper.delete(1, index)
+        keeper.flush()
+        keeper.work()
+        assert not keeper.store.segment_numbers(1)
+        disk = disk.reopen()
+        second = after_crash(keeper, disk)
+        second.work()
+        disk = disk.crash()
+        assert not disk.list("segments/1")
+        after_crash(second, disk)

@@ -52,9 +52,11 @@ def open_directory(disk: Disk, options: StorageOptions, identity: Identity) -> O
     known = load_identity(disk)
     for folder in (journal_file.FOLDER, copy.FOLDER, snapshot.FOLDER):
         disk.make_folder(folder)
-    # After a mere kill a name may be in the machine's memory only, and from now on it is relied on.
-    disk.sync_directory("")
-    disk.sync_directory(snapshot.FOLDER)
+    # After a mere kill a name may be in the machine's memory only, and from now on it is relied on; and one that
+    # was removed may come back with the next power cut, when its number is in use again.
+    partitions = [f"{copy.FOLDER}/{name}" for name in disk.list(copy.FOLDER) if name.isdecimal()]
+    for folder in ("", snapshot.FOLDER, journal_file.FOLDER, copy.FOLDER, *partitions):
+        disk.sync_directory(folder)
     if known is None:
         known = _create(disk, identity)
     newest = load_newest(disk)
