@@ -13,6 +13,8 @@ NAME = "I13"
 
 _TURN_BYTES = 64 * KIBIBYTE
 """What may be appended in the turn in which the bound is reached: requests on their way and upkeep."""
+_RESERVE_MS = 1_000
+"""The last journal file is kept for deletes and the like; those of this long a time fit into it."""
 _RECOVERED_MS = 4_000
 """Some time after space is back sends must be taken again."""
 
@@ -34,5 +36,15 @@ def check(history: History) -> Iterator[Violation]:
         ):
             yield Violation(NAME, refused_ms, "a send was refused because the disk is full, and it is not")
     for asked_ms, code in history.refusals_of_settlements:
-        if code == ErrorCode.DISK_FULL:
+        if code == ErrorCode.DISK_FULL and not _reserve_is_gone(asked_ms, history):
             yield Violation(NAME, asked_ms, "a delete or release was refused because the disk is full")
+
+
+def _reserve_is_gone(at_ms: int, history: History) -> bool:
+    """Whether deletes may have used up what is kept for them: it lasts for some time, less with every restart."""
+    return any(
+        span.asked_ms + _RESERVE_MS <= at_ms
+        or any(span.asked_ms <= downtime.asked_ms <= at_ms for downtime in history.downtimes)
+        for span in history.full_disks
+        if span.asked_ms <= at_ms
+    )
