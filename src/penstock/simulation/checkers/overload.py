@@ -41,10 +41,15 @@ def check(history: History) -> Iterator[Violation]:
 
 
 def _reserve_is_gone(at_ms: int, history: History) -> bool:
-    """Whether deletes may have used up what is kept for them: it lasts for some time, less with every restart."""
-    return any(
-        span.asked_ms + _RESERVE_MS <= at_ms
-        or any(span.asked_ms <= downtime.asked_ms <= at_ms for downtime in history.downtimes)
-        for span in history.full_disks
-        if span.asked_ms <= at_ms
-    )
+    """Whether deletes may have used up what is kept for them.
+
+    It is touched once sends are refused, lasts for some time, and less with every restart.
+    """
+    for span in history.full_disks:
+        if span.asked_ms > at_ms:
+            continue
+        if any(span.asked_ms <= downtime.asked_ms <= at_ms for downtime in history.downtimes):
+            return True
+        if any(span.asked_ms <= refused_ms <= at_ms - _RESERVE_MS for _, refused_ms in history.refused_as_full):
+            return True
+    return False
