@@ -19,8 +19,15 @@ MAY_IMPORT: dict[str, set[str]] = {
     "backend": {"model", "queue", "wire", "storage"},
     # doing
     "config": {"model"},
+    "metadata": {"model"},
+    "usage": {"model"},
+    # synchronous: what it needs of the world it asks for in steps that the runtime carries out
+    "frontend": {"model", "wire", "sqs", "metadata", "usage"},
     "client": {"model", "wire"},
-    "runtime": {"model", "queue", "ordering", "wire", "storage", "backend", "config", "penstock"},
+    "runtime": {
+        *("model", "queue", "ordering", "wire", "sqs", "storage", "backend"),
+        *("config", "metadata", "usage", "frontend", "penstock"),
+    },
     "simulation": {"model", "queue", "wire", "storage", "backend"},
     # on top
     "penstock": {"model", "client"},
@@ -57,6 +64,9 @@ MAY_TOUCH: dict[str, set[str]] = {
     "storage": {"log"},
     "backend": {"log"},
     "config": {"system", "disk"},
+    "metadata": {"event loop", "threads", "system", "disk", "clock", "log"},
+    "usage": {"threads", "system", "disk", "log"},
+    "frontend": {"log"},
     "client": EVERYTHING - {"terminal"},
     "runtime": EVERYTHING - {"terminal"},
     "simulation": NOTHING,

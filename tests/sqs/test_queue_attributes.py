@@ -11,7 +11,7 @@ from penstock.sqs.compatibility import EXTENDED, STRICT
 from penstock.sqs.errors import ErrorKind, SqsError
 from penstock.sqs.names import QueueArn
 from penstock.sqs.queue_attributes import QueueAttributes
-from penstock.sqs.queue_settings import attributes_of, settings_of
+from penstock.sqs.queue_settings import ENVELOPE_BYTES, attributes_of, settings_of
 from penstock.sqs.redrive import (
     RedriveAllowPolicy,
     RedrivePolicy,
@@ -367,7 +367,7 @@ def test_attributes_as_settings_and_back() -> None:
     assert settings == QueueSettings(
         visibility_timeout_ms=5000,
         delay_ms=6000,
-        max_message_bytes=2048,
+        max_message_bytes=2048 + ENVELOPE_BYTES,
         retention_ms=70_000,
         max_receives=3,
         dead_letter_queue="dead",

@@ -8,11 +8,13 @@ MINUTE_MS = 60 * SECOND_MS
 HOUR_MS = 60 * MINUTE_MS
 DAY_MS = 24 * HOUR_MS
 
-QUEUE_NAME_CHARACTERS = 80
+QUEUE_NAME_CHARACTERS = 160
+"""Long enough for an SQS name with account and region in front."""
 GROUP_BYTES = 128
 DEDUPLICATION_ID_BYTES = 128
 ATTRIBUTES_PER_MESSAGE = 64
-ATTRIBUTES_BYTES = 256 * KIBIBYTE
+ATTRIBUTES_BYTES = 1088 * KIBIBYTE
+"""SQS lets a whole message of 1 MiB be attributes; names of their types and our own come on top."""
 
 MESSAGE_BYTES_DEFAULT = 1 * MEBIBYTE
 MESSAGE_BYTES_MAX = 16 * MEBIBYTE

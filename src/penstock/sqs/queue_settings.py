@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import msgspec
 
-from penstock.model.limits import SECOND_MS
+from penstock.model.limits import KIBIBYTE, SECOND_MS
 from penstock.model.settings import QueueSettings
 from penstock.sqs.queue_attributes import QueueAttributes
 from penstock.sqs.redrive import RECEIVE_COUNT_MAX, RedrivePolicy
+
+ENVELOPE_BYTES = 16 * KIBIBYTE
+"""What the engine may need for a message beyond what SQS counts: how attributes are written, and our own."""
 
 
 def settings_of(
@@ -27,7 +30,7 @@ def settings_of(
         ordering="fifo" if attributes.fifo_queue else "best-effort",
         max_messages=attributes.maximum_messages,
         max_bytes=attributes.maximum_bytes,
-        max_message_bytes=attributes.maximum_message_size,
+        max_message_bytes=attributes.maximum_message_size + ENVELOPE_BYTES,
         overflow=attributes.overflow,
         visibility_timeout_ms=attributes.visibility_timeout * SECOND_MS,
         retention_ms=attributes.message_retention_period * SECOND_MS,
@@ -49,12 +52,15 @@ def attributes_of(
         # The engine counts further than SQS can say.
         redrive = RedrivePolicy(dead_letter_target_arn, min(settings.max_receives, RECEIVE_COUNT_MAX))
     ttl_ms = settings.default_ttl_ms
+    size = settings.max_message_bytes
+    if current is not None and size == current.maximum_message_size + ENVELOPE_BYTES:
+        size = current.maximum_message_size
     return msgspec.structs.replace(
         current or QueueAttributes(),
         fifo_queue=settings.fifo,
         maximum_messages=settings.max_messages,
         maximum_bytes=settings.max_bytes,
-        maximum_message_size=settings.max_message_bytes,
+        maximum_message_size=size,
         overflow=settings.overflow,
         visibility_timeout=settings.visibility_timeout_ms // SECOND_MS,
         message_retention_period=settings.retention_ms // SECOND_MS,

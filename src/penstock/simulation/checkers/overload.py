@@ -50,6 +50,8 @@ def _reserve_is_gone(at_ms: int, history: History) -> bool:
             continue
         if any(span.asked_ms <= downtime.asked_ms <= at_ms for downtime in history.downtimes):
             return True
-        if any(span.asked_ms <= refused_ms <= at_ms - _RESERVE_MS for _, refused_ms in history.refused_as_full):
+        if any(
+            span.asked_ms <= refused_ms <= at_ms - _RESERVE_MS for _, refused_ms in history.refused_as_full
+        ):
             return True
     return False

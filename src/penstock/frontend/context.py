@@ -1,0 +1,46 @@
+"""What an action is given: the call, who makes it, its queue, and where to look things up."""
+
+from __future__ import annotations
+
+import msgspec
+
+from penstock.frontend.native_names import Home, native_name
+from penstock.frontend.queue_directory import QueueDirectory
+from penstock.frontend.resolved_queue import ResolvedQueue
+from penstock.frontend.session import Session
+from penstock.metadata.cache import MetadataCache
+from penstock.sqs.call import Call
+from penstock.sqs.compatibility import Compatibility
+from penstock.sqs.names import QueueArn, queue_url
+from penstock.sqs.refusals import queue_does_not_exist
+
+
+class Context(msgspec.Struct, frozen=True, kw_only=True):
+    """One request on its way through an action."""
+
+    call: Call
+    session: Session
+    resolved: ResolvedQueue | None
+    now_ms: int
+    endpoint: str
+    """Scheme, host and port as the caller reached us: what queue URLs begin with."""
+    trace_header: str | None
+    compatibility: Compatibility
+    home: Home
+    queues: QueueDirectory
+    metadata: MetadataCache
+
+    @property
+    def queue(self) -> ResolvedQueue:
+        """The queue of an action on a queue."""
+        if self.resolved is None:
+            raise queue_does_not_exist()
+        return self.resolved
+
+    def url_of(self, arn: QueueArn) -> str:
+        """The URL that is given out for a queue."""
+        return queue_url(self.endpoint, arn.account, arn.name)
+
+    def native_name_of(self, arn: QueueArn) -> str:
+        """The engine's name of a queue."""
+        return native_name(self.home, arn.region, arn.account, arn.name)

@@ -1,0 +1,44 @@
+"""The engine's name of a queue that SQS knows by region, account and name, and back.
+
+Queues of the server's own account and region have the same name in both worlds, so that the native protocol and
+the command line reach them; others carry account and region in front: `123456789012.eu-west-1.orders`. SQS names
+hold no dot (but for `.fifo`), so the two never meet.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from penstock.sqs.names import QueueArn, is_queue_name
+
+_FOREIGN = re.compile(r"([0-9]{12})\.([A-Za-z0-9-]{1,64})\.(.+)")
+
+
+class Home(NamedTuple):
+    """The account and region whose queues have plain names."""
+
+    account: str
+    region: str
+
+
+def native_name(home: Home, region: str, account: str, name: str) -> str:
+    """What the engine calls the queue."""
+    if (account, region) == home:
+        return name
+    return f"{account}.{region}.{name}"
+
+
+def native_prefix(home: Home, region: str, account: str, prefix: str) -> str:
+    """What the engine's names of an account's queues in a region begin with."""
+    return native_name(home, region, account, prefix)
+
+
+def arn_of(home: Home, native: str) -> QueueArn | None:
+    """The queue as SQS names it, or None for a name that SQS cannot say."""
+    if is_queue_name(native):
+        return QueueArn(home.region, home.account, native)
+    match = _FOREIGN.fullmatch(native)
+    if match is None or not is_queue_name(match[3]) or (match[1], match[2]) == home:
+        return None
+    return QueueArn(match[2], match[1], match[3])

@@ -1,0 +1,104 @@
+"""Queues by name: what the engine and the metadata store know of them, joined and remembered.
+
+Cache first: an entry is used until its metadata changes, the engine says that the queue is gone, or it is a second
+old (the native protocol may have altered the queue meanwhile).
+"""
+
+from __future__ import annotations
+
+from penstock.frontend.native_names import Home, arn_of
+from penstock.frontend.queue_metadata import PREFIX, QueueMetadata, decode, key_of
+from penstock.frontend.resolved_queue import ResolvedQueue
+from penstock.frontend.steps import Steps, ask
+from penstock.metadata.cache import MetadataCache
+from penstock.metadata.store.interface import ABSENT, Change
+from penstock.model.limits import SECOND_MS
+from penstock.sqs.names import QueueArn
+from penstock.sqs.policy import Policy, parse_queue_policy
+from penstock.sqs.queue_attributes import QueueAttributes
+from penstock.sqs.queue_settings import attributes_of
+from penstock.sqs.refusals import queue_does_not_exist
+from penstock.wire.messages import DescribeQueue, QueueDescription
+
+REFRESH_MS = 1 * SECOND_MS
+REMEMBERED = 100_000
+
+
+class QueueDirectory:
+    """The queues that were asked for lately."""
+
+    def __init__(self, home: Home, metadata: MetadataCache) -> None:
+        self._home = home
+        self._metadata = metadata
+        self._queues: dict[str, ResolvedQueue] = {}
+        metadata.listen(PREFIX, self._changed)
+
+    def remembered(self, native_name: str, now_ms: int) -> ResolvedQueue | None:
+        """The queue, if what is known of it is fresh."""
+        queue = self._queues.get(native_name)
+        return queue if queue is not None and now_ms - queue.resolved_ms < REFRESH_MS else None
+
+    def resolve(self, native_name: str, now_ms: int) -> Steps[ResolvedQueue]:
+        """The queue of a name; raises `PenstockError` where the engine has none."""
+        queue = self.remembered(native_name, now_ms)
+        if queue is None:
+            description = yield from ask(DescribeQueue(native_name), QueueDescription)
+            queue = self.learn(description, now_ms)
+        return queue
+
+    def learn(self, description: QueueDescription, now_ms: int) -> ResolvedQueue:
+        """A queue as the engine has just described it."""
+        name = description.name
+        arn = arn_of(self._home, name)
+        if arn is None:
+            raise queue_does_not_exist()  # SQS has no words for its name
+        metadata, version = self.metadata_of(name, description.queue_id)
+        attributes = self._attributes(description, metadata, arn)
+        queue = ResolvedQueue(
+            queue_id=description.queue_id,
+            native_name=name,
+            arn=arn,
+            settings=description.settings,
+            attributes=attributes,
+            tags=metadata.tags if metadata is not None else {},
+            traits=attributes.traits,
+            policy=_policy(attributes),
+            created_ms=description.created_ms,
+            modified_ms=metadata.modified_ms if metadata is not None else description.created_ms,
+            purged_ms=metadata.purged_ms if metadata is not None else None,
+            metadata_version=version,
+            resolved_ms=now_ms,
+        )
+        if len(self._queues) >= REMEMBERED:
+            self._queues.clear()
+        self._queues[name] = queue
+        return queue
+
+    def forget(self, native_name: str) -> None:
+        """The queue is gone, or is no longer what is remembered."""
+        self._queues.pop(native_name, None)
+
+    def metadata_of(self, native_name: str, queue_id: int) -> tuple[QueueMetadata | None, int]:
+        """What is stored of this incarnation of a queue, and the version of the entry, whosever it is."""
+        entry = self._metadata.get(key_of(native_name))
+        if entry is None:
+            return None, ABSENT
+        metadata = decode(entry.value)
+        return (metadata if metadata.queue_id == queue_id else None), entry.version
+
+    def _attributes(
+        self, description: QueueDescription, metadata: QueueMetadata | None, arn: QueueArn
+    ) -> QueueAttributes:
+        """The engine is right about what it knows, the metadata about the rest."""
+        settings = description.settings
+        target = settings.dead_letter_queue
+        target_arn = arn_of(self._home, target) if target is not None else None
+        current = metadata.attributes if metadata is not None else None
+        return attributes_of(settings, str(target_arn) if target_arn is not None else None, current)
+
+    def _changed(self, change: Change) -> None:
+        self.forget(change.key.removeprefix(PREFIX))
+
+
+def _policy(attributes: QueueAttributes) -> Policy | None:
+    return parse_queue_policy(attributes.policy) if attributes.policy else None

@@ -1,0 +1,39 @@
+"""What the front end keeps of a queue in the metadata store: everything the engine knows nothing of."""
+
+from __future__ import annotations
+
+import msgspec
+
+from penstock.sqs.queue_attributes import QueueAttributes
+
+PREFIX = "queues/"
+
+
+class QueueMetadata(msgspec.Struct, frozen=True, kw_only=True):
+    """One queue; `queue_id` is the incarnation it belongs to: of any other it says nothing."""
+
+    queue_id: int
+    attributes: QueueAttributes
+    tags: dict[str, str] = msgspec.field(default_factory=dict)
+    modified_ms: int
+    purged_ms: int | None = None
+    """When it was last purged: a second time within a minute is refused."""
+
+
+_encoder = msgspec.json.Encoder()
+_decoder = msgspec.json.Decoder(QueueMetadata)
+
+
+def key_of(native_name: str) -> str:
+    """Where the metadata of a queue is kept."""
+    return PREFIX + native_name
+
+
+def encode(metadata: QueueMetadata) -> bytes:
+    """The bytes to store."""
+    return _encoder.encode(metadata)
+
+
+def decode(stored: bytes) -> QueueMetadata:
+    """What was stored; raises `msgspec.ValidationError` on anything else."""
+    return _decoder.decode(stored)

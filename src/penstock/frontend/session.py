@@ -1,0 +1,24 @@
+"""Who makes a request, from where and how: what authentication finds out."""
+
+from __future__ import annotations
+
+import msgspec
+
+from penstock.sqs.policy import Policy
+from penstock.sqs.policy_evaluation import Caller
+
+
+class Session(msgspec.Struct, frozen=True, kw_only=True):
+    """One caller of one request."""
+
+    caller: Caller
+    account: str
+    """Whose queues a bare name means."""
+    region: str
+    user: str
+    """For usage and throttling: a user's name, or the access key that was shown while there are no users."""
+    sender_id: str | None = None
+    """What messages carry as `SenderId`; None: the account's own."""
+    policies: tuple[Policy, ...] = ()
+    unrestricted: bool = False
+    """Nothing is forbidden: there are no users yet, or this is the root of the account."""

@@ -1,0 +1,67 @@
+"""What an action asks of the world while it runs, as values that it yields.
+
+An action is a generator: it yields a step, is sent the outcome (or has it thrown in), and returns its result.
+So the same code runs over a real engine, over TCP, and in tests without either.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import Any, NamedTuple, TypeVar
+
+from penstock.model.batch import Buffer
+from penstock.wire.messages import Answer, Request
+
+Result = TypeVar("Result")
+Given = TypeVar("Given", bound=Answer)
+
+
+class Ask(NamedTuple):
+    """A native request; its outcome is a `Reply`, or a `PenstockError` that is thrown in."""
+
+    request: Request
+    body: Buffer = b""
+
+
+class Reply(NamedTuple):
+    """The engine's answer, never `Failed`."""
+
+    answer: Answer
+    body: memoryview
+
+
+class PutEntry(NamedTuple):
+    """A write of metadata; its outcome is the new version, or a `VersionConflictError` that is thrown in."""
+
+    key: str
+    value: bytes
+    version: int | None = None
+
+
+class DeleteEntry(NamedTuple):
+    """A removal of metadata; its outcome is None, or a `VersionConflictError` that is thrown in."""
+
+    key: str
+    version: int | None = None
+
+
+Step = Ask | PutEntry | DeleteEntry
+Steps = Generator[Step, Any, Result]
+
+
+def ask(request: Request, kind: type[Given], body: Buffer = b"") -> Steps[Given]:
+    """The answer to a native request, which is of this kind."""
+    reply: Reply = yield Ask(request, body)
+    assert isinstance(reply.answer, kind), f"{type(reply.answer).__name__} is no answer to {request}"
+    return reply.answer
+
+
+def put(key: str, value: bytes, version: int | None = None) -> Steps[int]:
+    """Writes metadata; the new version."""
+    new_version: int = yield PutEntry(key, value, version)
+    return new_version
+
+
+def delete(key: str, version: int | None = None) -> Steps[None]:
+    """Removes metadata."""
+    yield DeleteEntry(key, version)

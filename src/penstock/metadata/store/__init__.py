@@ -1,0 +1,1 @@
+"""Where metadata is kept: one small interface, and each store that fulfils it."""

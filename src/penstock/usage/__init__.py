@@ -1,0 +1,1 @@
+"""Usage: one event per request, collected without slowing the request down."""
