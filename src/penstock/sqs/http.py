@@ -31,6 +31,15 @@ class HttpResponse(msgspec.Struct, frozen=True):
     body: bytes
 
 
+class Peer(msgspec.Struct, frozen=True):
+    """Who sent a request, as the connection tells."""
+
+    address: str
+    """The client's IP address; an IPv4 address is written as one, also where it came in over IPv6."""
+    secure: bool
+    """Whether the connection is encrypted."""
+
+
 def request_of(
     method: str, target: str, headers: Iterable[tuple[bytes, bytes]], body: bytes = b""
 ) -> HttpRequest:
