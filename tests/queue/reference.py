@@ -217,6 +217,16 @@ class Reference:
         for message in self.held(lease, sequences):
             self._end(message, "deleted")
 
+    def waiting(self, sequences: Iterable[int], received: int) -> list[Message]:
+        """Which of the messages wait and have been received so often."""
+        found = (self.messages.get(sequence) for sequence in sorted(set(sequences)))
+        return [m for m in found if m and m.state in ("ready", "delayed") and 0 < m.receives == received]
+
+    def delete_waiting(self, sequences: Iterable[int], received: int) -> None:
+        """Those that nobody has received since are gone."""
+        for message in self.waiting(sequences, received):
+            self._end(message, "deleted")
+
     def release(self, lease: int, sequences: Iterable[int], now_ms: int, delay_ms: int) -> None:
         """Those that are held come back."""
         for message in self.held(lease, sequences):

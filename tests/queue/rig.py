@@ -126,9 +126,9 @@ class Rig:
         granted = self.receive(max_messages, now_ms)
         return expand(granted.runs) if granted is not None else []
 
-    def delete(self, lease: int, runs: Runs, now_ms: int = START_MS) -> Outcome:
+    def delete(self, lease: int, runs: Runs, now_ms: int = START_MS, received: int | None = None) -> Outcome:
         """Deletes under a lease."""
-        return self.carry_out(settling.delete(self.partition, lease, runs, now_ms))
+        return self.carry_out(settling.delete(self.partition, lease, runs, now_ms, received))
 
     def release(self, lease: int, runs: Runs, now_ms: int = START_MS, delay_ms: int = 0) -> Outcome:
         """Gives back under a lease."""

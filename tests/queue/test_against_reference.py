@@ -94,9 +94,17 @@ class Histories(RuleBasedStateMachine):
         which=some.integers(-3, 3),
         runs=some.none() | runs,
         time_ms=times,
+        received=some.sampled_from([None, None, 0, 1, 2]),
     )
-    def settle(self, verb: Verb, which: int, runs: list[tuple[int, int]] | None, time_ms: int) -> None:
-        self.world.settle(verb, which, runs, time_ms)
+    def settle(
+        self,
+        verb: Verb,
+        which: int,
+        runs: list[tuple[int, int]] | None,
+        time_ms: int,
+        received: int | None,
+    ) -> None:
+        self.world.settle(verb, which, runs, time_ms, received)
 
     @rule(by_ms=times, refused=some.booleans())
     def advance(self, by_ms: int, refused: bool) -> None:

@@ -9,7 +9,7 @@ from penstock.model.limits import RECEIVE_MESSAGES
 from penstock.model.records import Purged
 from penstock.model.runs import Runs
 from penstock.model.settings import QueueSettings
-from penstock.queue import settling, states
+from penstock.queue import settling, snapshot, states
 from penstock.queue.decision import Outcome, Written
 from tests.queue.rig import START_MS, Rig, expand
 
@@ -165,3 +165,88 @@ def test_a_purge_up_to_a_message_leaves_the_leases_after_it() -> None:
     rig, lease = leased(10)
     rig.write([Written(Purged(5, START_MS))])
     assert rig.delete(lease, [(1, 10)]) == Outcome(6, 4, [])
+
+
+# -- deleting after the lease has ended ----------------------------------------------------------------------
+
+
+def test_a_delete_with_the_receive_count_takes_what_nobody_received_since() -> None:
+    rig, lease = leased()
+    rig.upkeep(START_MS + 1_000)
+    assert rig.delete(lease, [(1, 10)], START_MS + 1_001, received=1) == Outcome(10, 0, [])
+    assert rig.partition.table.messages == 0
+    assert rig.partition.table.bytes == 0
+    assert rig.delete(lease, [(1, 10)], START_MS + 1_002, received=1) == Outcome(0, 10, [])
+
+
+def test_a_delete_with_an_old_receive_count_does_nothing() -> None:
+    rig, old = leased()
+    rig.upkeep(START_MS + 1_000)
+    new = rig.receive(4, START_MS + 1_000)
+    assert new is not None
+    assert rig.delete(old, [(1, 10)], START_MS + 1_001, received=1) == Outcome(6, 0, [(1, 4)])
+    rig.release(new.lease, [(1, 4)], START_MS + 1_002)
+    assert rig.delete(old, [(1, 4)], START_MS + 1_003, received=1) == Outcome(0, 0, [(1, 4)])
+    assert rig.delete(new.lease, [(1, 4)], START_MS + 1_004, received=2) == Outcome(4, 0, [])
+
+
+def test_a_lease_that_never_reached_its_receiver_counts_too() -> None:
+    rig, old = leased()
+    rig.upkeep(START_MS + 1_000)
+    unread = rig.receive(10, START_MS + 1_000)
+    assert unread is not None
+    rig.write(settling.undelivered(rig.partition, unread.lease, unread.runs, START_MS + 1_001))
+    assert rig.delete(old, [(1, 10)], START_MS + 1_002, received=1).stale == [(1, 10)]
+
+
+def test_a_released_message_that_is_delayed_can_be_deleted_and_leaves_no_timer_behind() -> None:
+    rig, lease = leased()
+    rig.release(lease, [(1, 5)], START_MS, delay_ms=500)
+    assert rig.delete(lease, [(1, 10)], START_MS + 1, received=1) == Outcome(10, 0, [])
+    rig.upkeep(START_MS + 1_000)
+    assert rig.partition.table.counts[states.READY] == 0
+
+
+def test_a_message_on_its_way_to_the_dead_letters_is_not_deleted() -> None:
+    rig, lease = leased(max_receives=1, dead_letter_queue="dead")
+    rig.upkeep(START_MS + 1_000)
+    assert rig.partition.table.counts[states.MOVING] == 10
+    assert rig.delete(lease, [(1, 10)], START_MS + 1_001, received=1) == Outcome(0, 0, [(1, 10)])
+
+
+def test_messages_that_were_never_received_are_safe_from_a_count_of_zero() -> None:
+    rig, lease = leased(5)
+    rig.send_plain(5)
+    assert rig.delete(lease, [(6, 5)], received=0) == Outcome(0, 0, [(6, 5)])
+
+
+def test_a_late_delete_lets_the_rest_of_a_fifo_group_go_on_in_order() -> None:
+    rig = Rig(QueueSettings(ordering="fifo", visibility_timeout_ms=1_000))
+    rig.send_groups([b"a", b"a", b"b"])
+    first = rig.receive(1)
+    assert first is not None
+    assert expand(first.runs) == [1]
+    rig.upkeep(START_MS + 1_000)
+    assert rig.delete(first.lease, [(1, 1)], START_MS + 1_001, received=1).done == 1
+    assert sorted(rig.take(10, START_MS + 1_002)) == [2, 3]
+
+
+def test_a_late_delete_survives_replay_and_snapshot() -> None:
+    rig, lease = leased()
+    rig.upkeep(START_MS + 1_000)
+    rig.delete(lease, [(2, 3)], START_MS + 1_001, received=1)
+    assert snapshot.dump(rig.replayed()) == snapshot.dump(rig.partition)
+    rig.reload()
+    assert rig.take(20, START_MS + 1_002) == [1, 5, 6, 7, 8, 9, 10]
+
+
+def test_a_count_beyond_a_byte_is_told_apart() -> None:
+    rig, lease = leased(1)
+    for _ in range(299):
+        rig.release(lease, [(1, 1)])
+        granted = rig.receive(1)
+        assert granted is not None
+        lease = granted.lease
+    rig.release(lease, [(1, 1)])
+    assert rig.delete(lease, [(1, 1)], received=299).stale == [(1, 1)]
+    assert rig.delete(lease, [(1, 1)], received=300).done == 1

@@ -121,7 +121,9 @@ class World:
         """A receive is decided, but the journal has no room for it: everything stays deliverable."""
         receiving.grant(self.rig.partition, max_messages, 1 << 20, None, self.now_ms)
 
-    def settle(self, verb: Verb, which: int, runs: Runs | None, time_ms: int) -> None:
+    def settle(
+        self, verb: Verb, which: int, runs: Runs | None, time_ms: int, received: int | None = None
+    ) -> None:
         """Settles some lease, live or stale; `runs` None: all that it was given."""
         if not self.leases:
             return
@@ -133,8 +135,12 @@ class World:
         gone = sum(1 for sequence in named if sequence not in self.reference.messages)
         match verb:
             case "delete":
-                outcome = self.rig.delete(lease, given, self.now_ms)
+                if received is not None:
+                    held += self.reference.waiting(named, received)
+                outcome = self.rig.delete(lease, given, self.now_ms, received)
                 self.reference.delete(lease, named)
+                if received is not None:
+                    self.reference.delete_waiting(named, received)
             case "release":
                 outcome = self.rig.release(lease, given, self.now_ms, time_ms)
                 self.reference.release(lease, named, self.now_ms, time_ms)

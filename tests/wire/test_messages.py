@@ -121,7 +121,7 @@ def test_heads_are_arrays_in_field_order_after_the_tag() -> None:
     assert msgspec.msgpack.decode(encode_message(Hello([1], "me"))) == [1, [1], "me"]
     assert msgspec.msgpack.decode(encode_message(Delete([Receipt(b"t", [(5, 2)])]))) == [
         13,
-        [[b"t", [[5, 2]]]],
+        [[b"t", [[5, 2]], None]],
     ]
     head = DeliveredBatch(1, 2, 3, 4, 5, [6, 7])
     assert msgspec.msgpack.decode(encode_message(Delivery(b"t", 9, [head]))) == [

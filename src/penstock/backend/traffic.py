@@ -246,7 +246,7 @@ def _decide(
 ) -> Decision[Outcome]:
     match request:
         case Delete():
-            return settling.delete(partition, lease, receipt.runs, now_ms)
+            return settling.delete(partition, lease, receipt.runs, now_ms, receipt.received)
         case Release():
             may_move = parts.may_move(partition)
             return settling.release(

@@ -61,7 +61,7 @@ class Leased(msgspec.Struct, frozen=True, array_like=True, tag=2):
 
 
 class Deleted(msgspec.Struct, frozen=True, array_like=True, tag=3):
-    """The consumer that held the lease is done with the messages."""
+    """The consumer that holds the lease, or was the last to hold it, is done with the messages."""
 
     lease: int
     runs: Runs

@@ -1,4 +1,8 @@
-"""Deciding what a receipt may still do: delete, release, extend. A stale one does nothing (I4)."""
+"""Deciding what a receipt may still do: delete, release, extend. A stale one does nothing (I4).
+
+A receipt is stale once its lease on the message has ended. A delete alone may look further: with the receive
+count that the message was delivered with, it also takes one that nobody has received since.
+"""
 
 from __future__ import annotations
 
@@ -11,9 +15,16 @@ from penstock.queue.decision import Decision, Outcome, Written
 from penstock.queue.partition import Partition
 
 
-def delete(partition: Partition, lease: int, runs: Runs, now_ms: int) -> Decision[Outcome]:
-    """The consumer is done with the messages."""
+def delete(
+    partition: Partition, lease: int, runs: Runs, now_ms: int, received: int | None = None
+) -> Decision[Outcome]:
+    """The consumer is done with the messages; `received`: the receive count that it got them with."""
     done, outcome = _held(partition, lease, runs)
+    if received and outcome.stale:
+        late = _not_received_since(partition, outcome.stale, received)
+        if late:
+            done = normalized([*done, *late])
+            outcome = Outcome(count_of(done), outcome.gone, difference(outcome.stale, late))
     return Decision((Written(Deleted(lease, done, now_ms)),) if done else (), outcome)
 
 
@@ -61,6 +72,22 @@ def give_back(
         written.append(Written(Released(lease, spent, reason, now_ms, now_ms)))
         written.append(Written(MoveStarted(spent, settings.dead_letter_queue, "max-receives", now_ms)))
     return written
+
+
+def _not_received_since(partition: Partition, runs: Runs, received: int) -> Runs:
+    """Those of the messages that wait and have been received exactly so often, so by nobody after that.
+
+    Why a count is proof enough: every lease adds one to it, in the record that makes the lease, and nothing ever
+    takes one away. A lease that is given back keeps it, also one that never reached its receiver; so do a delay, a
+    move that is abandoned, a snapshot and a replay. A message that moves gets another sequence number, and so does
+    one that comes back, so that an old receipt never names it. Numbers are never used again. So under one sequence
+    number a count stands for one lease, and whoever was told it was that lease's holder.
+    """
+    found: list[int] = []
+    for run in partition.table.among(states.RUNS_WAITING, runs):
+        counts = partition.table.receive_counts(run)
+        found.extend(run[0] + offset for offset, count in enumerate(counts) if count == received)
+    return runs_of(found)
 
 
 def _received_at_least(partition: Partition, runs: Runs, most: int) -> Runs:

@@ -57,5 +57,6 @@ def _runs_in(*states: int) -> re.Pattern[bytes]:
 
 
 RUNS_IN = {state: _runs_in(state) for state in (READY, LEASED, DELAYED, MOVING)}
+RUNS_WAITING = _runs_in(READY, DELAYED)
 RUNS_EXPIRABLE = _runs_in(READY, LEASED, DELAYED)
 RUNS_LIVING = _runs_in(READY, LEASED, DELAYED, MOVING)

@@ -23,6 +23,7 @@ from penstock.simulation.planted_patches import (
     forget_producers,
     full_disk_forgets,
     full_disk_refuses_deletes,
+    late_deletes_ignore_the_count,
     leases_never_end,
     moves_do_not_arrive,
     never_congested,
@@ -115,6 +116,12 @@ BUGS: dict[str, PlantedBug] = {
     ),
     "stale-receipts-work": PlantedBug(
         "I4", "any receipt settles whatever is leased", stale_receipts_work, _crashes
+    ),
+    "late-deletes-ignore-the-count": PlantedBug(
+        "I4",
+        "a late delete takes what others have received since",
+        late_deletes_ignore_the_count,
+        _always,
     ),
     "forged-receipts-work": PlantedBug(
         "I4", "a receipt is believed whoever made it", forged_receipts_work, _always

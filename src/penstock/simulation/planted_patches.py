@@ -163,6 +163,13 @@ def stale_receipts_work() -> Sequence[Patch]:
     return [(settling, "_held", held)]
 
 
+def late_deletes_ignore_the_count() -> Sequence[Patch]:
+    def not_received_since(partition: Partition, runs: Runs, received: int) -> Runs:
+        return partition.table.among(states.RUNS_WAITING, runs)
+
+    return [(settling, "_not_received_since", not_received_since)]
+
+
 def fifo_passes_leased() -> Sequence[Patch]:
     def check(self: FifoGroups, numbers: Any) -> None:
         for number in numbers:

@@ -106,6 +106,9 @@ class Receipt(msgspec.Struct, frozen=True, array_like=True):
 
     token: bytes
     runs: Runs
+    received: int | None = None
+    """The receive count of all these messages in the delivery; with it `Delete` also deletes those whose lease has
+    ended and that nobody has received since. Other requests do not look at it."""
 
 
 class Delete(msgspec.Struct, frozen=True, array_like=True, tag=13):

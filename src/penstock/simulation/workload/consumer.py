@@ -54,8 +54,16 @@ class Settler:
         stage = self._stage
         life = messages[0].life
         settlements = stage.recorder.settling(messages, kind, amount_ms)
-        sequences = sorted(message.sequence for message in messages)
-        receipts = [Receipt(messages[0].token, runs_of(sequences))]
+        late = kind == "delete" and stage.random.random() < 0.4
+        parts = _by_count(messages) if late else [list(messages)]
+        receipts = [
+            Receipt(
+                part[0].token,
+                runs_of(sorted(message.sequence for message in part)),
+                part[0].receive_count if late else None,
+            )
+            for part in parts
+        ]
         request: Delete | Release | Extend
         match kind:
             case "delete":
@@ -66,9 +74,12 @@ class Settler:
                 request = Extend(receipts, amount_ms)
         asked_ms = stage.schedule.now_ms
         reply = yield Ask(self.client, request)
-        what = f"{kind} {receipts[0].runs} of {life.name} under lease {messages[0].lease}"
+        runs = [run for receipt in receipts for run in receipt.runs]
+        what = f"{kind} {runs} of {life.name} under lease {messages[0].lease}{' or after it' if late else ''}"
         if reply is not None and isinstance(reply.answer, Settled):
-            stage.recorder.settled(messages, settlements, reply.answer.outcomes[0])
+            of = dict(zip(map(id, messages), settlements, strict=True))
+            for part, outcome in zip(parts, reply.answer.outcomes, strict=True):
+                stage.recorder.settled(part, [of[id(message)] for message in part], outcome)
             stage.trace.add(self.name, f"{what}: {_outcome(reply.answer)}")
             return
         failed = stage.failed(life, reply)
@@ -100,9 +111,18 @@ class Settler:
             self._stage.recorder.history.forgeries_accepted.append((self._stage.schedule.now_ms, found))
 
 
+def _by_count(messages: Sequence[DeliveredMessage]) -> list[list[DeliveredMessage]]:
+    """Messages of one delivery, those together that were received equally often."""
+    parts: dict[int, list[DeliveredMessage]] = {}
+    for message in messages:
+        parts.setdefault(message.receive_count, []).append(message)
+    return list(parts.values())
+
+
 def _outcome(settled: Settled) -> str:
-    outcome = settled.outcomes[0]
-    return f"{outcome.done} done, {outcome.gone} gone, stale {outcome.stale}"
+    return ", ".join(
+        f"{outcome.done} done, {outcome.gone} gone, stale {outcome.stale}" for outcome in settled.outcomes
+    )
 
 
 class Consumer:
