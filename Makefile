@@ -4,7 +4,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help install serve test check bench format lock clean
+.PHONY: help install clients serve test check bench compatibility format lock clean
 
 BIN := .venv/bin
 DATA ?= ./penstock-data
@@ -16,10 +16,13 @@ help: ## list the targets
 install: ## build .venv from requirements.lock (instant when nothing changed)
 	@scripts/bootstrap
 
+clients: install ## build what the tests of other people's clients need (instant when nothing changed)
+	@scripts/client-environments
+
 serve: install ## run the embedded server, data in ./penstock-data (DATA=..., ARGS=...)
 	@exec $(BIN)/penstock serve --data $(DATA) $(ARGS)
 
-test: install ## run every test (ARGS=... goes to pytest)
+test: install clients ## run every test (ARGS=... goes to pytest)
 	@$(BIN)/pytest $(ARGS)
 
 check: install ## format, lint, types and layering
@@ -31,13 +34,17 @@ check: install ## format, lint, types and layering
 bench: install ## measure this machine and Penstock on it (ARGS=...)
 	@exec $(BIN)/penstock bench $(ARGS)
 
+compatibility: install ## rewrite docs/reference/sqs-compatibility.md from what the server really does
+	@PENSTOCK_WRITE_COMPATIBILITY=1 $(BIN)/pytest -q tests/clients/test_compatibility_table.py
+
 format: install ## rewrite the code the way `make check` wants it
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-lock: ## renew requirements.lock from pyproject.toml
+lock: ## renew requirements.lock from pyproject.toml, and the locks of the clients
 	scripts/lock
+	scripts/lock-clients
 
 clean: ## remove what was built, never the data
-	rm -rf .venv build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-clients tests/clients/node/node_modules build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find src tests -type d -name __pycache__ -prune -exec rm -rf {} +
