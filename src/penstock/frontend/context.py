@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import msgspec
 
 from penstock.frontend.native_names import Home, native_name
@@ -29,6 +31,8 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
     home: Home
     queues: QueueDirectory
     metadata: MetadataCache
+    token: Callable[[int], bytes]
+    """So many random bytes: dice are an argument, as time is."""
 
     @property
     def queue(self) -> ResolvedQueue:

@@ -12,6 +12,7 @@ from penstock.frontend.resolved_queue import ResolvedQueue
 from penstock.frontend.steps import Steps, ask
 from penstock.metadata.cache import MetadataCache
 from penstock.metadata.store.interface import ABSENT, Change
+from penstock.model.errors import ErrorCode, PenstockError
 from penstock.model.limits import SECOND_MS
 from penstock.sqs.names import QueueArn
 from penstock.sqs.policy import Policy, parse_queue_policy
@@ -42,9 +43,23 @@ class QueueDirectory:
         """The queue of a name; raises `PenstockError` where the engine has none."""
         queue = self.remembered(native_name, now_ms)
         if queue is None:
-            description = yield from ask(DescribeQueue(native_name), QueueDescription)
-            queue = self.learn(description, now_ms)
+            queue = yield from self.fresh(native_name, now_ms)
         return queue
+
+    def fresh(self, native_name: str, now_ms: int) -> Steps[ResolvedQueue]:
+        """The queue as it is now, whatever is remembered; raises `PenstockError` where the engine has none."""
+        description = yield from ask(DescribeQueue(native_name), QueueDescription)
+        return self.learn(description, now_ms)
+
+    def find(self, native_name: str, now_ms: int) -> Steps[ResolvedQueue | None]:
+        """The queue as it is now, or None."""
+        try:
+            return (yield from self.fresh(native_name, now_ms))
+        except PenstockError as error:
+            if error.code is not ErrorCode.QUEUE_NOT_FOUND:
+                raise
+            self.forget(native_name)
+            return None
 
     def learn(self, description: QueueDescription, now_ms: int) -> ResolvedQueue:
         """A queue as the engine has just described it."""
@@ -93,7 +108,8 @@ class QueueDirectory:
         settings = description.settings
         target = settings.dead_letter_queue
         target_arn = arn_of(self._home, target) if target is not None else None
-        current = metadata.attributes if metadata is not None else None
+        # Without metadata too: the defaults tell a message size of ours from one of the native protocol.
+        current = metadata.attributes if metadata is not None else QueueAttributes()
         return attributes_of(settings, str(target_arn) if target_arn is not None else None, current)
 
     def _changed(self, change: Change) -> None:

@@ -31,7 +31,11 @@ class Reply(NamedTuple):
 
 
 class PutEntry(NamedTuple):
-    """A write of metadata; its outcome is the new version, or a `VersionConflictError` that is thrown in."""
+    """A write of metadata; its outcome is the new version, or a `VersionConflictError` that is thrown in.
+
+    Whoever carries it out has told the cache before the outcome is known here: of the write, or, after a conflict,
+    of the entry as it stands in the store. So an action that looks again sees what it lost against.
+    """
 
     key: str
     value: bytes
