@@ -5,7 +5,16 @@ from pathlib import Path
 
 import pytest
 
-from penstock.config import Address, ConfigurationError, ServeConfig, load_serve_config
+from penstock.config import (
+    Address,
+    ConfigurationError,
+    FrontendConfig,
+    ServeConfig,
+    load_frontend_config,
+    load_serve_config,
+)
+from penstock.config.frontend import OPTIONS as FRONTEND_OPTIONS
+from penstock.config.option import Options
 from penstock.config.serve import OPTIONS
 
 REFERENCE = Path(__file__).parents[2] / "docs" / "reference" / "configuration.md"
@@ -63,7 +72,7 @@ def test_flags_win_over_the_environment_and_that_over_the_file(tmp_path: Path) -
         ("directory = 3", "storage.directory: 3 is not the path of a directory"),
         ("durabilty = 'sync'", "storage.durabilty: unknown key; did you mean storage.durability?"),
         ("max_connections = 1", "storage.max_connections: unknown key; did you mean native.max_connections?"),
-        ("colour = 'red'", "storage.colour: unknown key; known are log.format, log.level"),
+        ("colour = 'red'", "storage.colour: unknown key; known are frontend.backend, log.format"),
     ],
 )
 def test_a_bad_line_is_explained_with_its_place(line: str, problem: str, tmp_path: Path) -> None:
@@ -88,6 +97,19 @@ def test_a_bad_line_is_explained_with_its_place(line: str, problem: str, tmp_pat
         ("native.max_connections = 0\n", "penstock.toml:1: native.max_connections: 0 is out of bounds"),
         ("log = {level = 'loud'}\n", 'penstock.toml:1: log.level: "loud" is not allowed'),
         ("listen = ':1'\n", "penstock.toml:1: listen: unknown key; did you mean native.listen?"),
+        ("[native]\nlisten = 'nope'\n", "penstock.toml:2: native.listen: 'nope' names no port; write 127."),
+        ("[sqs]\nlisten = 'no'\n", "penstock.toml:2: sqs.listen: 'no' names no port"),
+        ("[storge]\n", "penstock.toml:1: storge: unknown table; did you mean storage?"),
+        ("[storage]\n[storage.cold]\n", "penstock.toml:2: storage.cold: unknown table; known are frontend"),
+        ("x = {}\n", "penstock.toml:1: x: unknown table; known are frontend, log, metadata, native, sqs"),
+        ("[sqs]\naccount = 12\n", "penstock.toml:2: sqs.account: 12 is not an account id: twelve digits"),
+        ("[sqs]\nregion = 'US'\n", 'penstock.toml:2: sqs.region: "US" is not the name of a region'),
+        ("[sqs]\npublic_url = 'x'\n", 'penstock.toml:2: sqs.public_url: "x" is not a URL that begins'),
+        ("[sqs]\npublic_url = 'http://h:x'\n", "penstock.toml:2: sqs.public_url: "),
+        ("[sqs]\ntls_key = 'k'\n", "penstock.toml: sqs.tls_certificate: is missing"),
+        ("[sqs]\ntls_certificate = 'c'\n", "penstock.toml: sqs.tls_key: is missing"),
+        ("[sqs]\nlisten = ':9326'\n", "penstock.toml: sqs.listen: 127.0.0.1:9326 is where native.listen"),
+        ("[frontend]\nbackend = 'host:0'\n", "penstock.toml:2: frontend.backend: "),
         ("[log\n", "penstock.toml:1: is not TOML: "),
         ("[log]\nlevel = \n", "penstock.toml:2: is not TOML: Invalid value"),
         (
@@ -103,6 +125,12 @@ def test_a_bad_line_is_explained_with_its_place(line: str, problem: str, tmp_pat
 def test_a_bad_file_is_explained(text: str, problem: str, tmp_path: Path) -> None:
     (found,) = problems_of(text, tmp_path)
     assert found.startswith(problem)
+
+
+def test_an_empty_table_that_is_known_says_nothing(tmp_path: Path) -> None:
+    file = tmp_path / "penstock.toml"
+    file.write_text("[sqs]\n[log]\n")
+    assert load_serve_config(file, {}) == ServeConfig()
 
 
 def test_every_problem_is_reported_at_once(tmp_path: Path) -> None:
@@ -143,20 +171,60 @@ def test_what_cannot_be_read_is_explained(tmp_path: Path) -> None:
         load_serve_config(binary, {})
 
 
-def test_every_field_has_an_option_and_its_default_is_allowed() -> None:
-    assert {attribute for attribute, _ in OPTIONS.values()} == {entry.name for entry in fields(ServeConfig)}
-    for attribute, option in OPTIONS.values():
-        default = getattr(ServeConfig(), attribute)
+ROLES = pytest.mark.parametrize(
+    ("role", "options"), [(ServeConfig, OPTIONS), (FrontendConfig, FRONTEND_OPTIONS)]
+)
+
+
+@ROLES
+def test_every_field_has_an_option_and_its_default_is_allowed(
+    role: type[ServeConfig] | type[FrontendConfig], options: Options
+) -> None:
+    assert {attribute for attribute, _ in options.values()} == {entry.name for entry in fields(role)}
+    for attribute, option in options.values():
+        default = getattr(role(), attribute)
         assert option.kind.read(option.kind.write(default)) == default
 
 
-def test_the_reference_names_every_option_with_its_default_and_its_variable() -> None:
+@ROLES
+def test_the_reference_names_every_option_with_its_default_and_its_variable(
+    role: type[ServeConfig] | type[FrontendConfig], options: Options
+) -> None:
     text = REFERENCE.read_text()
-    for attribute, option in OPTIONS.values():
-        default = option.kind.write(getattr(ServeConfig(), attribute))
-        table, _, key = option.key.partition(".")
-        assert f"### `{table}.{key}`" in text
-        section = text.split(f"### `{table}.{key}`")[1].split("\n#")[0]
+    for attribute, option in options.values():
+        default = option.kind.write(getattr(role(), attribute))
+        assert f"### `{option.key}`" in text
+        section = text.split(f"### `{option.key}`")[1].split("\n#")[0]
         assert f"`{default}`" in section, option.key
         assert f"`{option.variable}`" in section, option.key
         assert option.flag is None or f"`{option.flag}`" in section, option.key
+
+
+def test_the_front_end_takes_its_part_of_a_file_that_is_shared(tmp_path: Path) -> None:
+    file = tmp_path / "penstock.toml"
+    file.write_text(
+        """
+        [storage]
+        directory = "/data"
+        cache_size = "1GiB"
+        [frontend]
+        backend = "queues.example:9326"
+        [sqs]
+        listen = "off"
+        public_url = "https://sqs.example/"
+        [usage]
+        directory = "/usage"
+        """
+    )
+    config = load_frontend_config(file, {"PENSTOCK_NATIVE_LISTEN": "127.0.0.1:1"})
+    assert config == FrontendConfig(
+        data_directory="/data",
+        backend=Address("queues.example", 9326),
+        sqs_listen=None,
+        sqs_public_url="https://sqs.example",
+        usage_directory="/usage",
+    )
+    assert config.metadata_path == "/data/metadata.sqlite"
+    assert config.metadata_key_path == "/data/metadata.key"
+    assert config.usage_path == "/usage"
+    assert load_serve_config(file, {}).cache_bytes == 1 << 30

@@ -1,7 +1,9 @@
 """Configuration: one frozen, validated object per role, read from a TOML file, the environment and flags."""
 
 from penstock.config.address import Address as Address
+from penstock.config.frontend import FrontendConfig as FrontendConfig
 from penstock.config.problems import ConfigurationError as ConfigurationError
 from penstock.config.problems import Problem as Problem
 from penstock.config.serve import ServeConfig as ServeConfig
+from penstock.config.sources import load_frontend_config as load_frontend_config
 from penstock.config.sources import load_serve_config as load_serve_config

@@ -1,4 +1,4 @@
-"""A place to listen on: host and port, read from `HOST:PORT`."""
+"""A place to listen on or to connect to: host and port, read from `HOST:PORT`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ ADDRESS_EXAMPLES = "127.0.0.1:9326, localhost:9326 or [::1]:9326"
 
 @dataclass(frozen=True)
 class Address:
-    """Where a server listens; port 0 lets the system choose."""
+    """Host and port; to listen on, port 0 lets the system choose."""
 
     host: str
     port: int
@@ -29,6 +29,9 @@ class Address:
         else:
             host, _, port_text = stripped.partition(":")
         if port_text == "":
+            if not (host == "" or host == "localhost" or _is_number(host)):
+                # A lone word is more likely a mistake (`on`, `none`) than a host on the default port.
+                raise ValueError(f"{text!r} names no port; write {ADDRESS_EXAMPLES}")
             port = default_port
         elif port_text.isascii() and port_text.isdigit() and int(port_text) <= 65535:
             port = int(port_text)
@@ -44,10 +47,15 @@ class Address:
         """Whether only this machine can reach it."""
         if self.host == "localhost":
             return True
-        try:
-            return ipaddress.ip_address(self.host).is_loopback
-        except ValueError:
-            return False
+        return _is_number(self.host) and ipaddress.ip_address(self.host).is_loopback
 
     def __str__(self) -> str:
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+def _is_number(host: str) -> bool:
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return True

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from urllib.parse import urlsplit
 
 from penstock.config.address import ADDRESS_EXAMPLES, Address
 from penstock.config.units import (
@@ -82,22 +84,72 @@ def choice(*values: str) -> Kind:
     return Kind(allowed, read)
 
 
-def address(default_port: int) -> Kind:
-    """Where to listen."""
+def address(default_port: int, lowest_port: int = 0) -> Kind:
+    """Where to listen or to connect."""
     allowed = f"HOST:PORT, such as {ADDRESS_EXAMPLES}"
 
     def read(value: object) -> Address:
         if not isinstance(value, str):
             raise ValueError(f"{_shown(value)} is not text; use {allowed}")
-        return Address.parse(value, default_port=default_port)
+        found = Address.parse(value, default_port=default_port)
+        if found.port < lowest_port:
+            raise ValueError(f"{_shown(value)} has port {found.port}, where nobody can be reached")
+        return found
 
     return Kind(allowed, read)
 
 
+def optional(nothing: str, kind: Kind) -> Kind:
+    """A value of another kind, or the word that says there is none."""
+
+    def read(value: object) -> object:
+        return None if value == nothing else kind.read(value)
+
+    def write(value: object) -> str:
+        return nothing if value is None else kind.write(value)
+
+    return Kind(f"{kind.allowed}; or {nothing}", read, write)
+
+
+def matching(pattern: str, allowed: str) -> Kind:
+    """Text of a certain form."""
+
+    def read(value: object) -> str:
+        if not isinstance(value, str) or not re.fullmatch(pattern, value, re.ASCII):
+            raise ValueError(f"{_shown(value)} is not {allowed}")
+        return value
+
+    return Kind(allowed, read)
+
+
+def url() -> Kind:
+    """Where a server is reached over HTTP; kept without a slash at its end."""
+    allowed = "a URL that begins with http:// or https://, without query or fragment"
+
+    def read(value: object) -> str:
+        try:
+            parts = urlsplit(value if isinstance(value, str) else "")
+            good = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+        except ValueError:
+            good = False
+        if not isinstance(value, str) or not good or re.search(r"[\s?#@\x00-\x1f\x7f]", value):
+            raise ValueError(f"{_shown(value)} is not {allowed}")
+        return value.rstrip("/")
+
+    return Kind(allowed, read)
+
+
+def file() -> Kind:
+    """The name of a file."""
+    return _path("the path of a file")
+
+
 def directory() -> Kind:
     """The name of a directory."""
-    allowed = "the path of a directory"
+    return _path("the path of a directory")
 
+
+def _path(allowed: str) -> Kind:
     def read(value: object) -> str:
         if not isinstance(value, str) or not value.strip() or "\0" in value:
             raise ValueError(f"{_shown(value)} is not {allowed}")

@@ -5,58 +5,30 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Literal
 
 from penstock.config import kinds
 from penstock.config.address import Address
-from penstock.config.kinds import Kind
+from penstock.config.option import option, options_of
+from penstock.config.shared import LogFormat as LogFormat
+from penstock.config.shared import LogLevel as LogLevel
+from penstock.config.sqs import MetadataOptions, SqsOptions, UsageOptions
 from penstock.model.limits import HOUR_MS, KIBIBYTE, MEBIBYTE, SECOND_MS
 
 Durability = Literal["sync", "os"]
-LogLevel = Literal["debug", "info", "warning", "error"]
-LogFormat = Literal["text", "json"]
 
 NATIVE_PORT = 9326
 GIBIBYTE = 1024 * MEBIBYTE
 
 
-@dataclass(frozen=True)
-class Option:
-    """Where a field stands in the file, what it may hold, and what it is for."""
-
-    key: str
-    """`table.key` in the TOML file."""
-    kind: Kind
-    meaning: str
-    flag: str | None = None
-
-    @property
-    def variable(self) -> str:
-        """The environment variable that sets it: `storage.cache_size` is `PENSTOCK_STORAGE_CACHE_SIZE`."""
-        return "PENSTOCK_" + self.key.replace(".", "_").upper()
-
-
-def _option(key: str, kind: Kind, meaning: str, flag: str | None = None) -> dict[str, Option]:
-    return {"option": Option(key, kind, meaning, flag)}
-
-
 @dataclass(frozen=True, kw_only=True)
-class ServeConfig:
+class ServeConfig(SqsOptions, MetadataOptions, UsageOptions):
     """Everything `penstock serve` runs with."""
 
-    data_directory: str = field(
-        default="penstock-data",
-        metadata=_option(
-            "storage.directory",
-            kinds.directory(),
-            "Where all data lives. One server owns it at a time; it is made if it does not exist.",
-            "--data",
-        ),
-    )
     listen: Address = field(
         default=Address("127.0.0.1", NATIVE_PORT),
-        metadata=_option(
+        metadata=option(
             "native.listen",
             kinds.address(NATIVE_PORT),
             "Where clients connect with the native protocol. Port 0 lets the system choose one.",
@@ -65,7 +37,7 @@ class ServeConfig:
     )
     durability: Durability = field(
         default="sync",
-        metadata=_option(
+        metadata=option(
             "storage.durability",
             kinds.choice("sync", "os"),
             "`sync`: an acknowledgement means it is on disk. `os`: it means the operating system has it; "
@@ -75,7 +47,7 @@ class ServeConfig:
     )
     journal_file_bytes: int = field(
         default=64 * MEBIBYTE,
-        metadata=_option(
+        metadata=option(
             "storage.journal_file_size",
             kinds.size(32 * MEBIBYTE, 1 * GIBIBYTE),
             "Size of one journal file; they are allocated in full and used again.",
@@ -83,7 +55,7 @@ class ServeConfig:
     )
     checkpoint_bytes: int = field(
         default=128 * MEBIBYTE,
-        metadata=_option(
+        metadata=option(
             "storage.checkpoint_size",
             kinds.size(32 * MEBIBYTE, 64 * GIBIBYTE),
             "How much journal is written between checkpoints: more means fewer moves and a longer recovery.",
@@ -91,7 +63,7 @@ class ServeConfig:
     )
     segment_bytes: int = field(
         default=64 * MEBIBYTE,
-        metadata=_option(
+        metadata=option(
             "storage.segment_size",
             kinds.size(1 * MEBIBYTE, 1 * GIBIBYTE),
             "Size at which a queue's segment file is closed and the next begun.",
@@ -99,7 +71,7 @@ class ServeConfig:
     )
     cache_bytes: int = field(
         default=16 * MEBIBYTE,
-        metadata=_option(
+        metadata=option(
             "storage.cache_size",
             kinds.size(0, 1024 * GIBIBYTE),
             "Memory for messages that were just sent or read, so that receiving them needs no disk.",
@@ -107,7 +79,7 @@ class ServeConfig:
     )
     max_unflushed_bytes: int = field(
         default=64 * MEBIBYTE,
-        metadata=_option(
+        metadata=option(
             "storage.max_unflushed_size",
             kinds.size(1 * MEBIBYTE, 4 * GIBIBYTE),
             "How much may wait for the disk before the server stops reading from clients for a moment.",
@@ -115,7 +87,7 @@ class ServeConfig:
     )
     max_connections: int = field(
         default=10_000,
-        metadata=_option(
+        metadata=option(
             "native.max_connections",
             kinds.count(1, 1_000_000),
             "How many clients may be connected at once; one more is refused with a clear error.",
@@ -123,7 +95,7 @@ class ServeConfig:
     )
     write_buffer_bytes: int = field(
         default=4 * MEBIBYTE,
-        metadata=_option(
+        metadata=option(
             "native.write_buffer_size",
             kinds.size(64 * KIBIBYTE, 1 * GIBIBYTE),
             "Answers a client has not read yet; beyond this its requests are not read. Beyond 64 times this it is "
@@ -132,33 +104,12 @@ class ServeConfig:
     )
     hello_timeout_ms: int = field(
         default=10 * SECOND_MS,
-        metadata=_option(
+        metadata=option(
             "native.hello_timeout",
             kinds.duration(100, 1 * HOUR_MS),
             "How long a new connection may take to say hello.",
         ),
     )
-    log_level: LogLevel = field(
-        default="info",
-        metadata=_option(
-            "log.level",
-            kinds.choice("debug", "info", "warning", "error"),
-            "The least important messages to log.",
-            "--log-level",
-        ),
-    )
-    log_format: LogFormat = field(
-        default="text",
-        metadata=_option(
-            "log.format",
-            kinds.choice("text", "json"),
-            "`text` for people, `json` (one object a line) for log collectors.",
-            "--log-format",
-        ),
-    )
 
 
-OPTIONS: dict[str, tuple[str, Option]] = {
-    entry.metadata["option"].key: (entry.name, entry.metadata["option"]) for entry in fields(ServeConfig)
-}
-"""By key in the file: the attribute of `ServeConfig`, and its option."""
+OPTIONS = options_of(ServeConfig)

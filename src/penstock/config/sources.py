@@ -11,11 +11,21 @@ import os
 import re
 import tomllib
 from collections.abc import Iterable, Mapping
+from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
+from penstock.config.contradictions import contradictions
+from penstock.config.frontend import OPTIONS as FRONTEND_OPTIONS
+from penstock.config.frontend import FrontendConfig
+from penstock.config.option import Option
 from penstock.config.problems import ConfigurationError, Problem
-from penstock.config.serve import OPTIONS, Option, ServeConfig
+from penstock.config.serve import OPTIONS as SERVE_OPTIONS
+from penstock.config.serve import ServeConfig
+
+OPTIONS = {**SERVE_OPTIONS, **FRONTEND_OPTIONS}
+TABLES = sorted({key.rpartition(".")[0] for key in OPTIONS})
+Role = TypeVar("Role", ServeConfig, FrontendConfig)
 
 FILE_BYTES = 1 << 20
 _TABLE = re.compile(r"\s*\[\s*([A-Za-z0-9_.\"'\s-]+?)\s*\]\s*(?:#.*)?$")
@@ -32,21 +42,42 @@ def load_serve_config(
 
     `environment` is the process's own unless given; `flags` are by attribute of `ServeConfig`.
     """
+    return _load(ServeConfig, file, environment, flags)
+
+
+def load_frontend_config(
+    file: Path | None = None,
+    environment: Mapping[str, str] | None = None,
+    flags: Mapping[str, str] | None = None,
+) -> FrontendConfig:
+    """The configuration of `penstock frontend`, in the same way."""
+    return _load(FrontendConfig, file, environment, flags)
+
+
+def _load(
+    role: type[Role],
+    file: Path | None,
+    environment: Mapping[str, str] | None,
+    flags: Mapping[str, str] | None,
+) -> Role:
+    """Reads what any role can be told, so that one file and one environment do for all, and takes the role's own."""
     problems: list[Problem] = []
-    values: dict[str, object] = {}
+    values: dict[str, Any] = {}  # each was read by the kind of its field
     if file is not None:
         _take_file(file, values, problems)
     _take_environment(os.environ if environment is None else environment, values, problems)
     _take_flags(flags or {}, values, problems)
     if not problems:
-        config = ServeConfig(**values)  # type: ignore[arg-type]  # each value was read by its field's kind
-        problems += _contradictions(config, str(file) if file else "the configuration")
+        own = {entry.name for entry in fields(role)}
+        config = role(**{name: value for name, value in values.items() if name in own})
+        source = str(file) if file else "the configuration"
+        problems += [Problem(source, key, why) for key, why in contradictions(config)]
         if not problems:
             return config
     raise ConfigurationError(problems)
 
 
-def _take_file(file: Path, values: dict[str, object], problems: list[Problem]) -> None:
+def _take_file(file: Path, values: dict[str, Any], problems: list[Problem]) -> None:
     source = str(file)
     try:
         with file.open("rb") as stream:
@@ -76,11 +107,10 @@ def _take_file(file: Path, values: dict[str, object], problems: list[Problem]) -
         _take(key, value, Problem(source, key, "", _line_of(key, lines)), values, problems)
 
 
-def _take(
-    key: str, value: object, place: Problem, values: dict[str, object], problems: list[Problem]
-) -> None:
+def _take(key: str, value: object, place: Problem, values: dict[str, Any], problems: list[Problem]) -> None:
     if key not in OPTIONS:
-        problems.append(Problem(place.source, key, _unknown(key, OPTIONS), place.line))
+        message = _unknown(key, TABLES, "table") if isinstance(value, Mapping) else _unknown(key, OPTIONS)
+        problems.append(Problem(place.source, key, message, place.line))
         return
     attribute, option = OPTIONS[key]
     _read(attribute, option, value, place, values, problems)
@@ -91,7 +121,7 @@ def _read(
     option: Option,
     value: object,
     place: Problem,
-    values: dict[str, object],
+    values: dict[str, Any],
     problems: list[Problem],
 ) -> None:
     try:
@@ -101,7 +131,7 @@ def _read(
 
 
 def _take_environment(
-    environment: Mapping[str, str], values: dict[str, object], problems: list[Problem]
+    environment: Mapping[str, str], values: dict[str, Any], problems: list[Problem]
 ) -> None:
     variables = {option.variable: (attribute, option) for attribute, option in OPTIONS.values()}
     tables = tuple({"PENSTOCK_" + key.partition(".")[0].upper() + "_" for key in OPTIONS})
@@ -114,7 +144,7 @@ def _take_environment(
             problems.append(Problem(name, "", _unknown(name, variables, "variable")))
 
 
-def _take_flags(flags: Mapping[str, str], values: dict[str, object], problems: list[Problem]) -> None:
+def _take_flags(flags: Mapping[str, str], values: dict[str, Any], problems: list[Problem]) -> None:
     by_attribute = dict(OPTIONS.values())
     for attribute, value in flags.items():
         option = by_attribute[attribute]
@@ -122,26 +152,9 @@ def _take_flags(flags: Mapping[str, str], values: dict[str, object], problems: l
         _read(attribute, option, value, place, values, problems)
 
 
-def _contradictions(config: ServeConfig, source: str) -> Iterable[Problem]:
-    """What no single field can see."""
-    if config.checkpoint_bytes < config.journal_file_bytes:
-        yield Problem(
-            source,
-            "storage.checkpoint_size",
-            f"({config.checkpoint_bytes} bytes) must be at least storage.journal_file_size "
-            f"({config.journal_file_bytes} bytes)",
-        )
-    if config.journal_file_bytes % 4096:
-        yield Problem(
-            source,
-            "storage.journal_file_size",
-            f"{config.journal_file_bytes} is not a multiple of 4096 bytes",
-        )
-
-
 def _unknown(name: str, known: Iterable[str], noun: str = "key") -> str:
     """Compares what stands after the table, so that the right key in the wrong table is found too."""
-    by_last_part = {other.rpartition(".")[2]: other for other in sorted(known)}
+    by_last_part = {other.rpartition(".")[2]: other for other in sorted(known, reverse=True)}
     # At 0.6 "port" would be near "format".
     near = difflib.get_close_matches(name.rpartition(".")[2], list(by_last_part), n=1, cutoff=0.65)
     if near:
@@ -152,8 +165,8 @@ def _unknown(name: str, known: Iterable[str], noun: str = "key") -> str:
 def _flattened(table: Mapping[str, Any], prefix: str) -> Iterable[tuple[str, object]]:
     for key, value in table.items():
         name = f"{prefix}{key}"
-        # An empty table says nothing; one where a value belongs is a value of the wrong kind.
-        if isinstance(value, Mapping) and name not in OPTIONS:
+        # A table where a value belongs is a value of the wrong kind; an empty one that nobody knows a typing error.
+        if isinstance(value, Mapping) and name not in OPTIONS and (value or name in TABLES):
             yield from _flattened(value, f"{name}.")
         else:
             yield name, value

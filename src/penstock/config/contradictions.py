@@ -1,0 +1,40 @@
+"""What no single field of a configuration can see: values that cannot work together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from penstock.config.serve import ServeConfig
+from penstock.config.sqs import SqsOptions
+
+Contradiction = tuple[str, str]
+"""The key to change, and why."""
+
+
+def contradictions(config: SqsOptions) -> Iterator[Contradiction]:
+    """Everything in the configuration that cannot work together."""
+    yield from _tls(config)
+    if isinstance(config, ServeConfig):
+        yield from _listeners(config)
+        yield from _storage(config)
+
+
+def _tls(config: SqsOptions) -> Iterator[Contradiction]:
+    if config.sqs_tls_certificate is not None and config.sqs_tls_key is None:
+        yield "sqs.tls_key", "is missing; sqs.tls_certificate needs its private key"
+    if config.sqs_tls_key is not None and config.sqs_tls_certificate is None:
+        yield "sqs.tls_certificate", "is missing; sqs.tls_key is the private key of a certificate"
+
+
+def _listeners(config: ServeConfig) -> Iterator[Contradiction]:
+    if config.listen.port and config.listen == config.sqs_listen:
+        yield "sqs.listen", f"{config.sqs_listen} is where native.listen listens; choose another port"
+
+
+def _storage(config: ServeConfig) -> Iterator[Contradiction]:
+    checkpoint_bytes, file_bytes = config.checkpoint_bytes, config.journal_file_bytes
+    if checkpoint_bytes < file_bytes:
+        least = f"storage.journal_file_size ({file_bytes} bytes)"
+        yield "storage.checkpoint_size", f"({checkpoint_bytes} bytes) must be at least {least}"
+    if file_bytes % 4096:
+        yield "storage.journal_file_size", f"{file_bytes} is not a multiple of 4096 bytes"

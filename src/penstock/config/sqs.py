@@ -1,0 +1,176 @@
+"""What the front end can be told: the SQS interface, the metadata store, and the record of usage."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from penstock.config import kinds
+from penstock.config.address import Address
+from penstock.config.option import option
+from penstock.config.shared import SharedOptions
+from penstock.model.limits import DAY_MS, HOUR_MS, KIBIBYTE, MEBIBYTE, SECOND_MS
+
+CompatibilityName = Literal["extended", "strict"]
+
+SQS_PORT = 9324
+
+
+@dataclass(frozen=True, kw_only=True)
+class SqsOptions(SharedOptions):
+    """The SQS interface."""
+
+    sqs_listen: Address | None = field(
+        default=Address("127.0.0.1", SQS_PORT),
+        metadata=option(
+            "sqs.listen",
+            kinds.optional("off", kinds.address(SQS_PORT)),
+            "Where SQS clients connect. Port 0 lets the system choose one; `off`: nowhere.",
+            "--sqs-listen",
+        ),
+    )
+    sqs_compatibility: CompatibilityName = field(
+        default="extended",
+        metadata=option(
+            "sqs.compatibility",
+            kinds.choice("extended", "strict"),
+            "`extended`: what Penstock can do beyond SQS is allowed. `strict`: SQS's own limits are kept, and "
+            "attributes named `Penstock.…` are refused.",
+        ),
+    )
+    sqs_account: str = field(
+        default="000000000000",
+        metadata=option(
+            "sqs.account",
+            kinds.matching(r"[0-9]{12}", "an account id: twelve digits, as text"),
+            "The account whose queues have the same names in SQS and in the native protocol.",
+        ),
+    )
+    sqs_region: str = field(
+        default="us-east-1",
+        metadata=option(
+            "sqs.region",
+            kinds.matching(
+                r"[a-z0-9](?:[a-z0-9-]{0,30}[a-z0-9])?",
+                "the name of a region: lower-case letters, digits and hyphens, such as us-east-1",
+            ),
+            "The region whose queues have the same names in SQS and in the native protocol.",
+        ),
+    )
+    sqs_tls_certificate: str | None = field(
+        default=None,
+        metadata=option(
+            "sqs.tls_certificate",
+            kinds.optional("none", kinds.file()),
+            "The certificate (PEM, with its chain) to serve HTTPS with; `none`: HTTP. Needs `sqs.tls_key`.",
+        ),
+    )
+    sqs_tls_key: str | None = field(
+        default=None,
+        metadata=option(
+            "sqs.tls_key",
+            kinds.optional("none", kinds.file()),
+            "The certificate's private key (PEM, not encrypted).",
+        ),
+    )
+    sqs_max_connections: int = field(
+        default=12_000,
+        metadata=option(
+            "sqs.max_connections",
+            kinds.count(1, 1_000_000),
+            "How many SQS clients may be connected at once; one more is refused with 503.",
+        ),
+    )
+    sqs_idle_timeout_ms: int = field(
+        default=75 * SECOND_MS,
+        metadata=option(
+            "sqs.idle_timeout",
+            kinds.duration(1 * SECOND_MS, 1 * DAY_MS),
+            "How long a connection may stay open between requests.",
+        ),
+    )
+    sqs_request_timeout_ms: int = field(
+        default=20 * SECOND_MS,
+        metadata=option(
+            "sqs.request_timeout",
+            kinds.duration(100, 1 * HOUR_MS),
+            "How long a client may take to send a request, from its first byte to its last.",
+        ),
+    )
+    sqs_public_url: str | None = field(
+        default=None,
+        metadata=option(
+            "sqs.public_url",
+            kinds.optional("none", kinds.url()),
+            "What queue URLs begin with when clients reach the server through a proxy; `none`: the host that the "
+            "client named.",
+        ),
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class MetadataOptions(SharedOptions):
+    """Where users, policies, tags and limits are kept."""
+
+    metadata_file: str = field(
+        default="{data}/metadata.sqlite",
+        metadata=option(
+            "metadata.file",
+            kinds.file(),
+            "Where users, keys, policies, tags and limits are kept. `{data}` is the data directory.",
+        ),
+    )
+    metadata_key_file: str = field(
+        default="{data}/metadata.key",
+        metadata=option(
+            "metadata.key_file",
+            kinds.file(),
+            "The key that secrets in the metadata are encrypted with; it is made if it does not exist. "
+            "`{data}` is the data directory.",
+        ),
+    )
+
+    @property
+    def metadata_path(self) -> str:
+        """`metadata.file` with the data directory put in."""
+        return self.path(self.metadata_file)
+
+    @property
+    def metadata_key_path(self) -> str:
+        """`metadata.key_file` with the data directory put in."""
+        return self.path(self.metadata_key_file)
+
+
+@dataclass(frozen=True, kw_only=True)
+class UsageOptions(SharedOptions):
+    """Where the record of requests goes."""
+
+    usage_directory: str = field(
+        default="{data}/usage",
+        metadata=option(
+            "usage.directory",
+            kinds.directory(),
+            "Where one line for every request is written. `{data}` is the data directory.",
+        ),
+    )
+    usage_file_bytes: int = field(
+        default=64 * MEBIBYTE,
+        metadata=option(
+            "usage.file_size",
+            kinds.size(64 * KIBIBYTE, 1024 * MEBIBYTE),
+            "Size at which a file of usage is closed and the next begun; every hour begins a new one too.",
+        ),
+    )
+    usage_keep_files: int = field(
+        default=48,
+        metadata=option(
+            "usage.keep_files",
+            kinds.count(1, 100_000),
+            "How many closed files are kept; the oldest goes when another is closed.",
+        ),
+    )
+
+    @property
+    def usage_path(self) -> str:
+        """`usage.directory` with the data directory put in."""
+        return self.path(self.usage_directory)
