@@ -54,7 +54,8 @@ class Message(Result, frozen=True, kw_only=True):
     """One received message."""
 
     message_id: str
-    receipt_handle: str
+    receipt_handle: str | None = None
+    """None where it was only looked at."""
     md5_of_body: str = field(name="MD5OfBody")
     body: str
     attributes: dict[str, str] = field(default_factory=dict)

@@ -1,0 +1,93 @@
+"""SendMessage and SendMessageBatch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import cast
+
+from penstock.frontend.context import Context
+from penstock.frontend.message_id import message_id
+from penstock.frontend.outgoing_batch import encode_messages
+from penstock.frontend.sequence_number import sequence_number
+from penstock.frontend.steps import Ask, Reply, Steps
+from penstock.model.errors import ErrorCode, PenstockError
+from penstock.sqs.batches import check_send_batch, failed_entry, sent_entry
+from penstock.sqs.outgoing import OutgoingMessage, check_message
+from penstock.sqs.refusals import entry_too_long, message_too_long
+from penstock.sqs.shapes.batches import (
+    SendMessageBatchRequest,
+    SendMessageBatchResult,
+    SendMessageBatchResultEntry,
+)
+from penstock.sqs.shapes.messages import SendMessageRequest, SendMessageResult
+from penstock.wire.messages import Send, SendResult
+
+
+def send_message(context: Context) -> Steps[SendMessageResult]:
+    """One message, on disk when this returns."""
+    queue = context.queue
+    message = check_message(
+        cast(SendMessageRequest, context.call.parameters),
+        queue.traits,
+        context.compatibility,
+        context.trace_header,
+    )
+    payload = encode_messages((message,), context.session, queue.attributes.deduplication_scope)
+    try:
+        reply: Reply = yield Ask(Send(queue.queue_id), payload)
+    except PenstockError as error:
+        if error.code is ErrorCode.MESSAGE_TOO_LARGE:
+            raise message_too_long(queue.traits.maximum_message_size) from None
+        raise
+    ((sequence, _),) = cast(SendResult, reply.answer).runs
+    return SendMessageResult(
+        md5_of_message_body=message.body_md5,
+        md5_of_message_attributes=message.attributes_md5,
+        md5_of_message_system_attributes=message.system_attributes_md5,
+        message_id=message_id(queue.queue_id, sequence),
+        sequence_number=sequence_number(queue, sequence),
+    )
+
+
+def send_message_batch(context: Context) -> Steps[SendMessageBatchResult]:
+    """Up to ten messages; each may fail alone."""
+    queue = context.queue
+    request = cast(SendMessageBatchRequest, context.call.parameters)
+    messages, failed = check_send_batch(
+        request.entries, queue.traits, context.compatibility, context.trace_header
+    )
+    successful: list[SendMessageBatchResultEntry] = []
+    try:
+        yield from _send(context, messages, successful)
+    except PenstockError as error:
+        if error.code is not ErrorCode.MESSAGE_TOO_LARGE:
+            raise
+        # One of them is too large for the engine; the others need not suffer for it.
+        for one in messages:
+            try:
+                yield from _send(context, [one], successful)
+            except PenstockError as alone:
+                if alone.code is not ErrorCode.MESSAGE_TOO_LARGE:
+                    raise
+                failed.append(failed_entry(one[0], entry_too_long(queue.traits.maximum_message_size)))
+    return SendMessageBatchResult(successful=successful, failed=failed)
+
+
+def _send(
+    context: Context,
+    messages: Sequence[tuple[str, OutgoingMessage]],
+    successful: list[SendMessageBatchResultEntry],
+) -> Steps[None]:
+    """Sends messages as one batch of the engine, which takes all of them or none."""
+    if not messages:
+        return
+    queue = context.queue
+    payload = encode_messages(
+        [message for _, message in messages], context.session, queue.attributes.deduplication_scope
+    )
+    reply: Reply = yield Ask(Send(queue.queue_id), payload)
+    runs = cast(SendResult, reply.answer).runs
+    sequences = (sequence for first, count in runs for sequence in range(first, first + count))
+    for (entry_id, message), sequence in zip(messages, sequences, strict=True):
+        identity = message_id(queue.queue_id, sequence)
+        successful.append(sent_entry(entry_id, message, identity, sequence_number(queue, sequence)))

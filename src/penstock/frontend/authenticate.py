@@ -1,0 +1,89 @@
+"""Step 2, authenticate: who makes a request.
+
+With users, every request must be signed by one of their keys. While there are none (then the server listens on
+loopback only), any credentials will do: they choose account and region, as developers expect of a local server.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+
+from penstock.frontend.native_names import Home
+from penstock.frontend.session import Session
+from penstock.metadata.user_directory import KeyOwner, UserDirectory
+from penstock.sqs.authorization import Authorization, read_authorization
+from penstock.sqs.errors import SqsError
+from penstock.sqs.http import HttpRequest
+from penstock.sqs.names import account_of_access_key, region_of_host
+from penstock.sqs.policy import parse_identity_policy
+from penstock.sqs.policy_evaluation import Caller
+from penstock.sqs.signature import invalid_access_key, verify_signature
+from penstock.sqs.signing_keys import SigningKeys
+
+ANONYMOUS = "anonymous"
+_SESSIONS = 10_000
+
+
+class Authenticator:
+    """Knows the users and the keys that were derived from their secrets lately."""
+
+    def __init__(self, users: UserDirectory, home: Home, *, open_without_users: bool) -> None:
+        self._users = users
+        self._home = home
+        self._open_without_users = open_without_users
+        self._keys = SigningKeys()
+        self._sessions: dict[tuple[str, str], tuple[KeyOwner, Session]] = {}
+
+    def authenticate(self, request: HttpRequest, now_ms: int) -> Session:
+        """Who signed the request; raises where nobody known did."""
+        if self._open_without_users and not self._users.has_users():
+            return self._anybody(request)
+        authorization = read_authorization(request)
+        scope = authorization.scope
+        owner = self._users.find_key(scope.access_key)
+        if owner is None:
+            raise invalid_access_key()
+        verify_signature(request, authorization, owner.secret, now_ms // 1000, self._keys)
+        known = self._sessions.get((scope.access_key, scope.region))
+        if known is not None and known[0] is owner:
+            return known[1]
+        session = _session_of(owner, scope.region)
+        if len(self._sessions) > _SESSIONS:
+            self._sessions.clear()
+        self._sessions[scope.access_key, scope.region] = (owner, session)
+        return session
+
+    def _anybody(self, request: HttpRequest) -> Session:
+        try:
+            authorization: Authorization | None = read_authorization(request)
+        except SqsError:
+            authorization = None
+        if authorization is None:
+            region = region_of_host(request.headers.get("host", "")) or self._home.region
+            return _open_session(self._home.account, region, ANONYMOUS)
+        scope = authorization.scope
+        account = account_of_access_key(scope.access_key)
+        if account != scope.access_key:
+            account = self._home.account
+        return _open_session(account, scope.region, scope.access_key)
+
+
+@lru_cache(maxsize=4096)
+def _open_session(account: str, region: str, user: str) -> Session:
+    caller = Caller(account=account, arn=f"arn:aws:iam::{account}:root", root=True)
+    return Session(caller=caller, account=account, region=region, user=user, unrestricted=True)
+
+
+def _session_of(owner: KeyOwner, region: str) -> Session:
+    user = owner.user
+    arn = f"arn:aws:iam::{user.account}:" + ("root" if user.root else f"user/{user.name}")
+    caller = Caller(account=user.account, arn=arn, user_name=user.name, root=user.root)
+    return Session(
+        caller=caller,
+        account=user.account,
+        region=region,
+        user=user.name,
+        sender_id=user.user_id,
+        policies=tuple(map(parse_identity_policy, owner.policies)),
+    )

@@ -1,0 +1,82 @@
+"""Carries out the steps of one action, one after the other, with callbacks and without a task of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from penstock.frontend.engine import EngineLink
+from penstock.frontend.registry import Registry
+from penstock.frontend.steps import Ask, Reply, Step, Steps
+from penstock.model.errors import PenstockError
+from penstock.wire.messages import Delivery, Receipt, Receive, Release
+
+Ended = Callable[[Any, Exception | None], None]
+
+
+class Conversation:
+    """One action under way. `ended` is called once with its result or with what it raised, unless it is cancelled."""
+
+    __slots__ = ("_cancelled", "_engine", "_ended", "_registry", "_steps", "_ticket", "_waits")
+
+    def __init__(self, steps: Steps[Any], engine: EngineLink, registry: Registry, ended: Ended) -> None:
+        self._steps = steps
+        self._engine = engine
+        self._registry = registry
+        self._ended = ended
+        self._ticket = 0
+        self._waits = False
+        self._cancelled = False
+
+    def start(self) -> None:
+        """Runs to the first step."""
+        self._resume(self._steps.send, None)
+
+    def cancel(self) -> None:
+        """Nobody waits for the result any more. What has begun is finished; a receive that waits gives up."""
+        self._cancelled = True
+        if self._waits:
+            self._engine.cancel(self._ticket)
+
+    def _resume(self, call: Callable[[Any], Step], value: Any) -> None:
+        try:
+            step = call(value)
+        except StopIteration as end:
+            if not self._cancelled:
+                self._ended(end.value, None)
+            return
+        except Exception as error:
+            if not self._cancelled:
+                self._ended(None, error)
+            return
+        if isinstance(step, Ask):
+            self._waits = isinstance(step.request, Receive)
+            self._ticket = self._engine.ask(step.request, step.body, self._answered)
+        else:
+            self._registry.write(step, self._written)
+
+    def _answered(self, outcome: Reply | PenstockError) -> None:
+        waited, self._waits = self._waits, False
+        if isinstance(outcome, PenstockError):
+            self._resume(self._steps.throw, outcome)
+            return
+        if waited and self._cancelled:
+            self._give_back(outcome)
+        self._resume(self._steps.send, outcome)
+
+    def _written(self, outcome: int | None | Exception) -> None:
+        if isinstance(outcome, Exception):
+            self._resume(self._steps.throw, outcome)
+        else:
+            self._resume(self._steps.send, outcome)
+
+    def _give_back(self, reply: Reply) -> None:
+        """Messages for somebody who has gone: they are ready again at once, not when their lease ends."""
+        delivery = reply.answer
+        if isinstance(delivery, Delivery) and delivery.batches:
+            runs = [(batch.first, batch.count) for batch in delivery.batches]
+            self._engine.ask(Release([Receipt(delivery.token, runs)]), b"", _ignored)
+
+
+def _ignored(outcome: Reply | PenstockError) -> None:
+    """The lease ends by itself if this did not work."""

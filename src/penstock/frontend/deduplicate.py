@@ -1,0 +1,38 @@
+"""Deduplication: what the engine compares of a message on a FIFO queue.
+
+The engine remembers one id a message for the queue's window. In the scope of a group the id is made of group and
+id together, and what the sender gave is kept beside it, because receivers ask for it.
+"""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from typing import NamedTuple
+
+from penstock.sqs.outgoing import OutgoingMessage
+from penstock.sqs.queue_attributes import DeduplicationScope
+
+GIVEN_ID = "MessageDeduplicationId"
+"""The name under which the sender's id is kept where the engine's differs."""
+
+
+class DeduplicationKey(NamedTuple):
+    """What is compared, and what must be kept for the receiver (None: what is compared says it all)."""
+
+    compared: bytes
+    kept: str | None
+
+
+NO_KEY = DeduplicationKey(b"", None)
+
+
+def deduplication_key(message: OutgoingMessage, scope: DeduplicationScope) -> DeduplicationKey:
+    """The key of a message that passed every check."""
+    given = message.deduplication_id
+    if given is None:
+        return NO_KEY
+    if scope == "queue":
+        return DeduplicationKey(given.encode(), None)
+    group = (message.group_id or "").encode()
+    together = len(group).to_bytes(2, "little") + group + given.encode()
+    return DeduplicationKey(sha256(together).hexdigest().encode(), given)

@@ -1,0 +1,25 @@
+"""What the front end asks of the engine, wherever it runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+from penstock.frontend.steps import Reply
+from penstock.model.batch import Buffer
+from penstock.model.errors import PenstockError
+from penstock.wire.messages import Request
+
+Answered = Callable[[Reply | PenstockError], None]
+
+
+class EngineLink(Protocol):
+    """A way to the engine that many requests share."""
+
+    def ask(self, request: Request, body: Buffer, done: Answered) -> int:
+        """Sends a native request; `done` is called once, later, never from within. Returns a ticket."""
+        ...
+
+    def cancel(self, ticket: int) -> None:
+        """A receive that waits need not wait any longer; its `done` is still called."""
+        ...

@@ -1,0 +1,70 @@
+"""Checked messages as one batch of the engine: only the columns that somebody needs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from penstock.frontend.deduplicate import GIVEN_ID, deduplication_key
+from penstock.frontend.session import Session
+from penstock.model.batch import UNSET, encode_parts
+from penstock.model.limits import SECOND_MS
+from penstock.sqs.outgoing import OutgoingMessage
+from penstock.sqs.queue_attributes import DeduplicationScope
+from penstock.sqs.stored_attributes import encode_attributes
+
+SENDER_ID = "SenderId"
+
+
+def encode_messages(
+    messages: Sequence[OutgoingMessage], session: Session, scope: DeduplicationScope
+) -> bytes:
+    """What travels to the engine and is stored."""
+    sender = session.sender_id
+    priorities: list[int] | None = None
+    delays: list[int] | None = None
+    ttls: list[int] | None = None
+    groups: list[bytes] | None = None
+    identifiers: list[bytes] | None = None
+    attributes: list[bytes] | None = None
+    last = len(messages)
+    for index, message in enumerate(messages):
+        system = message.system
+        if sender is not None:
+            system = {**system, SENDER_ID: sender}
+        if message.deduplication_id is not None:
+            identifier, kept = deduplication_key(message, scope)
+            if kept is not None:
+                system = {**system, GIVEN_ID: kept}
+            if identifiers is None:
+                identifiers = [b""] * last
+            identifiers[index] = identifier
+        if message.group_id is not None:
+            if groups is None:
+                groups = [b""] * last
+            groups[index] = message.group_id.encode()
+        if message.delay_seconds is not None:
+            if delays is None:
+                delays = [UNSET] * last
+            delays[index] = message.delay_seconds * SECOND_MS
+        priority, ttl_ms = message.extensions
+        if priority is not None:
+            if priorities is None:
+                priorities = [0] * last
+            priorities[index] = priority
+        if ttl_ms is not None:
+            if ttls is None:
+                ttls = [UNSET] * last
+            ttls[index] = ttl_ms
+        if message.attributes or system:
+            if attributes is None:
+                attributes = [b""] * last
+            attributes[index] = encode_attributes(message.attributes, system)
+    return encode_parts(
+        [message.body for message in messages],
+        priorities=priorities,
+        delays_ms=delays,
+        ttls_ms=ttls,
+        groups=groups,
+        deduplication_ids=identifiers,
+        attributes=attributes,
+    )

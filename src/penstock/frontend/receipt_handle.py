@@ -1,0 +1,43 @@
+"""Receipt handles: the engine's token, which message of the delivery, and how often it had been received."""
+
+from __future__ import annotations
+
+from base64 import b64decode, b64encode
+from binascii import Error
+from struct import Struct
+from typing import NamedTuple
+
+from penstock.sqs.refusals import bad_receipt_handle
+
+_TOKEN_BYTES = 32
+_place = Struct("<QI")
+_queue_id = Struct("<Q")
+_BYTES = _TOKEN_BYTES + _place.size
+_CHARACTERS = (_BYTES + 2) // 3 * 4
+
+
+class ReceiptHandle(NamedTuple):
+    """What a handle stands for."""
+
+    token: bytes
+    sequence: int
+    received: int
+
+
+def encode_handle(token: bytes, sequence: int, received: int) -> str:
+    """The text that is given out."""
+    return b64encode(token + _place.pack(sequence, received)).decode()
+
+
+def read_handle(text: str, queue_id: int) -> ReceiptHandle:
+    """What was given out for a message of this queue; whether it is genuine only the engine can say."""
+    try:
+        raw = b64decode(text, validate=True) if len(text) == _CHARACTERS else b""
+    except (Error, ValueError):
+        raw = b""
+    # A token begins with the queue that it is for. Of another queue, or of an earlier one of the same name, it is
+    # worth nothing here, whoever may read and delete there.
+    if len(raw) != _BYTES or _queue_id.unpack_from(raw)[0] != queue_id:
+        raise bad_receipt_handle(text)
+    sequence, received = _place.unpack_from(raw, _TOKEN_BYTES)
+    return ReceiptHandle(raw[:_TOKEN_BYTES], sequence, received)
