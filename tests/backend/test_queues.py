@@ -22,7 +22,7 @@ def test_create_is_idempotent_and_says_what_differs() -> None:
 
 def test_bad_names_and_settings_are_refused_with_the_reason() -> None:
     node = NodeHarness()
-    for name in ("", "a/b", "../x", ".hidden", "x" * 81):
+    for name in ("", "a/b", "../x", ".hidden", "x" * 161):
         assert node.fail(messages.CreateQueue(name, QueueSettings())).code == "bad-request"
     for settings in (
         QueueSettings(max_receives=3),

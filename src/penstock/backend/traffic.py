@@ -10,7 +10,7 @@ from penstock.model import limits
 from penstock.model.batch import Batch
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.model.runs import count_of, intersection
-from penstock.queue import receiving, sending, settling
+from penstock.queue import receiving, sending, settling, states
 from penstock.queue.decision import Decision, Outcome
 from penstock.queue.partition import Partition
 from penstock.storage.errors import DamagedEntryError
@@ -67,12 +67,13 @@ def receive(parts: NodeParts, connection: int, request_id: int, request: Receive
         max(1, min(max_bytes, limits.RECEIVE_BYTES)),
         request.visibility_timeout_ms,
         now_ms + request.wait_ms,
+        request.max_leased,
     )
-    if not parts.may_deliver(connection):
-        raise PenstockError(
-            ErrorCode.OVERLOADED,
-            "the answers to earlier requests on this connection have not been read; read them first",
-        )
+    if not parts.may_deliver(connection):  # it waits in line like others, until the connection takes more
+        waiter.impatient = not request.wait_ms
+        waiter.deadline_ms = now_ms + (request.wait_ms or limits.RECEIVE_PARKED_MS)
+        parts.waiting.enter(waiter)
+        return
     serve_line(parts, partition, now_ms)  # who waited longer comes first
     parts.catalogue.usable(request.queue_id)  # serving them may have shown damage
     if serve(parts, partition, waiter, now_ms):
@@ -112,17 +113,21 @@ def subscribe(parts: NodeParts, connection: int, request_id: int, request: Subsc
 
 def add_credit(parts: NodeParts, connection: int, request: AddCredit) -> None:
     """Lets a subscription take more; unknown subscriptions have just been cancelled."""
-    waiter = parts.waiting.subscription(connection, request.subscription)
-    if waiter is not None and 0 < request.messages <= limits.QUEUE_MESSAGES_MAX:
+    waiter = parts.waiting.find(connection, request.subscription)
+    if waiter is None or not waiter.is_subscription:
+        return
+    if 0 < request.messages <= limits.QUEUE_MESSAGES_MAX:
         waiter.messages += request.messages
         parts.waiting.line_up(waiter)
 
 
 def unsubscribe(parts: NodeParts, connection: int, request: Unsubscribe) -> Done:
-    """Cancels a subscription; what was delivered stays leased."""
-    waiter = parts.waiting.subscription(connection, request.subscription)
+    """Cancels a subscription or a receive that waits; what was delivered stays leased."""
+    waiter = parts.waiting.find(connection, request.subscription)
     if waiter is not None:
         parts.waiting.leave(waiter)
+        if not waiter.is_subscription:  # every request gets its answer
+            parts.answer(connection, waiter.request_id, NOTHING)
     return Done()
 
 
@@ -138,6 +143,10 @@ def serve_line(parts: NodeParts, partition: Partition, now_ms: int) -> None:
             parts.answer(waiter.connection, waiter.request_id, Failed(error.code, error.message))
             parts.waiting.leave(waiter)
             continue
+        if not served and waiter.impatient:
+            parts.answer(waiter.connection, waiter.request_id, NOTHING)
+            parts.waiting.leave(waiter)
+            continue
         if not served:
             parts.waiting.back_to_front(waiter)
             return
@@ -150,6 +159,8 @@ def serve_line(parts: NodeParts, partition: Partition, now_ms: int) -> None:
 def serve(parts: NodeParts, partition: Partition, waiter: Waiter, now_ms: int) -> bool:
     """Leases what is ready to one receiver and answers it; False where nothing is ready."""
     most = min(waiter.messages, waiter.batch_messages)
+    if waiter.max_leased is not None:
+        most = min(most, _room_for_leases(partition, waiter.max_leased))
     decision = receiving.grant(partition, most, waiter.max_bytes, waiter.visibility_timeout_ms, now_ms)
     if decision is None:
         return False
@@ -158,6 +169,17 @@ def serve(parts: NodeParts, partition: Partition, waiter: Waiter, now_ms: int) -
         waiter.messages -= sum(count for _, count in granted.runs)
     deliver(parts, GrantedDelivery(waiter, granted, now_ms))
     return True
+
+
+def _room_for_leases(partition: Partition, max_leased: int) -> int:
+    leased = partition.table.counts[states.LEASED]
+    if leased >= max_leased:
+        raise PenstockError(
+            ErrorCode.LIMIT_REACHED,
+            f"{leased} messages of queue {partition.name!r} are out with consumers and not deleted yet, and this "
+            f"receive allows no more than {max_leased} (max_leased)",
+        )
+    return max_leased - leased
 
 
 def deliver(parts: NodeParts, pending: GrantedDelivery, *, block: bool = False) -> None:

@@ -30,6 +30,9 @@ class Waiter:
     max_bytes: int
     visibility_timeout_ms: int | None
     deadline_ms: int | None = None
+    max_leased: int | None = None
+    impatient: bool = False
+    """It waits for its connection only, not for messages."""
     in_line: bool = field(default=False)
     cancelled: bool = field(default=False)
 
@@ -116,7 +119,10 @@ class WaitingRoom:
 
     def park(self, waiter: Waiter) -> None:
         """Its connection is behind with reading: it leaves the line until that has caught up."""
-        self._parked.setdefault(waiter.connection, []).append(waiter)
+        parked = self._parked.setdefault(waiter.connection, [])
+        parked.append(waiter)
+        if len(parked) > 2 * len(self._by_connection.get(waiter.connection, ())) + _STALE_AT_LEAST:
+            parked[:] = [waiter for waiter in parked if not waiter.cancelled]
 
     def unpark(self, connection: int) -> None:
         """The connection may be given more: its waiters are in line again."""
@@ -132,10 +138,9 @@ class WaitingRoom:
         if queue_id in self._lines:
             self.awake.add(queue_id)
 
-    def subscription(self, connection: int, request_id: int) -> Waiter | None:
-        """The subscription with that request id."""
-        waiter = self._by_connection.get(connection, {}).get(request_id)
-        return waiter if waiter is not None and waiter.is_subscription else None
+    def find(self, connection: int, request_id: int) -> Waiter | None:
+        """The receiver or subscription with that request id, if it still waits."""
+        return self._by_connection.get(connection, {}).get(request_id)
 
     def leave(self, waiter: Waiter) -> None:
         """Served or cancelled for good."""

@@ -28,6 +28,8 @@ RECEIVE_MESSAGES = 10_000
 RECEIVE_BYTES = 16 * MEBIBYTE
 RECEIVE_BYTES_DEFAULT = 4 * MEBIBYTE
 RECEIVE_WAIT_MS = 1 * HOUR_MS
+RECEIVE_PARKED_MS = 1 * SECOND_MS
+"""How long a receive that would not wait does so where its connection is not ready to take messages."""
 UNREAD_BYTES = 8 * MEBIBYTE
 """A connection with this many bytes of messages on their way to it gets no more until it has them."""
 WAITING_RECEIVERS_PER_QUEUE = 10_000

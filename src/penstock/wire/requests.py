@@ -77,6 +77,8 @@ class Receive(msgspec.Struct, frozen=True, array_like=True, tag=9):
     wait_ms: int = 0
     visibility_timeout_ms: int | None = None
     max_bytes: int | None = None
+    max_leased: int | None = None
+    """Refused with `limit-reached` where the queue has so many leased messages; it never has more by this receive."""
 
 
 class Subscribe(msgspec.Struct, frozen=True, array_like=True, tag=10):
@@ -96,7 +98,7 @@ class AddCredit(msgspec.Struct, frozen=True, array_like=True, tag=11):
 
 
 class Unsubscribe(msgspec.Struct, frozen=True, array_like=True, tag=12):
-    """Answered with `Done`; no delivery follows it."""
+    """Answered with `Done`; no delivery follows it. The request id of a `Receive` that waits ends its wait."""
 
     subscription: int
 
