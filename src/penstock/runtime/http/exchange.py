@@ -17,7 +17,16 @@ log = logging.getLogger(__name__)
 class Exchange:
     """A place in the order of answers of a connection."""
 
-    __slots__ = ("_connection", "bodiless", "cancel", "keep_alive", "linger", "old_version", "response", "size")
+    __slots__ = (
+        "_connection",
+        "bodiless",
+        "cancel",
+        "keep_alive",
+        "linger",
+        "old_version",
+        "response",
+        "size",
+    )
 
     def __init__(
         self,

@@ -128,13 +128,13 @@ class RequestReader:
     def on_headers_complete(self) -> None:
         parser, limits = self._parser, self._limits
         method = parser.get_method()
+        if len(self._headers) > limits.headers:
+            raise self._keep(self._too_many_headers())
         if parser.should_upgrade():
             if method == b"CONNECT":
                 self._refuse(405, "This server is no proxy: CONNECT is not supported.")
             self._upgrade = True
             return
-        if len(self._headers) > limits.headers:
-            raise self._keep(self._too_many_headers())
         if self._head_fed_bytes:
             self._measure_head()
         request = request_of(
@@ -222,8 +222,13 @@ class RequestReader:
         is given the same head without the offer.
         """
         self._upgrade = False
+        self.arriving = False
         head = [
-            self._parser.get_method() + b" " + self._target + b" HTTP/" + self._parser.get_http_version().encode()
+            self._parser.get_method()
+            + b" "
+            + self._target
+            + b" HTTP/"
+            + self._parser.get_http_version().encode()
         ]
         head += [name + b": " + value for name, value in self._headers if name.lower() != b"upgrade"]
         self._parser = httptools.HttpRequestParser(self)

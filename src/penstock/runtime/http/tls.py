@@ -1,0 +1,76 @@
+"""The server's certificate and key: loaded with errors a person can act on, and replaced while serving."""
+
+from __future__ import annotations
+
+import ssl
+from pathlib import Path
+
+
+class TlsError(Exception):
+    """The certificate or the key cannot be used; the message says which file and why."""
+
+
+class Tls:
+    """A context for the listening socket; new connections get the certificate that was loaded last."""
+
+    def __init__(self, certificate_file: Path, key_file: Path) -> None:
+        self._certificate_file = certificate_file
+        self._key_file = key_file
+        self._current = self._load()
+        self.context = self._load()
+        """What the server listens with; it stays the same object for good."""
+        self.context.sni_callback = self._choose
+
+    def reload(self) -> None:
+        """Loads both files again; when that fails, the certificate in use stays in use."""
+        self._current = self._load()
+
+    def _choose(
+        self, connection: ssl.SSLSocket | ssl.SSLObject, name: str | None, context: ssl.SSLContext
+    ) -> None:
+        # A context that is half replaced would break handshakes, so that a whole one is put in its place.
+        connection.context = self._current
+
+    def _load(self) -> ssl.SSLContext:
+        certificate_file, key_file = self._certificate_file, self._key_file
+        certificate = readable("certificate", certificate_file)
+        readable("key", key_file)
+        if b"-----BEGIN CERTIFICATE-----" not in certificate:
+            raise TlsError(f"the certificate file {certificate_file} holds no certificate in PEM form")
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.minimum_version = ssl.TLSVersion.TLSv1_2
+        context.set_alpn_protocols(["http/1.1"])
+        encrypted = False
+
+        def password() -> bytes:
+            nonlocal encrypted
+            encrypted = True
+            return b""
+
+        try:
+            context.load_cert_chain(certificate_file, key_file, password)
+        except (ssl.SSLError, OSError, ValueError) as error:
+            if encrypted:
+                raise TlsError(
+                    f"the key file {key_file} is encrypted; give one without a passphrase, "
+                    f"such as `openssl pkey -in {key_file} -out plain.pem` writes"
+                ) from error
+            if isinstance(error, ssl.SSLError) and error.reason == "KEY_VALUES_MISMATCH":
+                raise TlsError(
+                    f"the key in {key_file} does not belong to the certificate in {certificate_file}"
+                ) from error
+            raise TlsError(
+                f"the certificate {certificate_file} and the key {key_file} cannot be loaded; "
+                f"both must be whole and in PEM form ({error})"
+            ) from error
+        return context
+
+
+def readable(noun: str, path: Path) -> bytes:
+    """The content of a file, or the reason why there is none."""
+    try:
+        return path.read_bytes()
+    except FileNotFoundError as error:
+        raise TlsError(f"the {noun} file {path} does not exist") from error
+    except OSError as error:
+        raise TlsError(f"the {noun} file {path} cannot be read: {error.strerror}") from error
