@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-
 from penstock.frontend.native_names import Home
 from penstock.frontend.session import Session
 from penstock.metadata.user_directory import KeyOwner, UserDirectory

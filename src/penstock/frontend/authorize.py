@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from penstock.frontend.session import Session
 from penstock.sqs.call import Call
-from penstock.sqs.http import HttpRequest
+from penstock.sqs.errors import SqsError
+from penstock.sqs.http import HttpRequest, Peer
 from penstock.sqs.names import QueueArn, parse_arn
 from penstock.sqs.policy import Policy
 from penstock.sqs.policy_evaluation import AccessRequest, is_allowed, request_context
@@ -17,15 +16,7 @@ from penstock.sqs.shapes.moves import (
     StartMessageMoveTaskRequest,
 )
 from penstock.sqs.shapes.queues import CreateQueueRequest
-from penstock.sqs.errors import SqsError
 from penstock.sqs.task_handle import decode_task_handle
-
-
-class Origin(NamedTuple):
-    """Where a request came from, as conditions of policies ask for it."""
-
-    address: str
-    secure: bool
 
 
 def authorize(
@@ -34,7 +25,7 @@ def authorize(
     session: Session,
     arn: QueueArn | None,
     policy: Policy | None,
-    origin: Origin,
+    peer: Peer,
     now_ms: int,
 ) -> None:
     """Raises unless the call is allowed."""
@@ -50,8 +41,8 @@ def authorize(
             context=request_context(
                 session.caller,
                 now_s=now_ms / 1000,
-                source_ip=origin.address,
-                secure=origin.secure,
+                source_ip=peer.address,
+                secure=peer.secure,
                 user_agent=request.headers.get("user-agent"),
             ),
         ),

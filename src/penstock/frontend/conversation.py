@@ -17,7 +17,7 @@ Ended = Callable[[Any, Exception | None], None]
 class Conversation:
     """One action under way. `ended` is called once with its result or with what it raised, unless it is cancelled."""
 
-    __slots__ = ("_cancelled", "_engine", "_ended", "_registry", "_steps", "_ticket", "_waits")
+    __slots__ = ("_cancelled", "_ended", "_engine", "_registry", "_steps", "_ticket", "_waits")
 
     def __init__(self, steps: Steps[Any], engine: EngineLink, registry: Registry, ended: Ended) -> None:
         self._steps = steps
@@ -64,7 +64,7 @@ class Conversation:
             self._give_back(outcome)
         self._resume(self._steps.send, outcome)
 
-    def _written(self, outcome: int | None | Exception) -> None:
+    def _written(self, outcome: int | Exception | None) -> None:
         if isinstance(outcome, Exception):
             self._resume(self._steps.throw, outcome)
         else:

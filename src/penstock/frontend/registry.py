@@ -7,7 +7,7 @@ from typing import Protocol
 
 from penstock.frontend.steps import DeleteEntry, PutEntry
 
-Written = Callable[[int | None | Exception], None]
+Written = Callable[[int | Exception | None], None]
 
 
 class Registry(Protocol):

@@ -23,6 +23,11 @@ class Call(msgspec.Struct, frozen=True):
     protocol: Protocol
     queue: QueueAddress | None
 
+    @property
+    def entries(self) -> int:
+        """How many messages it is about, as throttling counts: those of a batch, else 1."""
+        return max(1, len(getattr(self.parameters, "entries", ())))
+
 
 def read_call(request: HttpRequest, protocol: Protocol) -> Call:
     """The call that a request makes; raises what the caller must be told instead."""

@@ -1,0 +1,203 @@
+"""One request on its way through the pipeline, from its arrival to the answer and the usage it leaves behind."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from penstock.frontend.authorize import authorize
+from penstock.frontend.context import Context
+from penstock.frontend.conversation import Conversation
+from penstock.frontend.dispatch import FUNCTIONS
+from penstock.frontend.record_usage import usage_event
+from penstock.frontend.resolve import native_name_of, queue_arn
+from penstock.frontend.resolved_queue import ResolvedQueue
+from penstock.frontend.session import Session
+from penstock.frontend.steps import Steps
+from penstock.frontend.validate import validate
+from penstock.metadata.store.interface import StoreUnavailableError, VersionConflictError
+from penstock.model.errors import ErrorCode, PenstockError
+from penstock.sqs.answers import answer, refusal
+from penstock.sqs.call import Call
+from penstock.sqs.errors import SqsError
+from penstock.sqs.http import HttpRequest, HttpResponse, Peer
+from penstock.sqs.model_errors import sqs_error_of
+from penstock.sqs.names import QueueArn
+from penstock.sqs.protocol import Protocol
+from penstock.sqs.refusals import internal_failure, queue_does_not_exist, service_unavailable
+
+if TYPE_CHECKING:
+    from penstock.frontend.front_end import FrontEnd
+
+log = logging.getLogger(__name__)
+
+TRACE_HEADER = "x-amzn-trace-id"
+
+
+class Exchange:
+    """Everything one request needs to remember until it is answered."""
+
+    __slots__ = (
+        "_arn",
+        "_call",
+        "_conversation",
+        "_front",
+        "_name",
+        "_now_ms",
+        "_peer",
+        "_protocol",
+        "_reply",
+        "_request",
+        "_request_id",
+        "_session",
+        "_started_us",
+    )
+
+    def __init__(
+        self, front: FrontEnd, request: HttpRequest, peer: Peer, reply: Callable[[HttpResponse], None]
+    ) -> None:
+        self._front = front
+        self._request = request
+        self._peer = peer
+        self._reply = reply
+        self._started_us = front.timer_us()
+        self._now_ms = front.now_ms()
+        self._request_id = front.request_ids.next()
+        self._protocol = Protocol.NONE
+        self._call: Call | None = None
+        self._session: Session | None = None
+        self._arn: QueueArn | None = None
+        self._name = ""
+        self._conversation: Conversation | None = None
+
+    def run(self) -> Callable[[], None] | None:
+        """Goes as far as is possible at once; returns how to cancel what is still under way."""
+        front, request = self._front, self._request
+        try:
+            self._protocol, call, refused = validate(request)
+            self._call = call
+            session = self._session = front.authenticator.authenticate(request, self._now_ms)
+            if call is None:
+                assert refused is not None
+                raise refused
+            self._arn = queue_arn(call, session)
+            if self._arn is not None:
+                self._name = native_name_of(front.home, self._arn)
+            steps = self._on_queue(call, session) if self._arn is not None else self._on_none(call, session)
+        except SqsError as error:
+            self._ended(None, error)
+            return None
+        self._conversation = Conversation(steps, front.engine, front.registry, self._ended)
+        self._conversation.start()
+        return self._cancel
+
+    def _cancel(self) -> None:
+        if self._conversation is not None:
+            self._conversation.cancel()
+
+    # -- the steps -------------------------------------------------------------------------------------------
+
+    def _on_none(self, call: Call, session: Session) -> Steps[Any]:
+        """An action on no queue."""
+        authorize(call, self._request, session, None, None, self._peer, self._now_ms)
+        self._front.throttle.admit(session.user, None, 1, self._now_ms)
+        return FUNCTIONS[call.action.name](self._context(call, session, None))
+
+    def _on_queue(self, call: Call, session: Session) -> Steps[Any]:
+        """An action on a queue, once more where the queue was made anew behind our back."""
+        queues, now_ms = self._front.queues, self._now_ms
+        queue = queues.remembered(self._name, now_ms)
+        if queue is None:
+            queue = yield from self._resolve(call, session)
+        authorize(call, self._request, session, queue.arn, queue.policy, self._peer, now_ms)
+        self._front.throttle.admit(session.user, self._name, call.entries, now_ms)
+        function = FUNCTIONS[call.action.name]
+        try:
+            return (yield from function(self._context(call, session, queue)))
+        except PenstockError as error:
+            if error.code is not ErrorCode.QUEUE_NOT_FOUND:
+                raise
+        queues.forget(self._name)
+        again = yield from self._resolve(call, session)
+        if again.queue_id == queue.queue_id:
+            raise queue_does_not_exist()
+        authorize(call, self._request, session, again.arn, again.policy, self._peer, now_ms)
+        return (yield from function(self._context(call, session, again)))
+
+    def _resolve(self, call: Call, session: Session) -> Steps[ResolvedQueue]:
+        try:
+            return (yield from self._front.queues.resolve(self._name, self._now_ms))
+        except PenstockError as error:
+            if error.code is not ErrorCode.QUEUE_NOT_FOUND:
+                raise
+        # Who may not ask gets the same answer whether there is such a queue or not.
+        authorize(call, self._request, session, self._arn, None, self._peer, self._now_ms)
+        raise queue_does_not_exist()
+
+    def _context(self, call: Call, session: Session, queue: ResolvedQueue | None) -> Context:
+        front, headers = self._front, self._request.headers
+        return Context(
+            call=call,
+            session=session,
+            resolved=queue,
+            now_ms=self._now_ms,
+            endpoint=front.public_url or self._endpoint(headers.get("host", "")),
+            trace_header=headers.get(TRACE_HEADER),
+            compatibility=front.compatibility,
+            home=front.home,
+            queues=front.queues,
+            metadata=front.metadata,
+            token=front.token,
+        )
+
+    def _endpoint(self, host: str) -> str:
+        return f"{'https' if self._peer.secure else 'http'}://{host or self._front.address}"
+
+    # -- the end ---------------------------------------------------------------------------------------------
+
+    def _ended(self, result: Any, raised: Exception | None) -> None:
+        error = self._refusal_of(raised) if raised is not None else None
+        call = self._call
+        if error is None:
+            assert call is not None
+            response = answer(self._protocol, call.action, result, self._request_id)
+        else:
+            response = refusal(self._protocol, error, self._request_id)
+        self._reply(response)
+        front = self._front
+        front.usage.record(
+            usage_event(
+                call=call,
+                session=self._session,
+                arn=self._arn,
+                result=result,
+                error=error,
+                status=response.status,
+                size=len(self._request.body) + len(response.body),
+                now_ms=self._now_ms,
+                latency_us=front.timer_us() - self._started_us,
+                request_id=self._request_id,
+            )
+        )
+
+    def _refusal_of(self, raised: Exception) -> SqsError:
+        match raised:
+            case SqsError():
+                return raised
+            case PenstockError():
+                if raised.code is ErrorCode.QUEUE_NOT_FOUND and self._name:
+                    self._front.queues.forget(self._name)
+                return sqs_error_of(raised)
+            case VersionConflictError():
+                return service_unavailable("Others change the same queue. Please try again.")
+            case StoreUnavailableError():
+                log.warning("the metadata store is not available: %s", raised)
+                return service_unavailable()
+            case _:
+                log.error(
+                    "request %s failed: this is a defect of Penstock; please report it with what follows",
+                    self._request_id,
+                    exc_info=raised,
+                )
+                return internal_failure()

@@ -1,0 +1,68 @@
+"""Step 8, record usage: what one request was, did and cost, for the collector."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from penstock.frontend.session import Session
+from penstock.sqs.call import Call
+from penstock.sqs.errors import SqsError
+from penstock.sqs.names import QueueArn
+from penstock.sqs.shapes.batches import (
+    ChangeMessageVisibilityBatchResult,
+    DeleteMessageBatchResult,
+    SendMessageBatchResult,
+)
+from penstock.sqs.shapes.messages import (
+    ChangeMessageVisibilityRequest,
+    DeleteMessageRequest,
+    ReceiveMessageResult,
+    SendMessageRequest,
+)
+from penstock.usage.event import UsageEvent
+
+NOBODY = ""
+"""The user of a request that nobody known has made."""
+SUCCEEDED = "ok"
+
+
+def usage_event(
+    *,
+    call: Call | None,
+    session: Session | None,
+    arn: QueueArn | None,
+    result: Any,
+    error: SqsError | None,
+    status: int,
+    size: int,
+    now_ms: int,
+    latency_us: int,
+    request_id: str,
+) -> UsageEvent:
+    """One event; `size` is what went over the wire in both directions, without headers."""
+    return UsageEvent(
+        time_ms=now_ms,
+        user=session.user if session is not None else NOBODY,
+        account=session.account if session is not None else "",
+        action=call.action.name if call is not None else "",
+        queue=str(arn) if arn is not None else "",
+        messages=_messages(call, result) if error is None and call is not None else 0,
+        bytes=size,
+        outcome=SUCCEEDED if error is None else error.query_code,
+        status=status,
+        latency_us=latency_us,
+        request_id=request_id,
+    )
+
+
+def _messages(call: Call, result: Any) -> int:
+    """How many messages a call that succeeded sent, received, deleted or changed."""
+    match result:
+        case None:
+            return int(isinstance(call.parameters, DeleteMessageRequest | ChangeMessageVisibilityRequest))
+        case ReceiveMessageResult():
+            return len(result.messages)
+        case SendMessageBatchResult() | DeleteMessageBatchResult() | ChangeMessageVisibilityBatchResult():
+            return len(result.successful)
+        case _:
+            return int(isinstance(call.parameters, SendMessageRequest))
