@@ -25,7 +25,7 @@ MEANINGS = {
     OK: "it was done",
     FAILED: "it was not done; the error says why",
     USAGE: "the command, an option or a setting is wrong",
-    NOT_FOUND: "there is no such queue",
+    NOT_FOUND: "there is no such queue, user, key or limit",
     REFUSED: "the server refused for now: the same command may succeed later",
     UNREACHABLE: "no server answered",
     INTERRUPTED: "stopped with Ctrl-C",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from penstock.cli import dlq, node, queue
+from penstock.cli import dlq, limit, node, queue, user
 from penstock.cli.bench import bench
 from penstock.cli.check_config import check_config
 from penstock.cli.peek import peek
@@ -39,6 +39,8 @@ for name, command, panel in (
 app.add_typer(queue.app, name="queue", rich_help_panel="Messages")
 app.add_typer(dlq.app, name="dlq", rich_help_panel="Messages")
 app.add_typer(node.app, name="node", rich_help_panel="Server")
+app.add_typer(user.app, name="user", rich_help_panel="Users")
+app.add_typer(limit.app, name="limit", rich_help_panel="Users")
 
 
 def main() -> None:

@@ -54,3 +54,13 @@ Url = Annotated[
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object a line.", rich_help_panel="Common")]
 QueueName = Annotated[str, typer.Argument(metavar="QUEUE", help="The queue's name.", show_default=False)]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask whether you mean it.")]
+Data = Annotated[
+    str | None,
+    typer.Option(
+        "--data",
+        help="The server's data directory (penstock-data).",
+        metavar="DIR",
+        show_default=False,
+        rich_help_panel="Common",
+    ),
+]

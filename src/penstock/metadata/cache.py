@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Sequence
 
-from penstock.metadata.store.interface import ABSENT, Change, Entry
+from penstock.metadata.store.interface import ABSENT, Change, Entry, Listing
 
 Listener = Callable[[Change], None]
 
@@ -14,6 +14,8 @@ class MetadataCache:
 
     def __init__(self) -> None:
         self._entries: dict[str, Entry] = {}
+        self._kinds: dict[str, dict[str, Entry]] = {}
+        """The same by what stands before the first slash: listing users does not walk past every queue."""
         self._gone: dict[str, int] = {}
         """Versions at which keys were deleted, so that an older put that is heard of later does not revive them."""
         self._listeners: list[tuple[str, Listener]] = []
@@ -27,9 +29,11 @@ class MetadataCache:
         entry = self._entries.get(key)
         return entry.version if entry is not None else ABSENT
 
-    def list(self, prefix: str) -> Iterator[Entry]:
-        """All entries whose key begins with the prefix, in no particular order."""
-        return (entry for key, entry in self._entries.items() if key.startswith(prefix))
+    def list(self, prefix: str) -> Sequence[Entry]:
+        """All entries whose key begins with the prefix, in no particular order; later changes do not touch it."""
+        kind, slash, _ = prefix.partition("/")
+        entries = self._kinds.get(kind, {}) if slash else self._entries
+        return [entry for key, entry in entries.items() if key.startswith(prefix)]
 
     def listen(self, prefix: str, listener: Listener) -> None:
         """Calls back on every change under the prefix."""
@@ -37,15 +41,32 @@ class MetadataCache:
 
     def apply(self, change: Change) -> None:
         """Takes a change in, from a watch or from an own write; older ones than what is known are ignored."""
-        known = max(self.version(change.key), self._gone.get(change.key, ABSENT))
-        if change.version <= known:
+        key = change.key
+        if change.version <= max(self.version(key), self._gone.get(key, ABSENT)):
             return
+        entries = self._kinds.setdefault(key.partition("/")[0], {})
         if change.value is None:
-            self._entries.pop(change.key, None)
-            self._gone[change.key] = change.version
+            self._entries.pop(key, None)
+            entries.pop(key, None)
+            self._gone[key] = change.version
         else:
-            self._entries[change.key] = Entry(change.key, change.value, change.version)
-            self._gone.pop(change.key, None)
+            self._entries[key] = entries[key] = Entry(key, change.value, change.version)
+            self._gone.pop(key, None)
         for prefix, listener in self._listeners:
-            if change.key.startswith(prefix):
+            if key.startswith(prefix):
                 listener(change)
+
+    def load(self, listing: Listing) -> None:
+        """Takes the whole store in: what is listed is there, what is not and is older than the listing is gone."""
+        listed = {entry.key for entry in listing.entries}
+        for entry in self.list(""):
+            if entry.key not in listed and entry.version < listing.version:
+                self.apply(Change(entry.key, None, listing.version))
+        for entry in listing.entries:
+            self.apply(Change(entry.key, entry.value, entry.version))
+        self.settle(listing.version)
+
+    def settle(self, version: int) -> None:
+        """Everything up to a version has been heard of in order: older news will not come, so nothing guards against it."""
+        if self._gone:
+            self._gone = {key: gone for key, gone in self._gone.items() if gone > version}

@@ -1,0 +1,78 @@
+"""Users and their access keys as they are stored: `users/<name>` and `keys/<access key id>`."""
+
+from __future__ import annotations
+
+import base64
+import re
+
+import msgspec
+
+from penstock.metadata.master_key import MasterKey, Token
+
+USERS = "users/"
+KEYS = "keys/"
+USER_NAME = re.compile(r"[A-Za-z0-9_+=,.@-]{1,64}")
+POLICY_NAME = re.compile(r"[A-Za-z0-9_+=,.@-]{1,128}")
+ACCOUNT = re.compile(r"[0-9]{12}")
+DEFAULT_ACCOUNT = "000000000000"
+
+
+class User(msgspec.Struct, frozen=True, kw_only=True):
+    """Somebody who may sign requests."""
+
+    name: str
+    account: str
+    """Twelve digits."""
+    user_id: str
+    """Never used again, so that a user made anew under an old name does not inherit keys."""
+    root: bool = False
+    """May do everything in its account; no policy can forbid it anything there."""
+    policies: dict[str, str] = msgspec.field(default_factory=dict)
+    """By name: the JSON text of each."""
+    enabled: bool = True
+    created_ms: int
+
+
+class AccessKey(msgspec.Struct, frozen=True, kw_only=True):
+    """What a user signs with; the secret is encrypted."""
+
+    key_id: str
+    user: str
+    user_id: str
+    secret: bytes
+    enabled: bool = True
+    created_ms: int
+
+
+_encoder = msgspec.json.Encoder()
+_user_decoder = msgspec.json.Decoder(User)
+_key_decoder = msgspec.json.Decoder(AccessKey)
+
+
+def encode(stored: User | AccessKey) -> bytes:
+    """The bytes to store."""
+    return _encoder.encode(stored)
+
+
+def decode_user(stored: bytes) -> User:
+    """A stored user; raises `msgspec.MsgspecError` on anything else."""
+    return _user_decoder.decode(stored)
+
+
+def decode_key(stored: bytes) -> AccessKey:
+    """A stored access key; raises `msgspec.MsgspecError` on anything else."""
+    return _key_decoder.decode(stored)
+
+
+def new_user_id(token: Token) -> str:
+    """`AIDA` and 17 more characters."""
+    return "AIDA" + base64.b32encode(token(11)).decode()[:17]
+
+
+def new_access_key(user: User, master_key: MasterKey, token: Token, now_ms: int) -> tuple[AccessKey, str]:
+    """A key of a user, and its secret, which is nowhere in clear but in this answer."""
+    key_id = "AKIA" + base64.b32encode(token(10)).decode()
+    secret = base64.b64encode(token(30)).decode()
+    encrypted = master_key.encrypt(secret.encode(), key_id, token)
+    key = AccessKey(key_id=key_id, user=user.name, user_id=user.user_id, secret=encrypted, created_ms=now_ms)
+    return key, secret
