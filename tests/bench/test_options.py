@@ -8,7 +8,7 @@ import pytest
 
 from penstock.bench import command
 from penstock.bench.machine import Bystanders, filesystem_of
-from penstock.bench.options import SECTIONS, BenchOptions, parse_counts
+from penstock.bench.options import SECTIONS, SQS_SECTIONS, BenchOptions, parse_counts
 
 
 def test_counts_may_be_short() -> None:
@@ -26,6 +26,12 @@ def test_sections_keep_their_order(tmp_path: Path) -> None:
     assert BenchOptions(data_directory=tmp_path).sections == SECTIONS
     chosen = BenchOptions(only=("fifo", "machine"), data_directory=tmp_path)
     assert chosen.sections == ("machine", "fifo")
+
+
+def test_sqs_sections_are_asked_for(tmp_path: Path) -> None:
+    assert BenchOptions(sqs=True, data_directory=tmp_path).sections == SQS_SECTIONS
+    chosen = BenchOptions(only=("sqs-idle", "fifo"), data_directory=tmp_path)
+    assert chosen.sections == ("fifo", "sqs-idle")
 
 
 def test_backlogs_default_to_those_of_the_target(tmp_path: Path) -> None:

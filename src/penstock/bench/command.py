@@ -22,6 +22,8 @@ from penstock.bench.profile import top_functions
 from penstock.bench.progress import Progress
 from penstock.bench.report import REPORT_VERSION, Line, Report, encode_report, line_of
 from penstock.bench.sections import backlog, end_to_end, fifo, machine, memory, single, throughput
+from penstock.bench.sqs import idle
+from penstock.bench.sqs import sections as sqs_sections
 from penstock.bench.stage import Stage
 from penstock.bench.table import report_table
 from penstock.model.errors import PenstockError
@@ -34,6 +36,10 @@ _MEASURES: dict[str, Callable[[Stage], Iterator[Figure]]] = {
     "memory": memory.measure,
     "backlog": backlog.measure,
     "fifo": fifo.measure,
+    "sqs-throughput": sqs_sections.throughput,
+    "sqs-single": sqs_sections.single,
+    "sqs-long-poll": sqs_sections.long_poll,
+    "sqs-idle": idle.measure,
 }
 _LOAD_PROCESSES = 2
 _PLAIN_WIDTH = 200
@@ -42,6 +48,7 @@ _PLAIN_WIDTH = 200
 def run(
     *,
     only: list[str],
+    sqs: bool = False,
     quick: bool = False,
     data: str | None = None,
     output: str | None = None,
@@ -59,6 +66,7 @@ def run(
         options = BenchOptions(
             quick=quick,
             only=tuple(only),
+            sqs=sqs,
             sizes=parse_counts(size),
             backlogs=parse_counts(backlogs) if backlogs else (),
             durability="os" if durability == "os" else "sync",

@@ -1,4 +1,4 @@
-"""The load process: reads tasks, one JSON line each, carries them out with the client library, answers.
+"""The load process: reads tasks, one JSON line each, carries them out with the client library or over SQS, answers.
 
 Runs as `python -m penstock.bench.load`, apart from the server and from the process that asks. Bodies are read
 off the wire and checked against their frame's checksum, but not cut into single messages.
@@ -17,7 +17,8 @@ import uvloop
 
 import penstock
 from penstock.bench import tasks
-from penstock.bench.figures import latency
+from penstock.bench.meter import Meter
+from penstock.bench.sqs.load import perform as perform_through_sqs
 from penstock.bench.tasks import Outcome, Task
 
 _STAMP_BYTES = 8
@@ -42,7 +43,7 @@ async def publish(task: tasks.Publish) -> Outcome:
                 number += 1
                 await queue.send_batch(batches[number % len(batches)])
 
-        meter = _Meter()
+        meter = Meter()
         await asyncio.gather(*(work() for _ in range(task.in_flight)))
         return meter.outcome(number * task.batch_messages)
 
@@ -63,7 +64,7 @@ async def receive(task: tasks.Receive) -> Outcome:
     async with penstock.connect(task.url, timeout=_TIMEOUT_SECONDS) as client:
         queue = client.queue(task.queue)
         await queue.describe()
-        meter = _Meter()
+        meter = Meter()
         received = 0
         deletes: deque[asyncio.Future[penstock.Settlement]] = deque()
         consumer = queue.consume_batches(credit=task.credit, batch_messages=task.batch_messages)
@@ -87,7 +88,7 @@ async def send_singly(task: tasks.SendSingly) -> Outcome:
     async with penstock.connect(task.url, timeout=_TIMEOUT_SECONDS) as client:
         queue = client.queue(task.queue)
         await queue.describe()
-        meter = _Meter()
+        meter = Meter()
         for _ in range(task.messages):
             started = time.perf_counter_ns()
             await queue.send(body)
@@ -103,7 +104,7 @@ async def send_paced(task: tasks.SendPaced) -> Outcome:
     async with penstock.connect(task.url, timeout=_TIMEOUT_SECONDS) as client:
         queue = client.queue(task.queue)
         await queue.describe()
-        meter = _Meter()
+        meter = Meter()
         beginning = loop.time()
         for number in range(task.messages):
             wait = beginning + number / task.rate - loop.time()
@@ -125,7 +126,7 @@ async def watch(task: tasks.Watch) -> Outcome:
         consumer = queue.consume_batches(credit=1_000, batch_messages=100)
         async with consumer:
             _answer(tasks.Ready())
-            meter = _Meter()
+            meter = Meter()
             async for delivery in consumer:
                 bodies = delivery.bodies()
                 now = time.monotonic_ns()
@@ -152,33 +153,13 @@ async def receive_rounds(task: tasks.ReceiveRounds) -> Outcome:
             await queue.delete_batch(messages)
             return len(messages)
 
-        meter = _Meter()
+        meter = Meter()
         for _ in range(task.rounds):
             await asyncio.gather(*(queue.send_batch([body] * task.batch_messages) for _ in range(requests)))
             started = time.perf_counter()
             received += sum(await asyncio.gather(*(take() for _ in range(requests))))
             timed += time.perf_counter() - started
         return meter.outcome(received, timed_seconds=timed)
-
-
-class _Meter:
-    """The clock and the processor time of a task, from here on."""
-
-    def __init__(self) -> None:
-        self._cpu_seconds = time.process_time()
-        self._started_ns = time.monotonic_ns()
-
-    def outcome(
-        self, messages: int, samples_ns: list[int] | None = None, timed_seconds: float = 0.0
-    ) -> Outcome:
-        return Outcome(
-            messages=messages,
-            started_ns=self._started_ns,
-            ended_ns=time.monotonic_ns(),
-            cpu_seconds=time.process_time() - self._cpu_seconds,
-            timed_seconds=timed_seconds,
-            latency=latency(samples_ns) if samples_ns else None,
-        )
 
 
 async def perform(task: Task) -> Outcome:
@@ -196,6 +177,14 @@ async def perform(task: Task) -> Outcome:
             return await watch(task)
         case tasks.ReceiveRounds():
             return await receive_rounds(task)
+        case _:
+            return await perform_through_sqs(task, _turn)
+
+
+async def _turn() -> None:
+    """Says that everything stands, and waits for the line that says to go on."""
+    _answer(tasks.Ready())
+    await asyncio.to_thread(sys.stdin.buffer.readline)
 
 
 def _answer(answer: tasks.Answer) -> None:

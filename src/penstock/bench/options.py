@@ -8,6 +8,7 @@ from pathlib import Path
 from penstock.config.serve import Durability
 
 SECTIONS = ("machine", "throughput", "single", "end-to-end", "memory", "backlog", "fifo")
+SQS_SECTIONS = ("sqs-throughput", "sqs-single", "sqs-long-poll", "sqs-idle")
 _SUFFIXES = {"k": 1_000, "m": 1_000_000}
 _QUICK_BACKLOGS = (1_000, 100_000)
 _FULL_BACKLOGS = (1_000, 100_000, 10_000_000)
@@ -19,7 +20,9 @@ class BenchOptions:
 
     quick: bool = False
     only: tuple[str, ...] = ()
-    """Sections to measure; empty = all."""
+    """Sections to measure; empty = all of the native protocol, or all of SQS."""
+    sqs: bool = False
+    """Measure the SQS door instead of the native protocol."""
     sizes: tuple[int, ...] = (100, 1024)
     backlogs: tuple[int, ...] = ()
     """Empty = those of the targets, less the largest when `quick`."""
@@ -30,9 +33,10 @@ class BenchOptions:
 
     def check(self) -> None:
         """Raises `ValueError` with a sentence that says what cannot be."""
+        known = SECTIONS + SQS_SECTIONS
         for name in self.only:
-            if name not in SECTIONS:
-                raise ValueError(f"there is no section {name!r}; there are {', '.join(SECTIONS)}")
+            if name not in known:
+                raise ValueError(f"there is no section {name!r}; there are {', '.join(known)}")
         for size in self.sizes:
             if not 1 <= size <= 1024 * 1024:
                 raise ValueError(f"a message size of {size} bytes; use 1 to 1048576")
@@ -47,7 +51,9 @@ class BenchOptions:
     @property
     def sections(self) -> tuple[str, ...]:
         """Sections to measure, in their order."""
-        return tuple(name for name in SECTIONS if not self.only or name in self.only)
+        if self.only:
+            return tuple(name for name in SECTIONS + SQS_SECTIONS if name in self.only)
+        return SQS_SECTIONS if self.sqs else SECTIONS
 
     @property
     def backlog_sizes(self) -> tuple[int, ...]:

@@ -112,6 +112,11 @@ class LoadProcess(Child):
         if not isinstance(answer, Ready):
             raise BenchError(f"a load process answered {type(answer).__name__} where it should stand by")
 
+    def go_on(self) -> None:
+        """Lets a task that stands by carry on."""
+        self.stdin.write(b"\n")
+        self.stdin.flush()
+
     def finish(self, timeout_seconds: float = 120.0) -> Outcome:
         """The outcome of the task under way."""
         answer = self._answer(timeout_seconds)

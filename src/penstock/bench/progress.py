@@ -18,6 +18,10 @@ _WEIGHTS = {
     "memory": 20,
     "backlog": 80,
     "fifo": 30,
+    "sqs-throughput": 40,
+    "sqs-single": 25,
+    "sqs-long-poll": 20,
+    "sqs-idle": 40,
 }
 """Seconds of a full run; a quick one is in proportion."""
 

@@ -24,6 +24,7 @@ class _Announcement(msgspec.Struct, frozen=True):
     """The part that matters of the line which `penstock serve --json` prints once it listens."""
 
     url: str
+    sqs_url: str | None = None
 
 
 class Stage:
@@ -45,8 +46,13 @@ class Stage:
         self._servers = 0
 
     @contextmanager
-    def server(self) -> Iterator[Server]:
-        """A server of its own over an empty directory, ended and cleared away afterwards."""
+    def server(
+        self, *, sqs: bool = False, prepare: Callable[[Path], None] | None = None, **variables: str
+    ) -> Iterator[Server]:
+        """A server of its own over an empty directory, ended and cleared away afterwards.
+
+        `prepare` is given the data directory before the server starts, `variables` are its environment's.
+        """
         self._servers += 1
         home = self.directory / f"server-{self._servers}"
         home.mkdir()
@@ -56,21 +62,25 @@ class Stage:
         command = [sys.executable, *profiled(profile), "-m", "penstock.cli.main", "serve"]
         command += ["--data", str(home / "data"), "--listen", "127.0.0.1:0"]
         command += ["--durability", self.options.durability, "--log-level", "warning", "--json"]
+        if sqs:
+            command += ["--sqs-listen", "127.0.0.1:0"]
         with ExitStack() as stack:
             stack.callback(shutil.rmtree, home, ignore_errors=True)
-            child = stack.enter_context(Child(command, log=home / "log"))
-            url = _address_of(child, home / "log")
-            client = stack.enter_context(penstock.connect_blocking(url))
+            if prepare is not None:
+                prepare(home / "data")
+            child = stack.enter_context(Child(command, log=home / "log", **variables))
+            announced = _announcement_of(child, home / "log")
+            client = stack.enter_context(penstock.connect_blocking(announced.url))
             try:
-                yield Server(child, url, client)
+                yield Server(child, announced.url, client, announced.sqs_url)
             except (BenchError, PenstockError) as error:
                 raise BenchError(f"{error}{_said(home / 'log')}") from error
 
 
-def _address_of(child: Child, log: Path) -> str:
+def _announcement_of(child: Child, log: Path) -> _Announcement:
     """Where the server says it listens."""
     try:
-        return msgspec.json.decode(child.line(_START_SECONDS), type=_Announcement).url
+        return msgspec.json.decode(child.line(_START_SECONDS), type=_Announcement)
     except (BenchError, msgspec.DecodeError) as error:
         raise BenchError(f"the server did not start: {error}{_said(log)}") from None
 
@@ -84,8 +94,11 @@ def _said(log: Path) -> str:
 class Server:
     """A running server."""
 
-    def __init__(self, child: Child, url: str, client: penstock.BlockingClient) -> None:
+    def __init__(
+        self, child: Child, url: str, client: penstock.BlockingClient, sqs_url: str | None = None
+    ) -> None:
         self.url = url
+        self.sqs_url = sqs_url
         self.client = client
         self._child = child
 

@@ -30,6 +30,8 @@ def _at_most(bound: float) -> Target:
 
 SINGLE_SEND_RATIO = 1.3
 """A lone send takes at most this many times the disk's and the network's own time."""
+SQS_SINGLE_SEND_RATIO = 1.6
+"""The same for a signed SendMessage."""
 BACKLOG_MESSAGES = 10_000_000
 """The backlog that the receive rate may not suffer from."""
 
@@ -47,6 +49,15 @@ TARGETS: dict[str, Target] = {
     "backlog.ratio": _at_least(0.9),
     "fifo.publish.rate": _at_least(100_000),
     "fifo.receive.rate": _at_least(100_000),
+    "sqs.send.rate": _at_least(15_000),
+    "sqs.send.server-cpu": _at_most(60.0),
+    "sqs.send-batch.rate": _at_least(60_000),
+    "sqs.send-batch.requests": _at_least(6_000),
+    "sqs.receive.rate": _at_least(50_000),
+    "sqs.single.ratio": _at_most(SQS_SINGLE_SEND_RATIO),
+    "sqs.long-poll.p99": _at_most(2_000),
+    "sqs.idle.connections": _at_least(10_000),
+    "sqs.idle.polls": _at_least(5_000),
 }
 
 

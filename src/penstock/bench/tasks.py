@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from penstock.bench.figures import Latency
+from penstock.bench.sqs.tasks import SqsTask
 
 
 class Publish(msgspec.Struct, frozen=True, kw_only=True, tag="publish"):
@@ -68,7 +69,7 @@ class ReceiveRounds(msgspec.Struct, frozen=True, kw_only=True, tag="receive-roun
     batch_messages: int
 
 
-Task = Publish | Receive | SendSingly | SendPaced | Watch | ReceiveRounds
+Task = Publish | Receive | SendSingly | SendPaced | Watch | ReceiveRounds | SqsTask
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True, tag="outcome"):

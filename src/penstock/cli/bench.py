@@ -17,10 +17,13 @@ def bench(
         typer.Option(
             "--only",
             help="Run only this section; may be repeated. Sections: machine, throughput, single, end-to-end, memory, "
-            "backlog, fifo.",
+            "backlog, fifo, sqs-throughput, sqs-single, sqs-long-poll, sqs-idle.",
             metavar="SECTION",
         ),
     ] = None,
+    sqs: Annotated[
+        bool, typer.Option("--sqs", help="Measure the SQS door: the sections that begin with sqs.")
+    ] = False,
     quick: Annotated[
         bool, typer.Option("--quick", help="Smaller runs: a first impression, not a result.")
     ] = False,
@@ -52,6 +55,7 @@ def bench(
     raise typer.Exit(
         command.run(
             only=only or [],
+            sqs=sqs,
             quick=quick,
             data=data,
             output=output,
