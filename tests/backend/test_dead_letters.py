@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.model.batch import encode_parts
+from penstock.model.batch import encode, encode_parts
+from penstock.model.records import Origin, Sent
+from penstock.model.settings import QueueSettings
+from penstock.queue import moving
 from penstock.simulation.disk import PowerLoss
 from penstock.wire import messages
-from tests.backend.harness import NodeHarness
+from tests.backend.harness import START_MS, NodeHarness, Received
+from tests.queue.rig import Rig
 
 
 def exhausted(node: NodeHarness) -> tuple[int, int]:
@@ -154,3 +158,67 @@ def test_without_its_dead_letter_queue_a_release_keeps_its_delay() -> None:
     assert node.receive(orders).bodies == []
     node.advance(30)
     assert node.receive(orders).bodies == [b"a"]
+
+
+def _roots(received: Received) -> list[tuple[int, int] | None]:
+    """The first home of every message received; None where it is where it is."""
+    found: list[tuple[int, int] | None] = []
+    for head in received.heads:
+        homes = head.origin.first_homes() if head.origin is not None else [None] * head.count
+        assert len(homes) == head.count
+        found += homes
+    return found
+
+
+def test_a_message_is_known_by_its_first_home_however_often_it_moves() -> None:
+    node = NodeHarness()
+    orders = node.create("orders", max_receives=1, dead_letter_queue="dead", visibility_timeout_ms=1_000)
+    dead = node.show("dead").queue_id
+    node.send(orders, [b"one", b"two", b"three"])
+    assert _roots(node.receive(orders)) == [None] * 3
+    homes = [(orders, 1), (orders, 2), (orders, 3)]
+    for turn in range(3):
+        node.advance(2_000)
+        if turn == 1:
+            node.crash()
+        there = node.receive(dead, visibility_timeout_ms=500)
+        assert _roots(there) == homes
+        assert there.heads[0].origin is not None
+        assert (there.heads[0].origin.roots is None) == (turn == 0)
+        node.advance(600)
+        node.call(messages.Redrive(dead))
+        node.turn()
+        back = node.receive(orders)
+        assert _roots(back) == homes
+        assert back.bodies == [b"one", b"two", b"three"]
+
+
+def test_the_first_homes_of_a_slice_are_those_of_the_slice() -> None:
+    node = NodeHarness()
+    orders = node.create("orders", max_receives=1, dead_letter_queue="dead", visibility_timeout_ms=1_000)
+    dead = node.show("dead").queue_id
+    node.send(orders, [b"one", b"two", b"three", b"four"])
+    node.receive(orders)
+    node.advance(2_000)
+    node.call(messages.Redrive(dead))
+    node.turn()
+    assert _roots(node.receive(orders, 1)) == [(orders, 1)]
+    assert _roots(node.receive(orders, 2)) == [(orders, 2), (orders, 3)]
+    answer = node.call(messages.Peek(orders, start=8))
+    assert isinstance(answer, messages.Peeked)
+    (head,) = answer.batches
+    assert head.origin is not None
+    assert (head.count, head.origin.roots) == (1, [(orders, 4)])
+    assert head.origin.runs == [(4, 1)]
+    assert len(head.origin.receive_counts) == 1
+
+
+def test_a_move_that_is_repeated_after_half_of_it_arrived_keeps_the_first_homes_in_step() -> None:
+    rig = Rig(QueueSettings(), queue_id=9)
+    origin = Origin(2, "dead", "redrive", [(5, 1)], 0, [1], 0, [(1, 50)])
+    rig.write(moving.arrive(rig.partition, encode([b"a"]), origin, START_MS))
+    again = Origin(2, "dead", "redrive", [(5, 2)], 0, [1, 2], 0, [(1, 50), (1, 60)])
+    (written,) = moving.arrive(rig.partition, encode([b"a", b"b"]), again, START_MS)
+    record = written.record
+    assert isinstance(record, Sent)
+    assert record.origin == Origin(2, "dead", "redrive", [(6, 1)], 0, [2], 0, [(1, 60)])

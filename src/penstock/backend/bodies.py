@@ -44,17 +44,7 @@ class StoredSlice(NamedTuple):
         if origin is None or self.messages == self.sent.count:
             return origin
         start = self.first - self.sent.first
-        sequences = [s for first, count in origin.runs for s in range(first, first + count)]
-        mine = [(sequence, 1) for sequence in sequences[start : start + self.messages]]
-        return Origin(
-            origin.source_id,
-            origin.source,
-            origin.reason,
-            _joined(mine),
-            origin.sent_ms,
-            origin.receive_counts[start : start + self.messages],
-            origin.moved_ms,
-        )
+        return origin.part(range(start, start + self.messages))
 
     def batch_alone(self) -> Batch:
         """The messages as a batch that does not hold on to the others."""
@@ -141,13 +131,3 @@ def _joined_small(body: list[Buffer]) -> list[Buffer]:
     if len(body) > 1 and sum(map(len, body)) < _JOINED_BYTES * len(body):
         return [b"".join(body)]
     return body
-
-
-def _joined(runs: Runs) -> Runs:
-    joined: Runs = []
-    for first, count in runs:
-        if joined and joined[-1][0] + joined[-1][1] == first:
-            joined[-1] = (joined[-1][0], joined[-1][1] + count)
-        else:
-            joined.append((first, count))
-    return joined

@@ -86,9 +86,10 @@ def _some(parts: NodeParts, source: Partition, runs: Runs) -> list[StoredSlice]:
 
 def _origin(source: Partition, name: str, reason: Reason, piece: StoredSlice, now_ms: int) -> Origin:
     run = (piece.first, piece.messages)
-    return Origin(
-        source.queue_id, name, reason, [run], piece.sent.sent_ms, source.table.receive_counts(run), now_ms
-    )
+    receives = source.table.receive_counts(run)
+    earlier = piece.origin()
+    roots = earlier.first_homes() if earlier is not None else None
+    return Origin(source.queue_id, name, reason, [run], piece.sent.sent_ms, receives, now_ms, roots)
 
 
 def forget_finished_origins(parts: NodeParts, now_ms: int) -> None:

@@ -8,11 +8,12 @@ reads them.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal
 
 import msgspec
 
-from penstock.model.runs import Runs
+from penstock.model.runs import Runs, runs_in_order
 from penstock.model.settings import QueueSettings
 
 CATALOGUE = 0
@@ -33,6 +34,32 @@ class Origin(msgspec.Struct, frozen=True, array_like=True):
     sent_ms: int
     receive_counts: list[int]
     moved_ms: int
+    roots: list[tuple[int, int]] | None = None
+    """(queue id, sequence number) of each message's first home, in the order of the batch; None: the source is it.
+
+    Whoever moves a message on, in whatever direction, passes this on, so that a message is known by one name for
+    as long as it lives.
+    """
+
+    def part(self, places: Sequence[int]) -> Origin:
+        """The origin of some messages of the batch, by their places in it, in rising order."""
+        sequences = [sequence for first, count in self.runs for sequence in range(first, first + count)]
+        return Origin(
+            self.source_id,
+            self.source,
+            self.reason,
+            runs_in_order(sequences[place] for place in places),
+            self.sent_ms,
+            [self.receive_counts[place] for place in places],
+            self.moved_ms,
+            None if self.roots is None else [self.roots[place] for place in places],
+        )
+
+    def first_homes(self) -> list[tuple[int, int]]:
+        """(queue id, sequence number) of each message's first home, in the order of the batch."""
+        if self.roots is not None:
+            return self.roots
+        return [(self.source_id, s) for first, count in self.runs for s in range(first, first + count)]
 
 
 class Sent(msgspec.Struct, frozen=True, array_like=True, tag=1):

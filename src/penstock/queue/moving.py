@@ -18,7 +18,7 @@ from penstock.model.records import (
     OriginsForgotten,
     Sent,
 )
-from penstock.model.runs import Runs, intersection, normalized, runs_in_order
+from penstock.model.runs import Runs, intersection, normalized
 from penstock.queue import states
 from penstock.queue.decision import Decision, Written
 from penstock.queue.partition import Partition
@@ -43,16 +43,7 @@ def arrive(partition: Partition, batch: Batch, origin: Origin, now_ms: int) -> l
         if not fresh:
             return []
         batch = batch.select(fresh)
-        runs = runs_in_order(sequences[index] for index in fresh)
-        origin = Origin(
-            origin.source_id,
-            origin.source,
-            origin.reason,
-            runs,
-            origin.sent_ms,
-            [origin.receive_counts[index] for index in fresh],
-            origin.moved_ms,
-        )
+        origin = origin.part(fresh)
     record = Sent(
         first=partition.table.next,
         count=batch.count,

@@ -93,6 +93,7 @@ class DeliveredBatch(msgspec.Struct, frozen=True, array_like=True):
     """One number for all, or one each."""
     first_received_ms: int | list[int]
     origin: Origin | None = None
+    """Of exactly these messages: its runs, receive counts and roots have one entry a message, in this order."""
     states: list[MessageState] | None = None
     """For `Peeked` only."""
 
