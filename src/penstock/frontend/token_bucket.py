@@ -1,0 +1,43 @@
+"""A token bucket: fills at a rate up to its burst, and is emptied by what passes. Time is an argument."""
+
+from __future__ import annotations
+
+from penstock.metadata.request_limits import RequestLimit
+
+
+class TokenBucket:
+    """Begins full."""
+
+    __slots__ = ("_at_ms", "_tokens", "limit")
+
+    def __init__(self, limit: RequestLimit, now_ms: int) -> None:
+        self.limit = limit
+        self._tokens = float(limit.burst)
+        self._at_ms = now_ms
+
+    def change(self, limit: RequestLimit, now_ms: int) -> None:
+        """Goes on under another limit with what is left, so that a change is no way to a new burst."""
+        self._fill(now_ms)
+        self.limit = limit
+        self._tokens = min(self._tokens, float(limit.burst))
+
+    def has(self, cost: int, now_ms: int) -> bool:
+        """Whether so much may pass now. What costs more than the burst passes a full bucket, and is paid off after."""
+        self._fill(now_ms)
+        return self.limit.rate > 0 and self._tokens >= min(cost, self.limit.burst)
+
+    def take(self, cost: int) -> None:
+        """It has passed."""
+        self._tokens -= cost
+
+    def is_full(self, now_ms: int) -> bool:
+        """Whether it says nothing that a new one would not."""
+        self._fill(now_ms)
+        return self._tokens >= self.limit.burst
+
+    def _fill(self, now_ms: int) -> None:
+        elapsed_ms = now_ms - self._at_ms
+        self._at_ms = now_ms  # a clock that was set back gives nothing, and does not stop the filling either
+        if elapsed_ms > 0:
+            filled = self._tokens + elapsed_ms * self.limit.rate / 1000
+            self._tokens = min(filled, float(self.limit.burst))
