@@ -12,7 +12,8 @@ from penstock.backend.node import Node
 from penstock.config import Address, ServeConfig
 from penstock.model.limits import DAY_MS
 from penstock.model.settings import QueueSettings
-from penstock.runtime.broker import StartError, open_broker
+from penstock.runtime.broker import open_broker
+from penstock.runtime.listening import StartError
 from penstock.runtime.clock import WallClock
 from penstock.runtime.embedded import running_server
 from penstock.runtime.lone_flush import LoneFlush

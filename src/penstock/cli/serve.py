@@ -81,7 +81,7 @@ def serve(
         for problem in error.problems:
             error_console().print(f"error: {problem}", style="red", markup=False)
         raise typer.Exit(FAILED) from None
-    from penstock.runtime.broker import StartError
+    from penstock.runtime.listening import StartError
     from penstock.runtime.process import run_server
 
     def announce(broker: Broker) -> None:

@@ -15,12 +15,23 @@ Ended = Callable[[Any, Exception | None], None]
 
 
 class Conversation:
-    """One action under way. `ended` is called once with its result or with what it raised, unless it is cancelled."""
+    """One action under way. `ended` is called once with its result or with what it raised, unless it is cancelled.
 
-    __slots__ = ("_cancelled", "_ended", "_engine", "_registry", "_steps", "_ticket", "_waits")
+    While it waits for a receive it stands in `waiting`.
+    """
 
-    def __init__(self, steps: Steps[Any], engine: EngineLink, registry: Registry, ended: Ended) -> None:
+    __slots__ = ("_cancelled", "_ended", "_engine", "_registry", "_steps", "_ticket", "_waiting", "_waits")
+
+    def __init__(
+        self,
+        steps: Steps[Any],
+        engine: EngineLink,
+        registry: Registry,
+        waiting: set[Conversation],
+        ended: Ended,
+    ) -> None:
         self._steps = steps
+        self._waiting = waiting
         self._engine = engine
         self._registry = registry
         self._ended = ended
@@ -35,6 +46,10 @@ class Conversation:
     def cancel(self) -> None:
         """Nobody waits for the result any more. What has begun is finished; a receive that waits gives up."""
         self._cancelled = True
+        self.stop_waiting()
+
+    def stop_waiting(self) -> None:
+        """A receive that waits is answered now, with what there is: nothing."""
         if self._waits:
             self._engine.cancel(self._ticket)
 
@@ -50,13 +65,18 @@ class Conversation:
                 self._ended(None, error)
             return
         if isinstance(step, Ask):
-            self._waits = isinstance(step.request, Receive)
+            if isinstance(step.request, Receive):
+                self._waits = True
+                self._waiting.add(self)
             self._ticket = self._engine.ask(step.request, step.body, self._answered)
         else:
             self._registry.write(step, self._written)
 
     def _answered(self, outcome: Reply | PenstockError) -> None:
-        waited, self._waits = self._waits, False
+        waited = self._waits
+        if waited:
+            self._waits = False
+            self._waiting.discard(self)
         if isinstance(outcome, PenstockError):
             self._resume(self._steps.throw, outcome)
             return

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from penstock.frontend.authenticate import Authenticator
+from penstock.frontend.conversation import Conversation
 from penstock.frontend.engine import EngineLink
 from penstock.frontend.exchange import Exchange
 from penstock.frontend.native_names import Home
@@ -57,6 +58,8 @@ class FrontEnd:
         self.request_ids = RequestIds(token(10))
         self.queues = QueueDirectory(home, metadata)
         self.throttle = Throttle(metadata)
+        self.waiting: set[Conversation] = set()
+        """Receives that wait for messages."""
         self.authenticator = Authenticator(users, home, open_without_users=open_without_users)
 
     def handle(
@@ -64,6 +67,11 @@ class FrontEnd:
     ) -> Callable[[], None] | None:
         """Answers a request through `reply`, at once or later; returns how to cancel it, if it is under way."""
         return Exchange(self, request, peer, reply).run()
+
+    def end_waiting(self) -> None:
+        """Answers everybody who waits for messages: the server stops."""
+        for conversation in list(self.waiting):
+            conversation.stop_waiting()
 
     def refuse(self, status: int, sentence: str) -> HttpResponse:
         """The answer to what never became a request, in the form that SDKs understand."""

@@ -20,9 +20,7 @@ What stands in the way of opening is a `StartError`: one sentence, and what to d
 from __future__ import annotations
 
 import asyncio
-import errno
 import secrets
-import socket
 
 from penstock import __version__
 from penstock.backend.node import Environment, Node
@@ -32,6 +30,7 @@ from penstock.config.serve import ServeConfig
 from penstock.runtime.clock import WallClock
 from penstock.runtime.disk import RealDisk
 from penstock.runtime.driver import Driver
+from penstock.runtime.listening import StartError, bind, check_loopback
 from penstock.runtime.server import Server
 from penstock.runtime.usage import process_usage
 from penstock.storage.disk import DirectoryBusyError, DiskFailedError, DiskFullError
@@ -43,10 +42,6 @@ from penstock.storage.store import Store
 LAST_ANSWERS_SECONDS = 5.0
 """How long clients get to read their last answers when the server stops."""
 THREADS_SECONDS = 10.0
-
-
-class StartError(Exception):
-    """The server cannot start; the message says why and what to do."""
 
 
 class Broker:
@@ -85,8 +80,8 @@ class Broker:
 
 async def open_broker(config: ServeConfig) -> Broker:
     """A broker that listens; raises `StartError`."""
-    _check_address(config.listen)
-    listener = _bind(config.listen)
+    check_loopback(config.listen, "--listen 127.0.0.1:9326")
+    listener = bind(config.listen, "--listen")
     try:
         disk, node, clock = _open_node(config)
     except BaseException:
@@ -113,48 +108,6 @@ async def open_broker(config: ServeConfig) -> Broker:
         await broker.close()
         raise
     return broker
-
-
-def _check_address(address: Address) -> None:
-    if not address.is_loopback:
-        raise StartError(
-            f"will not listen on {address}: there are no users yet, so anybody who can reach it could read and "
-            "delete every message. Listen on 127.0.0.1 (--listen 127.0.0.1:9326) and let a tunnel or proxy with "
-            "authentication in front of it"
-        )
-
-
-def _bind(address: Address) -> socket.socket:
-    try:
-        choices = socket.getaddrinfo(
-            address.host, address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-        )
-    except OSError as error:
-        raise StartError(f"cannot listen on {address}: {error.strerror or error}") from None
-    # `localhost` is often both; the address that most clients try is the IPv4 one.
-    family, kind, protocol, _, place = min(choices, key=lambda choice: choice[0] != socket.AF_INET)
-    listener = socket.socket(family, kind, protocol)
-    try:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind(place)
-        listener.setblocking(False)
-    except OSError as error:
-        listener.close()
-        raise StartError(_bind_sentence(address, error)) from None
-    return listener
-
-
-def _bind_sentence(address: Address, error: OSError) -> str:
-    if error.errno == errno.EADDRINUSE:
-        return (
-            f"cannot listen on {address}: another program does. Stop it (is a `penstock serve` running already?) "
-            "or choose another port with --listen HOST:PORT"
-        )
-    if error.errno == errno.EACCES:
-        return (
-            f"cannot listen on {address}: ports below 1024 need special rights; choose another with --listen"
-        )
-    return f"cannot listen on {address}: {error.strerror or error}; choose another address with --listen"
 
 
 def _open_node(config: ServeConfig) -> tuple[RealDisk, Node, WallClock]:

@@ -1,0 +1,216 @@
+"""The SQS front end and all it runs on, opened and closed in a written order.
+
+Opening:
+  1. the metadata store is opened and read, the master key is loaded
+  2. the address: loopback only, while there are no users; its socket is bound
+  3. the record of usage begins
+  4. the HTTP server listens
+
+Closing:
+  1. the listening socket is closed; requests that were read are finished, long polls are told to end
+  2. writes of metadata under way end, the store is closed
+  3. the record of usage is written out
+
+What stands in the way of opening is a `StartError`: one sentence, and what to do about it.
+"""
+
+from __future__ import annotations
+
+import secrets
+import socket
+import time
+from pathlib import Path
+
+from penstock.config.address import Address
+from penstock.config.frontend import FrontendConfig
+from penstock.config.serve import ServeConfig
+from penstock.frontend.engine import EngineLink
+from penstock.frontend.front_end import FrontEnd
+from penstock.frontend.native_names import Home
+from penstock.metadata.master_key import MasterKey, MasterKeyError, load_or_make_master_key
+from penstock.metadata.mirror import MetadataMirror
+from penstock.metadata.store.interface import MetadataStore, StoreUnavailableError
+from penstock.metadata.store.sqlite import open_sqlite_store
+from penstock.metadata.user_directory import UserDirectory
+from penstock.metadata.users import KEYS
+from penstock.model.limits import SECOND_MS
+from penstock.runtime.clock import WallClock
+from penstock.runtime.http.limits import HttpLimits
+from penstock.runtime.http.server import HttpServer
+from penstock.runtime.http.tls import Tls, TlsError
+from penstock.runtime.listening import StartError, bind
+from penstock.runtime.metadata_registry import MetadataRegistry
+from penstock.sqs.compatibility import EXTENDED, STRICT
+from penstock.usage.collector import UsageCollector
+
+GRACE_SECONDS = 5.0
+"""How long requests that were read get to be finished when the server stops."""
+
+
+FrontDoorConfig = ServeConfig | FrontendConfig
+
+
+class FrontDoor:
+    """Everything that serves SQS, in one object; made by `open_front_door`."""
+
+    def __init__(
+        self,
+        front: FrontEnd,
+        server: HttpServer,
+        registry: MetadataRegistry,
+        mirror: MetadataMirror,
+        store: MetadataStore,
+        tls: Tls | None,
+        address: Address,
+        users: UserDirectory,
+    ) -> None:
+        self._front = front
+        self._server = server
+        self._registry = registry
+        self._mirror = mirror
+        self._store = store
+        self._tls = tls
+        self._users = users
+        self.address = address
+
+    @property
+    def url(self) -> str:
+        """What SDKs take as their endpoint."""
+        return f"{'http' if self._tls is None else 'https'}://{self.address}"
+
+    @property
+    def has_users(self) -> bool:
+        """Whether requests must be signed by a user; without users any credentials will do."""
+        return self._users.has_users()
+
+    def reload_certificate(self) -> None:
+        """Takes over a renewed certificate; raises `TlsError` and keeps the old one where that fails."""
+        if self._tls is not None:
+            self._tls.reload()
+
+    def congestion_changed(self, congested: bool) -> None:
+        """The engine has more to write than it may hold, or has caught up."""
+        if congested:
+            self._server.hold()
+        else:
+            self._server.resume()
+
+    def drop_all(self) -> None:
+        """The engine has failed: nothing may be answered any more."""
+        self._server.drop_all()
+
+    async def close(self, grace_seconds: float = GRACE_SECONDS) -> None:
+        """Stops in the order written above; the engine must still be there."""
+        self._server.stop_accepting()
+        self._front.end_waiting()
+        await self._server.close(grace_seconds)
+        await self._registry.close()
+        await self._mirror.close()
+        await self._store.close()
+        self._front.usage.close()
+
+
+async def open_front_door(config: FrontDoorConfig, link: EngineLink, clock: WallClock) -> FrontDoor:
+    """A front door that listens; raises `StartError`."""
+    assert config.sqs_listen is not None
+    store = await _open_store(config)
+    mirror = MetadataMirror(store)
+    listener: socket.socket | None = None
+    try:
+        mirror.start()
+        await mirror.ready.wait()
+        users = UserDirectory(mirror.cache, _master_key(config, mirror))
+        listen = config.sqs_listen
+        if not listen.is_loopback and not users.has_users():
+            raise StartError(
+                f"will not listen on {listen}: there are no users yet, so anybody who can reach it could read and "
+                "delete every message. Make the first one with `penstock user create NAME --root`, or listen on "
+                "127.0.0.1"
+            )
+        tls = _tls(config)
+        listener = bind(listen, "--sqs-listen")
+        address = Address(listen.host, listener.getsockname()[1])
+        registry = MetadataRegistry(mirror)
+        front = FrontEnd(
+            engine=link,
+            registry=registry,
+            metadata=mirror.cache,
+            users=users,
+            usage=_usage(config, clock),
+            home=Home(config.sqs_account, config.sqs_region),
+            compatibility=STRICT if config.sqs_compatibility == "strict" else EXTENDED,
+            address=str(address),
+            public_url=config.sqs_public_url.rstrip("/") if config.sqs_public_url else None,
+            open_without_users=listen.is_loopback,
+            now_ms=clock.now_ms,
+            timer_us=_timer_us,
+            token=secrets.token_bytes,
+        )
+        server = HttpServer(front.handle, limits=_limits(config), refuse=front.refuse)
+        await server.start(listener, tls.context if tls is not None else None)
+    except BaseException:
+        if listener is not None:
+            listener.close()
+        await mirror.close()
+        await store.close()
+        raise
+    return FrontDoor(front, server, registry, mirror, store, tls, address, users)
+
+
+async def _open_store(config: FrontDoorConfig) -> MetadataStore:
+    file = Path(config.metadata_path)
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        return await open_sqlite_store(file)
+    except StoreUnavailableError as error:
+        raise StartError(f"cannot use the metadata: {error}") from None
+    except OSError as error:
+        raise StartError(f"cannot use the metadata file {file}: {error.strerror or error}") from None
+
+
+def _master_key(config: FrontDoorConfig, mirror: MetadataMirror) -> MasterKey:
+    has_secrets = bool(mirror.cache.list(KEYS))
+    try:
+        return load_or_make_master_key(
+            Path(config.metadata_key_path), secrets.token_bytes, may_make=not has_secrets
+        )
+    except MasterKeyError as error:
+        raise StartError(str(error)) from None
+
+
+def _tls(config: FrontDoorConfig) -> Tls | None:
+    if config.sqs_tls_certificate is None or config.sqs_tls_key is None:
+        return None
+    try:
+        return Tls(Path(config.sqs_tls_certificate), Path(config.sqs_tls_key))
+    except TlsError as error:
+        raise StartError(str(error)) from None
+
+
+def _usage(config: FrontDoorConfig, clock: WallClock) -> UsageCollector:
+    try:
+        return UsageCollector(
+            config.usage_path,
+            file_bytes=config.usage_file_bytes,
+            keep_files=config.usage_keep_files,
+            now_ms=clock.now_ms,
+        )
+    except OSError as error:
+        raise StartError(
+            f"cannot record usage in {config.usage_path}: {error.strerror or error}; choose another directory "
+            "with usage.directory"
+        ) from None
+
+
+def _limits(config: FrontDoorConfig) -> HttpLimits:
+    seconds = config.sqs_request_timeout_ms / SECOND_MS
+    return HttpLimits(
+        max_connections=config.sqs_max_connections,
+        idle_seconds=config.sqs_idle_timeout_ms / SECOND_MS,
+        request_seconds=seconds,
+        head_seconds=seconds / 2,
+    )
+
+
+def _timer_us() -> int:
+    return time.perf_counter_ns() // 1000

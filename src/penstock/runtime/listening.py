@@ -1,0 +1,54 @@
+"""Listening sockets, and the sentences that say why there is none."""
+
+from __future__ import annotations
+
+import errno
+import socket
+
+from penstock.config.address import Address
+
+
+class StartError(Exception):
+    """The server cannot start; the message says why and what to do."""
+
+
+def check_loopback(address: Address, instead: str) -> None:
+    """Raises unless only this machine can reach the address."""
+    if not address.is_loopback:
+        raise StartError(
+            f"will not listen on {address}: there are no users yet, so anybody who can reach it could read and "
+            f"delete every message. Listen on 127.0.0.1 ({instead}) and let a tunnel or proxy with "
+            "authentication in front of it"
+        )
+
+
+def bind(address: Address, flag: str) -> socket.socket:
+    """A socket that is bound and does not listen yet; `flag` is how another address can be chosen."""
+    try:
+        choices = socket.getaddrinfo(
+            address.host, address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )
+    except OSError as error:
+        raise StartError(f"cannot listen on {address}: {error.strerror or error}") from None
+    # `localhost` is often both; the address that most clients try is the IPv4 one.
+    family, kind, protocol, _, place = min(choices, key=lambda choice: choice[0] != socket.AF_INET)
+    listener = socket.socket(family, kind, protocol)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(place)
+        listener.setblocking(False)
+    except OSError as error:
+        listener.close()
+        raise StartError(_sentence(address, error, flag)) from None
+    return listener
+
+
+def _sentence(address: Address, error: OSError, flag: str) -> str:
+    if error.errno == errno.EADDRINUSE:
+        return (
+            f"cannot listen on {address}: another program does. Stop it (is a `penstock serve` running already?) "
+            f"or choose another port with {flag} HOST:PORT"
+        )
+    if error.errno == errno.EACCES:
+        return f"cannot listen on {address}: ports below 1024 need special rights; choose another with {flag}"
+    return f"cannot listen on {address}: {error.strerror or error}; choose another address with {flag}"

@@ -1,0 +1,39 @@
+"""Carries out the front end's writes of metadata: through the mirror, so that the cache knows of them at once."""
+
+from __future__ import annotations
+
+import asyncio
+
+from penstock.frontend.registry import Written
+from penstock.frontend.steps import DeleteEntry, PutEntry
+from penstock.metadata.mirror import MetadataMirror
+
+
+class MetadataRegistry:
+    """Writes are rare, so each may have a task of its own."""
+
+    def __init__(self, mirror: MetadataMirror) -> None:
+        self._mirror = mirror
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def write(self, step: PutEntry | DeleteEntry, done: Written) -> None:
+        """See `Registry`."""
+        task = asyncio.get_running_loop().create_task(self._write(step, done))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _write(self, step: PutEntry | DeleteEntry, done: Written) -> None:
+        outcome: int | Exception | None = None
+        try:
+            if isinstance(step, PutEntry):
+                outcome = await self._mirror.put(step.key, step.value, step.version)
+            else:
+                await self._mirror.delete(step.key, step.version)
+        except Exception as error:
+            outcome = error
+        done(outcome)
+
+    async def close(self) -> None:
+        """Waits for the writes under way."""
+        while self._tasks:
+            await asyncio.gather(*self._tasks, return_exceptions=True)
