@@ -44,14 +44,20 @@ def request_of(
     method: str, target: str, headers: Iterable[tuple[bytes, bytes]], body: bytes = b""
 ) -> HttpRequest:
     """A request from the parts an HTTP parser hands over; headers sent twice are joined with a comma."""
+    path, query = split_target(target)
+    merged: dict[str, str] = {}
+    for raw_name, raw_value in headers:
+        name, value = raw_name.decode("latin-1").lower(), raw_value.decode("latin-1")
+        merged[name] = f"{merged[name]},{value}" if name in merged else value
+    return HttpRequest(method, path, query, merged, body)
+
+
+def split_target(target: str) -> tuple[str, str]:
+    """The path and the query of a request target, both still percent-encoded."""
     path, _, query = target.partition("?")
     if (
         not path.startswith("/") and (start := path.find("://")) >= 0
     ):  # the absolute form that a proxy is sent
         slash = path.find("/", start + 3)
         path = path[slash:] if slash >= 0 else "/"
-    merged: dict[str, str] = {}
-    for raw_name, raw_value in headers:
-        name, value = raw_name.decode("latin-1").lower(), raw_value.decode("latin-1")
-        merged[name] = f"{merged[name]},{value}" if name in merged else value
-    return HttpRequest(method, path or "/", query, merged, body)
+    return path or "/", query

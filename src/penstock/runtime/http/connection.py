@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, cast
 
 from penstock.runtime.http.answers import CONTINUE, encode_answer, plain_refusal
 from penstock.runtime.http.exchange import Exchange
+from penstock.runtime.http.held_bytes import HeldBytes
+from penstock.runtime.http.peer import peer_of
 from penstock.runtime.http.request_reader import SLICE_BYTES, Arrival, Refusal, RequestReader
 from penstock.runtime.http.waiting import Waiting
 from penstock.sqs.http import HttpResponse, Peer
@@ -33,9 +35,7 @@ class HttpConnection(asyncio.Protocol):
         self._peer = Peer("", secure=False)
         self._under_way: deque[Exchange] = deque()
         self._under_way_bytes = 0
-        self._held: list[bytes | memoryview] = []
-        """Bytes that wait until there is room for their requests."""
-        self._held_bytes = 0
+        self._held = HeldBytes()
         self._counted_bytes = 0
         self._waiting: Waiting[HttpConnection] | None = None
         self._working = False
@@ -103,9 +103,7 @@ class HttpConnection(asyncio.Protocol):
         self._working = True
         self._dispatch()
         while self._held and not (self._blocked() or self._deaf):
-            data = self._held.pop(0)
-            self._held_bytes -= len(data)
-            self._take(data)
+            self._take(self._held.take())
         self._working = False
         if self._paused and not (self._blocked() or self._held or self._transport.is_closing()):
             self._paused = False
@@ -173,8 +171,7 @@ class HttpConnection(asyncio.Protocol):
                 view, position = memoryview(data), 0
                 while position < len(view) and not self._deaf:
                     if self._blocked():
-                        self._held.insert(0, view[position:])
-                        self._held_bytes += len(view) - position
+                        self._held.put_back(view[position:])
                         self._pause()
                         break
                     end = position + SLICE_BYTES + reader.missing_bytes
@@ -233,8 +230,7 @@ class HttpConnection(asyncio.Protocol):
         )
 
     def _hold(self, data: bytes) -> None:
-        self._held.append(data)
-        self._held_bytes += len(data)
+        self._held.add(data)
         self._pause()
         try:
             self._count()
@@ -251,7 +247,7 @@ class HttpConnection(asyncio.Protocol):
     def _count(self) -> None:
         """Keeps the sum of what all connections hold within its budget."""
         server = self._server
-        size = self._reader.buffered_bytes + self._held_bytes
+        size = self._reader.buffered_bytes + self._held.size
         grown_bytes = size - self._counted_bytes
         self._counted_bytes = size
         server.buffered_bytes += grown_bytes
@@ -301,7 +297,6 @@ class HttpConnection(asyncio.Protocol):
         """Says what is wrong when it is its turn, and closes."""
         self._deaf = True
         self._held.clear()
-        self._held_bytes = 0
         response: HttpResponse = self._server.refusal(refusal.status, refusal.sentence)
         exchange = Exchange(self, size=0, keep_alive=False, old_version=False, bodiless=False, linger=True)
         # It takes its place after the requests that arrived before it; they are the few of one slice of bytes.
@@ -339,7 +334,6 @@ class HttpConnection(asyncio.Protocol):
         """Whatever is under way is for nobody."""
         self._reader.arrived.clear()
         self._held.clear()
-        self._held_bytes = 0
         while self._under_way:
             exchange = self._under_way.popleft()
             self._server.buffered_bytes -= exchange.size
@@ -397,13 +391,3 @@ class HttpConnection(asyncio.Protocol):
         if unread_bytes:
             log.warning("disconnected %s: it left %d bytes unread", self._peer.address, unread_bytes)
         self.abort()
-
-
-def peer_of(transport: asyncio.Transport) -> Peer:
-    """Who is at the other end."""
-    name = transport.get_extra_info("peername")
-    address = str(name[0]) if isinstance(name, tuple) and name else ""
-    address = address.partition("%")[0]
-    if address.startswith("::ffff:") and "." in address:
-        address = address.removeprefix("::ffff:")
-    return Peer(address, transport.get_extra_info("sslcontext") is not None)
