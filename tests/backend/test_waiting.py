@@ -119,3 +119,16 @@ def test_the_limit_on_what_is_out_holds_for_those_who_waited() -> None:
     (refused,) = node.answers(two)
     assert isinstance(refused.answer, messages.Failed)
     assert refused.answer.code == "limit-reached"
+
+
+def test_a_subscription_of_a_fifo_queue_gets_messages_as_sent_and_a_receive_group_by_group() -> None:
+    node = NodeHarness()
+    for name in ("pushed", "pulled"):
+        queue = node.create(name, ordering="fifo")
+        node.send(queue, [b"a1", b"b1", b"a2", b"b2"], groups=[b"a", b"b", b"a", b"b"])
+        if name == "pulled":
+            assert node.receive(queue).bodies == [b"a1", b"a2", b"b1", b"b2"]
+            continue
+        (pushed,) = map(opened, node.answers(node.start(messages.Subscribe(queue, credit=100))))
+        assert pushed.bodies == [b"a1", b"b1", b"a2", b"b2"], "in each group the order is its own"
+        assert pushed.runs == [(1, 4)], "neighbours of different groups are one run"

@@ -11,7 +11,7 @@ from penstock.model.batch import Batch
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.model.runs import count_of, intersection
 from penstock.queue import receiving, sending, settling, states
-from penstock.queue.decision import Decision, Outcome
+from penstock.queue.decision import Decision, Granted, Outcome
 from penstock.queue.partition import Partition
 from penstock.storage.errors import DamagedEntryError
 from penstock.wire.messages import (
@@ -167,8 +167,20 @@ def serve(parts: NodeParts, partition: Partition, waiter: Waiter, now_ms: int) -
     granted = parts.carry_out(partition, decision)
     if waiter.is_subscription:
         waiter.messages -= sum(count for _, count in granted.runs)
+        if partition.settings.fifo:
+            granted = _as_sent(partition, granted)
     deliver(parts, GrantedDelivery(waiter, granted, now_ms))
     return True
+
+
+def _as_sent(partition: Partition, granted: Granted) -> Granted:
+    """A lease of a FIFO queue in the order of sending, not group by group as a receive gets it.
+
+    Each group keeps its order either way; but neighbours of different groups are one run here, and a run costs
+    as much as a single message, all the way to the client and back.
+    """
+    lease = partition.leases.get(granted.lease)
+    return granted if lease is None else granted._replace(runs=lease.runs())
 
 
 def _room_for_leases(partition: Partition, max_leased: int) -> int:

@@ -177,14 +177,15 @@ class FifoGroups:
         while turns and not budget.spent():
             number = turns.popleft()
             group = self._groups[number]
-            group.trim(self._table.chunks)
             taken = self._take_prefix(group, budget, runs)
             if not taken and budget.spent():  # it was too large for what was left: it is first the next time
                 turns.appendleft(number)
                 break
             group.queued = False
-            if not group.sequences:
-                del self._groups[number]
+            if not taken:  # else what was taken is there, so the group is not empty
+                group.trim(self._table.chunks)
+                if not group.sequences:
+                    del self._groups[number]
         self._chosen = runs
         return runs
 
