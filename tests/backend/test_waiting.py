@@ -5,6 +5,7 @@ from __future__ import annotations
 from penstock.backend.waiting import Waiter, WaitingRoom
 from penstock.model import limits
 from penstock.wire import messages
+from penstock.wire.frames import Frame
 from tests.backend.harness import START_MS, NodeHarness, opened
 
 
@@ -119,6 +120,48 @@ def test_the_limit_on_what_is_out_holds_for_those_who_waited() -> None:
     (refused,) = node.answers(two)
     assert isinstance(refused.answer, messages.Failed)
     assert refused.answer.code == "limit-reached"
+
+
+def test_a_receive_asked_again_gets_the_same_messages_on_any_connection_and_after_a_crash() -> None:
+    node = NodeHarness()
+    orders = node.create("orders", ordering="fifo", visibility_timeout_ms=5_000)
+    node.send(orders, [b"one", b"two", b"three"])
+    first = node.receive(orders, 2, attempt=b"try")
+    node.advance(3_000)
+    other = node.connect()
+    request = messages.Receive(orders, 2, attempt=b"try")
+    second = opened(node.ask(request, connection=other))
+    assert (second.token, second.bodies) == (first.token, [b"one", b"two"])
+    assert second.until_ms == first.until_ms + 3_000
+    assert second.counts() == [1, 1]
+    assert second.heads[0].first_received_ms == first.heads[0].first_received_ms
+    node.crash()
+    third = node.receive(orders, 2, attempt=b"try")
+    assert (third.token, third.bodies) == (first.token, [b"one", b"two"])
+    assert node.delete(third, [(1, 1)]).done == 1
+    assert node.fail(request).code == "attempt-changed"
+
+
+def test_an_attempt_that_found_nothing_or_was_too_long_is_not_remembered() -> None:
+    node = NodeHarness()
+    orders = node.create("orders", ordering="fifo")
+    assert node.receive(orders, attempt=b"try").bodies == []
+    node.send(orders, [b"one"])
+    assert node.receive(orders, attempt=b"try").bodies == [b"one"]
+    assert node.fail(messages.Receive(orders, attempt=bytes(129))).code == "bad-request"
+
+
+def test_the_lease_of_an_attempt_stays_when_its_connection_is_gone() -> None:
+    node = NodeHarness()
+    orders = node.create("orders", ordering="fifo")
+    node.send(orders, [b"one"])
+    other = node.connect()
+    head = memoryview(messages.encode_message(messages.Receive(orders, 1, attempt=b"try")))
+    node.node.handle(other, Frame(9, head, memoryview(b"")), node.now_ms)
+    node.node.disconnected(other, node.now_ms)
+    node.turn()
+    assert node.show("orders").statistics.leased == 1
+    assert node.receive(orders, 1, attempt=b"try").bodies == [b"one"]
 
 
 def test_a_subscription_of_a_fifo_queue_gets_messages_as_sent_and_a_receive_group_by_group() -> None:

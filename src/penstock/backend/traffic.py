@@ -57,6 +57,11 @@ def receive(parts: NodeParts, connection: int, request_id: int, request: Receive
     _check_counts(request.max_messages, request.visibility_timeout_ms)
     if not 0 <= request.wait_ms <= limits.RECEIVE_WAIT_MS:
         raise PenstockError(ErrorCode.BAD_REQUEST, f"wait_ms must be 0 to {limits.RECEIVE_WAIT_MS}")
+    if len(request.attempt) > limits.ATTEMPT_ID_BYTES:
+        raise PenstockError(
+            ErrorCode.BAD_REQUEST,
+            f"an attempt id has at most {limits.ATTEMPT_ID_BYTES} bytes, not {len(request.attempt)}",
+        )
     max_bytes = request.max_bytes if request.max_bytes is not None else limits.RECEIVE_BYTES_DEFAULT
     waiter = Waiter(
         connection,
@@ -68,6 +73,7 @@ def receive(parts: NodeParts, connection: int, request_id: int, request: Receive
         request.visibility_timeout_ms,
         now_ms + request.wait_ms,
         request.max_leased,
+        request.attempt,
     )
     if not parts.may_deliver(connection):  # it waits in line like others, until the connection takes more
         waiter.impatient = not request.wait_ms
@@ -158,10 +164,14 @@ def serve_line(parts: NodeParts, partition: Partition, now_ms: int) -> None:
 
 def serve(parts: NodeParts, partition: Partition, waiter: Waiter, now_ms: int) -> bool:
     """Leases what is ready to one receiver and answers it; False where nothing is ready."""
+    if waiter.attempt and _serve_again(parts, partition, waiter, now_ms):
+        return True
     most = min(waiter.messages, waiter.batch_messages)
     if waiter.max_leased is not None:
         most = min(most, _room_for_leases(partition, waiter.max_leased))
-    decision = receiving.grant(partition, most, waiter.max_bytes, waiter.visibility_timeout_ms, now_ms)
+    decision = receiving.grant(
+        partition, most, waiter.max_bytes, waiter.visibility_timeout_ms, now_ms, waiter.attempt
+    )
     if decision is None:
         return False
     granted = parts.carry_out(partition, decision)
@@ -181,6 +191,17 @@ def _as_sent(partition: Partition, granted: Granted) -> Granted:
     """
     lease = partition.leases.get(granted.lease)
     return granted if lease is None else granted._replace(runs=lease.runs())
+
+
+def _serve_again(parts: NodeParts, partition: Partition, waiter: Waiter, now_ms: int) -> bool:
+    """Answers with what the receiver's attempt was served with before; False where it was not."""
+    decision = receiving.repeat(partition, waiter.attempt, waiter.visibility_timeout_ms, now_ms)
+    if decision is None:
+        return False
+    granted = parts.carry_out(partition, decision)
+    lease = partition.leases.get(granted.lease)
+    deliver(parts, GrantedDelivery(waiter, granted, lease.at_ms if lease is not None else now_ms))
+    return True
 
 
 def _room_for_leases(partition: Partition, max_leased: int) -> int:
@@ -228,7 +249,8 @@ def deliver(parts: NodeParts, pending: GrantedDelivery, *, block: bool = False) 
         return
     token = parts.seal.token(waiter.queue_id, granted.lease)
     answer = Delivery(token, granted.until_ms, heads)
-    lease = LeaseRef(waiter.queue_id, granted.lease, runs)
+    # Who has an attempt id asks for the same lease again, maybe on another connection: it is not taken back early.
+    lease = LeaseRef(waiter.queue_id, granted.lease, runs) if not waiter.attempt else None
     parts.answer(waiter.connection, waiter.request_id, answer, body, lease)
 
 

@@ -31,6 +31,7 @@ class Waiter:
     visibility_timeout_ms: int | None
     deadline_ms: int | None = None
     max_leased: int | None = None
+    attempt: bytes = b""
     impatient: bool = False
     """It waits for its connection only, not for messages."""
     in_line: bool = field(default=False)

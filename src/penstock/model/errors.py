@@ -24,6 +24,7 @@ class ErrorCode(StrEnum):
     MESSAGE_TOO_LARGE = "message-too-large"
     BAD_RECEIPT = "bad-receipt"
     STALE_RECEIPT = "stale-receipt"
+    ATTEMPT_CHANGED = "attempt-changed"
     NO_DEAD_LETTER_QUEUE = "no-dead-letter-queue"
     UNSUPPORTED = "unsupported"
     TOO_MANY_WAITING = "too-many-waiting"
@@ -57,6 +58,9 @@ ERRORS: dict[ErrorCode, ErrorRow] = {
     ErrorCode.MESSAGE_TOO_LARGE: ErrorRow("a message or batch is over the limit", False),
     ErrorCode.BAD_RECEIPT: ErrorRow("the receipt was not given out by this server", False),
     ErrorCode.STALE_RECEIPT: ErrorRow("the lease has ended; the message is no longer yours", False),
+    ErrorCode.ATTEMPT_CHANGED: ErrorRow(
+        "messages of the earlier attempt were deleted or given back: it cannot be repeated", False
+    ),
     ErrorCode.NO_DEAD_LETTER_QUEUE: ErrorRow(
         "the queue has no dead-letter queue, or no source to return to", False
     ),

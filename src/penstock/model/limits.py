@@ -28,6 +28,10 @@ RECEIVE_MESSAGES = 10_000
 RECEIVE_BYTES = 16 * MEBIBYTE
 RECEIVE_BYTES_DEFAULT = 4 * MEBIBYTE
 RECEIVE_WAIT_MS = 1 * HOUR_MS
+ATTEMPT_ID_BYTES = 128
+ATTEMPT_MS = 5 * MINUTE_MS
+"""For so long a receive asked again under its attempt id gives the same messages again."""
+ATTEMPTS_PER_QUEUE = 100_000
 RECEIVE_PARKED_MS = 1 * SECOND_MS
 """How long a receive that would not wait does so where its connection is not ready to take messages."""
 UNREAD_BYTES = 8 * MEBIBYTE

@@ -85,6 +85,8 @@ class Leased(msgspec.Struct, frozen=True, array_like=True, tag=2):
     runs: Runs
     at_ms: int
     until_ms: int
+    attempt: bytes = b""
+    """The id under which the receiver may ask for the same messages again; empty: it may not."""
 
 
 class Deleted(msgspec.Struct, frozen=True, array_like=True, tag=3):

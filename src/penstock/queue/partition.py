@@ -17,6 +17,7 @@ from penstock.model.batch import DEDUPLICATION, DELAYS, GROUPS, PRIORITIES, TTLS
 from penstock.model.runs import Runs, count_of, difference, intersection, normalized
 from penstock.model.settings import QueueSettings
 from penstock.queue import states
+from penstock.queue.attempts import AttemptTable
 from penstock.queue.deduplication import DeduplicationWindow, OriginTable, ProducerTable, StoredBatch
 from penstock.queue.groups import FifoGroups, GroupNames
 from penstock.queue.lanes import Lanes
@@ -54,6 +55,7 @@ class Partition:
         self.last_sent_ms = 0
         self.table = MessageTable()
         self.leases = LeaseTable()
+        self.attempts = AttemptTable()
         self.delays = SlotTimers()
         self.expiries = SlotTimers()
         self.sent_times = SentTimes()
@@ -82,6 +84,10 @@ class Partition:
             case records.Leased():
                 self.table.lease(record.runs)
                 self.leases.add(record.lease, record.runs, record.at_ms, record.until_ms)
+                if self.attempts:
+                    self.attempts.forget(record.at_ms)
+                if record.attempt:
+                    self.attempts.add(record.attempt, record.lease, count_of(record.runs), record.at_ms)
                 self.order.leased()
             case records.Deleted():
                 self.leases.remove(record.lease, record.runs)
@@ -218,6 +224,8 @@ class Partition:
         lease = self.leases.get(record.lease)
         at_ms = lease.at_ms if lease is not None else record.at_ms
         self.leases.remove(record.lease, record.runs)
+        if self.attempts and record.reason == "lease-ended":
+            self.attempts.lease_ended(record.lease, count_of(record.runs))
         self.table.remember_first_received(record.runs, at_ms)
         self.totals.redelivered += count_of(record.runs)
         if record.ready_ms > record.at_ms:
@@ -286,6 +294,7 @@ class Partition:
             self._leave_leases(runs)
         self.totals.purged += self._bury(runs)
         self.window.clear()
+        self.attempts.clear()
         if record.end >= self.table.next:
             self.delays.clear()
             if not self.moves:

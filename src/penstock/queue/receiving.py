@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from penstock.model.records import Leased
-from penstock.model.runs import Run, normalized
+from penstock.model.errors import ErrorCode, PenstockError
+from penstock.model.records import Extended, Leased
+from penstock.model.runs import Run, count_of, normalized
 from penstock.queue import states
 from penstock.queue.budget import Budget
 from penstock.queue.chunk import CHUNK_BITS, CHUNK_MASK, CHUNK_MESSAGES
@@ -15,7 +16,12 @@ from penstock.queue.table import MessageTable
 
 
 def grant(
-    partition: Partition, max_messages: int, max_bytes: int, visibility_timeout_ms: int | None, now_ms: int
+    partition: Partition,
+    max_messages: int,
+    max_bytes: int,
+    visibility_timeout_ms: int | None,
+    now_ms: int,
+    attempt: bytes = b"",
 ) -> Decision[Granted] | None:
     """Leases the next messages to one receiver; None where nothing is ready."""
     if not partition.table.counts[states.READY]:
@@ -28,8 +34,30 @@ def grant(
     until_ms = now_ms + visibility_timeout_ms
     lease = partition.leases.next
     runs = chosen if len(chosen) == 1 else normalized(chosen)
-    record = Leased(lease, runs, now_ms, until_ms)
+    record = Leased(lease, runs, now_ms, until_ms, attempt)
     return Decision((Written(record),), Granted(lease, chosen, until_ms))
+
+
+def repeat(
+    partition: Partition, attempt: bytes, visibility_timeout_ms: int | None, now_ms: int
+) -> Decision[Granted] | None:
+    """What the attempt was served with, extended; None where it was not, or its lease has simply ended by time."""
+    known = partition.attempts.find(attempt, now_ms)
+    if known is None:
+        return None
+    lease = partition.leases.get(known.lease)
+    runs = lease.runs() if lease is not None else []
+    if count_of(runs) != known.messages:
+        raise PenstockError(
+            ErrorCode.ATTEMPT_CHANGED,
+            f"{known.messages - count_of(runs)} of the {known.messages} messages that this receive attempt was served "
+            "with were deleted, given back or expired since, so it cannot be repeated; use a new attempt id",
+        )
+    if visibility_timeout_ms is None:
+        visibility_timeout_ms = partition.settings.visibility_timeout_ms
+    until_ms = now_ms + visibility_timeout_ms
+    record = Extended(known.lease, runs, now_ms, until_ms)
+    return Decision((Written(record),), Granted(known.lease, runs, until_ms))
 
 
 StoredRun = tuple[int, int, int]

@@ -13,6 +13,7 @@ import msgspec
 from penstock.model.runs import Runs
 from penstock.model.settings import QueueSettings
 from penstock.queue import states
+from penstock.queue.attempts import AttemptImage
 from penstock.queue.chunk import CHUNK_BITS, CHUNK_MESSAGES, Chunk
 from penstock.queue.deduplication import ProducerImage
 from penstock.queue.leases import Part
@@ -62,6 +63,7 @@ class PartitionImage(msgspec.Struct, array_like=True):
     groups: tuple[list[tuple[bytes, int, int]], list[int]]
     moves: list[tuple[MoveKey, Runs]]
     overdue: Runs
+    attempts: list[AttemptImage] = []
 
 
 _encoder = msgspec.msgpack.Encoder()
@@ -95,6 +97,7 @@ def dump(partition: Partition) -> bytes:
             groups=partition.groups.dump(),
             moves=list(partition.moves.items()),
             overdue=partition.overdue,
+            attempts=partition.attempts.dump(),
         )
     )
 
@@ -125,6 +128,7 @@ def load(data: bytes | memoryview) -> Partition:
     partition.groups.load(image.groups)
     partition.moves = dict(image.moves)
     partition.overdue = image.overdue
+    partition.attempts.load(image.attempts)
     _derive_order(partition)
     return partition
 

@@ -79,6 +79,9 @@ class Receive(msgspec.Struct, frozen=True, array_like=True, tag=9):
     max_bytes: int | None = None
     max_leased: int | None = None
     """Refused with `limit-reached` where the queue has so many leased messages; it never has more by this receive."""
+    attempt: bytes = b""
+    """Asked again under the same id within 5 minutes it gives the same messages under the same lease, extended. An
+    attempt that found nothing is not remembered; one whose messages were settled since fails with `attempt-changed`."""
 
 
 class Subscribe(msgspec.Struct, frozen=True, array_like=True, tag=10):
