@@ -133,3 +133,17 @@ async def test_files_that_are_none_of_ours_are_refused_with_a_reason(tmp_path: P
         await open_sqlite_store(newer)
     with pytest.raises(StoreUnavailableError, match="cannot use the metadata store"):
         await open_sqlite_store(tmp_path / "no" / "such" / "folder.sqlite")
+
+
+@async_test
+async def test_damage_in_the_middle_is_found_when_the_file_is_opened(tmp_path: Path) -> None:
+    file = tmp_path / "metadata.sqlite"
+    store = await open_sqlite_store(file)
+    for number in range(50):
+        await store.put(f"key/{number}", bytes(500))
+    await store.close()
+    content = bytearray(file.read_bytes())
+    content[4096:-4096] = b"\xff" * (len(content) - 8192)
+    file.write_bytes(content)
+    with pytest.raises(StoreUnavailableError, match="is damaged"):
+        await open_sqlite_store(file)

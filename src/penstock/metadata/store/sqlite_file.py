@@ -251,8 +251,8 @@ class SqliteFile:
             try:
                 self._connection.execute("PRAGMA journal_mode = WAL")
                 return
-            except sqlite3.OperationalError:
-                if time.monotonic() > deadline:
+            except sqlite3.OperationalError as error:
+                if "locked" not in str(error) or time.monotonic() > deadline:
                     raise
                 time.sleep(RETRY_SECONDS)
 
