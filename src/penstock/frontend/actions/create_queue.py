@@ -1,0 +1,130 @@
+"""CreateQueue: the engine's queue first, then what only SQS knows of it.
+
+Between the two a process may die. Then the engine has a queue of which the metadata says nothing (or tells of an
+earlier queue of that name, which counts as nothing): the next CreateQueue whose attributes agree with the engine's
+settings adopts it. So a caller who sends the request again gets what was asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple, cast
+
+import msgspec
+
+from penstock.frontend.context import Context
+from penstock.frontend.dead_letter_target import check_attributes, dead_letter_queue_of
+from penstock.frontend.queue_changes import ATTEMPTS, metadata_of, too_many_changes, write_metadata
+from penstock.frontend.resolved_queue import ResolvedQueue
+from penstock.frontend.steps import Steps, ask
+from penstock.frontend.tombstones import rests
+from penstock.model.errors import ErrorCode, PenstockError
+from penstock.sqs.attribute_changes import FIELDS, check_same_attributes, created_attributes
+from penstock.sqs.compatibility import STRICT
+from penstock.sqs.names import FIFO_SUFFIX, QueueArn, is_queue_name
+from penstock.sqs.queue_attributes import QueueAttributes
+from penstock.sqs.queue_settings import ENVELOPE_BYTES, settings_of
+from penstock.sqs.refusals import bad_queue_name, queue_deleted_recently, queue_name_exists
+from penstock.sqs.shapes.queues import CreateQueueRequest, CreateQueueResult
+from penstock.sqs.tags import merged_tags
+from penstock.wire.messages import CreateQueue, QueueDescription
+
+_ENGINE_FIELDS = frozenset(
+    {
+        "visibility_timeout",
+        "delay_seconds",
+        "maximum_message_size",
+        "message_retention_period",
+        "redrive_policy",
+        "fifo_queue",
+        "maximum_messages",
+        "maximum_bytes",
+        "overflow",
+        "default_time_to_live_seconds",
+    }
+)
+"""What the engine knows of a queue without any metadata."""
+
+
+def create_queue(context: Context) -> Steps[CreateQueueResult]:
+    """The queue's URL, whether it is new or was there with the same values."""
+    request = cast(CreateQueueRequest, context.call.parameters)
+    name = request.queue_name
+    if not is_queue_name(name):
+        raise bad_queue_name()  # before anything is looked up: the engine knows names that SQS must not say
+    arn = QueueArn(context.session.region, context.session.account, name)
+    tags = merged_tags({}, request.tags, name) if request.tags else {}
+    for _ in range(ATTEMPTS):
+        queue = yield from context.queues.find(context.native_name_of(arn), context.now_ms)
+        made = queue is None
+        asked = _asked(context, name, request.attributes, made)
+        if queue is None:
+            queue = yield from _make(context, arn, asked, request.attributes)
+        if queue is None:
+            continue
+        wanted = _Wanted(asked, request.attributes, tags)
+        if (yield from _agree(context, queue, wanted, made=made)):
+            return CreateQueueResult(queue_url=context.url_of(arn))
+    raise too_many_changes()
+
+
+class _Wanted(NamedTuple):
+    """What a request asks for: as values, as texts, and the tags."""
+
+    attributes: QueueAttributes
+    given: Mapping[str, str]
+    tags: dict[str, str]
+
+
+def _asked(context: Context, name: str, given: Mapping[str, str], new: bool) -> QueueAttributes:
+    # A queue that exists is FIFO by its name; a new one must be asked for as such.
+    if not new and name.endswith(FIFO_SUFFIX) and "FifoQueue" not in given:
+        given = {**given, "FifoQueue": "true"}
+    return created_attributes(name, given, context.compatibility)
+
+
+def _make(
+    context: Context, arn: QueueArn, asked: QueueAttributes, given: Mapping[str, str]
+) -> Steps[ResolvedQueue | None]:
+    """The new queue, as the engine has it; None where somebody else made another one meanwhile."""
+    native = context.native_name_of(arn)
+    if context.compatibility == STRICT and rests(context, native):
+        raise queue_deleted_recently()
+    yield from check_attributes(context, arn, asked, given)
+    settings = settings_of(asked, dead_letter_queue_of(context, asked))
+    try:
+        description = yield from ask(CreateQueue(native, settings), QueueDescription)
+    except PenstockError as error:
+        if error.code is not ErrorCode.QUEUE_EXISTS:
+            raise
+        return None
+    return context.queues.learn(description, context.now_ms)
+
+
+def _agree(context: Context, queue: ResolvedQueue, wanted: _Wanted, *, made: bool) -> Steps[bool]:
+    """Whether the queue is what was asked for; raises where it is another, False where it must be looked at again."""
+    metadata, _ = context.queues.metadata_of(queue.native_name, queue.queue_id)
+    if metadata is not None:
+        check_same_attributes(queue.arn.name, queue.attributes, wanted.given, context.compatibility)
+        return True
+    changes = _adopted(queue, wanted.attributes, wanted.given)
+    if not (made or wanted.given or wanted.tags):
+        return True  # nothing is asked for: whoever made it and was interrupted may still come back
+    attributes = msgspec.structs.replace(queue.attributes, **changes)
+    return (yield from write_metadata(queue, metadata_of(queue, attributes=attributes, tags=wanted.tags)))
+
+
+def _adopted(queue: ResolvedQueue, asked: QueueAttributes, given: Mapping[str, str]) -> dict[str, Any]:
+    """What a queue without metadata becomes; raises where the engine knows better than what was asked for."""
+    changes: dict[str, Any] = {
+        field: getattr(asked, field)
+        for field in QueueAttributes.__struct_fields__
+        if field not in _ENGINE_FIELDS
+    }
+    if queue.settings.max_message_bytes == asked.maximum_message_size + ENVELOPE_BYTES:
+        changes["maximum_message_size"] = asked.maximum_message_size
+    for attribute in given:
+        field = FIELDS[attribute]
+        if field not in changes and getattr(queue.attributes, field) != getattr(asked, field):
+            raise queue_name_exists(attribute)
+    return changes

@@ -1,0 +1,38 @@
+"""ListDeadLetterSourceQueues: which queues send their dead letters here."""
+
+from __future__ import annotations
+
+from typing import cast
+
+from penstock.frontend.context import Context
+from penstock.frontend.queue_listing import find_queues, list_page
+from penstock.frontend.resolved_queue import ResolvedQueue
+from penstock.frontend.steps import Steps
+from penstock.sqs.shapes.queues import ListDeadLetterSourceQueuesRequest, ListDeadLetterSourceQueuesResult
+
+
+def list_dead_letter_source_queues(context: Context) -> Steps[ListDeadLetterSourceQueuesResult]:
+    """A page of the queues of the same owner that name this one, by name."""
+    request = cast(ListDeadLetterSourceQueuesRequest, context.call.parameters)
+    queue = yield from context.queues.fresh(context.queue.native_name, context.now_ms)
+    page, token = yield from list_page(
+        context,
+        queue.arn._replace(name=""),
+        lambda description: description.settings.dead_letter_queue == queue.native_name,
+        request.max_results,
+        request.next_token,
+    )
+    return ListDeadLetterSourceQueuesResult(
+        queue_urls=[context.url_of(arn) for arn in page], next_token=token
+    )
+
+
+def is_dead_letter_queue(context: Context, queue: ResolvedQueue) -> Steps[bool]:
+    """Whether any queue of the same owner sends its dead letters here."""
+    sources = yield from find_queues(
+        context,
+        queue.arn._replace(name=""),
+        lambda description: description.settings.dead_letter_queue == queue.native_name,
+        1,
+    )
+    return bool(sources)

@@ -1,0 +1,41 @@
+"""DeleteQueue: the engine's queue first, then what is kept of it.
+
+What a process that dies in between leaves behind belongs to an incarnation that is gone, so it means nothing to the
+next queue of that name, whose CreateQueue writes over it.
+"""
+
+from __future__ import annotations
+
+from penstock.frontend.context import Context
+from penstock.frontend.move_tasks import task
+from penstock.frontend.queue_metadata import decode, key_of
+from penstock.frontend.steps import Steps, ask, delete
+from penstock.frontend.tombstones import bury
+from penstock.metadata.store.interface import VersionConflictError
+from penstock.sqs.compatibility import STRICT
+from penstock.wire.messages import DeleteQueue, Done
+
+
+def delete_queue(context: Context) -> Steps[None]:
+    """The queue and all its messages are gone."""
+    queue = yield from context.queues.fresh(context.queue.native_name, context.now_ms)
+    native = queue.native_name
+    try:
+        yield from ask(DeleteQueue(native), Done)
+    finally:
+        context.queues.forget(native)
+    if context.compatibility == STRICT:
+        yield from bury(context, native)
+    entry = context.metadata.get(key_of(native))
+    if entry is not None and decode(entry.value).queue_id <= queue.queue_id:
+        yield from _remove(entry.key, entry.version)
+    moves = context.metadata.get(task.key_of(native))
+    if moves is not None and task.decode(moves.value).queue_id <= queue.queue_id:
+        yield from _remove(moves.key, moves.version)
+
+
+def _remove(key: str, version: int) -> Steps[None]:
+    try:
+        yield from delete(key, version)
+    except VersionConflictError:
+        return  # it is another queue's already, or gone

@@ -1,0 +1,22 @@
+"""PurgeQueue: everything in the queue goes, once a minute."""
+
+from __future__ import annotations
+
+from penstock.frontend.context import Context
+from penstock.frontend.queue_changes import change_metadata, metadata_of
+from penstock.frontend.steps import Steps, ask
+from penstock.model.limits import SECOND_MS
+from penstock.sqs.refusals import purge_in_progress
+from penstock.wire.messages import Count, Purge
+
+REST_MS = 60 * SECOND_MS
+
+
+def purge_queue(context: Context) -> Steps[None]:
+    """Visible, invisible and delayed messages are gone, and so is what deduplication remembered."""
+    queue = yield from context.queues.fresh(context.queue.native_name, context.now_ms)
+    if queue.purged_ms is not None and context.now_ms - queue.purged_ms < REST_MS:
+        raise purge_in_progress(queue.arn.name)
+    # Noted afterwards: a caller whose purge was interrupted must be able to ask again.
+    yield from ask(Purge(queue.queue_id), Count)
+    yield from change_metadata(context, lambda current: metadata_of(current, purged_ms=context.now_ms))

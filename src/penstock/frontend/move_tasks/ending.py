@@ -1,0 +1,68 @@
+"""How a move task ends: completed, or failed because messages could not go where they should."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from penstock.frontend.move_tasks.task import MoveTask
+from penstock.frontend.steps import Steps, ask
+from penstock.model import limits
+from penstock.model.errors import ErrorCode, PenstockError
+from penstock.sqs.shapes.moves import TaskStatus
+from penstock.wire.messages import DescribeQueue, Peek, Peeked, PeekFilter, QueueDescription
+
+NO_SUCH_QUEUE = "AWS.SimpleQueueService.NonExistentQueue"
+NO_SOURCE = "CouldNotDetermineMessageSource"
+
+_LOOKED_AT = 100
+
+
+class Ending(NamedTuple):
+    """What is written down last."""
+
+    status: TaskStatus
+    failure_reason: str | None = None
+    returned: int = 0
+    """Messages that were on their way and came back, because their queue was gone."""
+
+
+def ending_of(native: str, task: MoveTask, now_ms: int) -> Steps[Ending | None]:
+    """How a task whose messages are all on their way ended; None while some of them have not arrived."""
+    source = yield from ask(DescribeQueue(native), QueueDescription)
+    if source.statistics.moving:
+        return None
+    bounced = yield from ask(
+        Peek(source.queue_id, task.until, limits.PEEK_MESSAGES, PeekFilter(reason="queue-deleted")), Peeked
+    )
+    # Moved since the task began: earlier ones that came back are another task's.
+    returned = sum(
+        batch.count
+        for batch in bounced.batches
+        if batch.origin is not None and batch.origin.moved_ms >= task.started_ms
+    )
+    if returned:
+        reason = NO_SUCH_QUEUE if task.destination is not None else NO_SOURCE
+        return Ending("FAILED", reason, returned)
+    if task.destination is None and (yield from _has_strangers(source.queue_id, task)):
+        return Ending("FAILED", NO_SOURCE)
+    return Ending("COMPLETED")
+
+
+def _has_strangers(queue_id: int, task: MoveTask) -> Steps[bool]:
+    """Whether messages are left that have nowhere to go: they never died, or their queue was gone before."""
+    left = yield from ask(Peek(queue_id, 0, _LOOKED_AT, PeekFilter(states=["ready"])), Peeked)
+    return any(
+        batch.first < task.until and (batch.origin is None or batch.origin.reason == "queue-deleted")
+        for batch in left.batches
+    )
+
+
+def failure_of(native: str, queue_id: int, error: PenstockError) -> Steps[str | None]:
+    """The reason to show for a refusal that waiting does not help; None when the source itself is gone."""
+    if error.code is not ErrorCode.QUEUE_NOT_FOUND:
+        return str(error.code)
+    try:
+        source = yield from ask(DescribeQueue(native), QueueDescription)
+    except PenstockError as gone:
+        return None if gone.code is ErrorCode.QUEUE_NOT_FOUND else NO_SUCH_QUEUE
+    return NO_SUCH_QUEUE if source.queue_id == queue_id else None
