@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 
 import msgspec
 
+from penstock.metadata.election import Election
 from penstock.metadata.master_key import MasterKey, Token
 from penstock.metadata.store.interface import ABSENT, MetadataStore, VersionConflictError
 from penstock.metadata.users import (
@@ -22,6 +24,9 @@ from penstock.metadata.users import (
     new_access_key,
     new_user_id,
 )
+
+TURN_SECONDS = 10.0
+"""How long others wait for an administrator that died in the middle."""
 
 
 class UserError(Exception):
@@ -84,6 +89,10 @@ class UserAdministration:
         return user, key, secret
 
     async def delete_user(self, name: str) -> None:
+        async with self._turn():
+            await self._delete_user(name)
+
+    async def _delete_user(self, name: str) -> None:
         user, version = await self._found_user(name)
         others = [other for other in await self.users() if other.name != name]
         if user.root and others and not any(other.root and other.enabled for other in others):
@@ -96,12 +105,13 @@ class UserAdministration:
             await self._store.delete(KEYS + key.key_id)
 
     async def set_user_enabled(self, name: str, enabled: bool) -> User:
-        user, version = await self._found_user(name)
-        if not enabled:
-            await self._check_somebody_is_left(without_user=name)
-        changed = msgspec.structs.replace(user, enabled=enabled)
-        await self._guarded(self._store.put(USERS + name, encode(changed), version), name)
-        return changed
+        async with self._turn():
+            user, version = await self._found_user(name)
+            if not enabled:
+                await self._check_somebody_is_left(without_user=name)
+            changed = msgspec.structs.replace(user, enabled=enabled)
+            await self._guarded(self._store.put(USERS + name, encode(changed), version), name)
+            return changed
 
     async def put_policy(self, name: str, policy_name: str, text: str) -> None:
         if not POLICY_NAME.fullmatch(policy_name):
@@ -131,17 +141,28 @@ class UserAdministration:
         return await self._put_new_key(await self.user(name), master_key)
 
     async def set_key_enabled(self, key_id: str, enabled: bool) -> AccessKey:
-        key, version = await self._found_key(key_id)
-        if not enabled:
-            await self._check_somebody_is_left(without_key=key_id)
-        changed = msgspec.structs.replace(key, enabled=enabled)
-        await self._guarded(self._store.put(KEYS + key_id, encode(changed), version), key_id)
-        return changed
+        async with self._turn():
+            key, version = await self._found_key(key_id)
+            if not enabled:
+                await self._check_somebody_is_left(without_key=key_id)
+            changed = msgspec.structs.replace(key, enabled=enabled)
+            await self._guarded(self._store.put(KEYS + key_id, encode(changed), version), key_id)
+            return changed
 
     async def delete_key(self, key_id: str) -> None:
-        _, version = await self._found_key(key_id)
-        await self._check_somebody_is_left(without_key=key_id)
-        await self._guarded(self._store.delete(KEYS + key_id, version), key_id)
+        async with self._turn():
+            _, version = await self._found_key(key_id)
+            await self._check_somebody_is_left(without_key=key_id)
+            await self._guarded(self._store.delete(KEYS + key_id, version), key_id)
+
+    @asynccontextmanager
+    async def _turn(self) -> AsyncIterator[None]:
+        """One at a time: two who each take one of two roots away would both find the other one still there."""
+        turn = await Election(self._store, "user-administration", "", TURN_SECONDS).campaign()
+        try:
+            yield
+        finally:
+            await turn.resign()
 
     async def _check_somebody_is_left(self, without_user: str = "", without_key: str = "") -> None:
         """A root that could sign before must not be the last one that can."""
