@@ -11,7 +11,7 @@ DATA ?= ./penstock-data
 ARGS ?=
 
 help: ## list the targets
-	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 18
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 22
 
 install: ## build .venv from requirements.lock (instant when nothing changed)
 	@scripts/bootstrap
