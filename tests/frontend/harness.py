@@ -196,6 +196,10 @@ class FrontEnd:
         """A call to be carried out step by step."""
         return Running(self, action(self.context(name, **members)))
 
+    def begin_steps(self, steps: Steps[Result]) -> Running[Result]:
+        """Any steps, to be carried out one by one."""
+        return Running(self, steps)
+
     def run(self, steps: Steps[Result]) -> Result:
         """Carries out steps to their end."""
         return Running(self, steps).run()
