@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from random import Random
+from typing import NamedTuple
 
 from penstock.simulation.network import Link, Network
 from penstock.simulation.tasks import Reply
@@ -17,6 +18,21 @@ from penstock.wire.frames import FrameReader, encode_frame
 
 _REFUSED_MS = 40
 """How long it takes to learn that nobody listens."""
+
+
+class Impatient(NamedTuple):
+    """Asks like its client, and gives up waiting for the answer after a while, by saying so to the node."""
+
+    client: SimulatedClient
+    after_ms: int
+
+    def ask(
+        self, request: messages.Request, body: bytes, timeout_ms: int, done: Callable[[Reply | None], None]
+    ) -> None:
+        """Sends a request, and later what cancels it."""
+        self.client.ask(request, body, timeout_ms, done)
+        cancel = messages.Unsubscribe(self.client.last_request)
+        self.client.after(self.after_ms, lambda: self.client.tell(cancel))
 
 
 class SimulatedClient:
@@ -43,6 +59,15 @@ class SimulatedClient:
             return
         self._waiting[request_id] = done
         self._network.schedule.after(timeout_ms, lambda: self._timed_out(request_id))
+
+    @property
+    def last_request(self) -> int:
+        """The id of the last request sent."""
+        return self._next_request - 1
+
+    def after(self, delay_ms: int, action: Callable[[], None]) -> None:
+        """Does something later."""
+        self._network.schedule.after(delay_ms, action)
 
     def subscribe(self, request: messages.Subscribe, arrived: Callable[[Reply | None], None]) -> int | None:
         """Sends a subscription; every delivery goes to `arrived`, and None once the connection is lost."""

@@ -142,6 +142,8 @@ class SourcePlace(NamedTuple):
     sequence: int
     reason: Reason
     receive_count: int
+    root: tuple[int, int]
+    """(queue id, sequence number) of its first home, as the node says."""
 
 
 @dataclass(slots=True, eq=False)
@@ -233,6 +235,8 @@ class History:
     sightings: list[Sighting] = field(default_factory=list)
     empty_polls: list[EmptyPoll] = field(default_factory=list)
     forgeries_accepted: list[tuple[int, str]] = field(default_factory=list)
+    broken_attempts: list[tuple[int, str]] = field(default_factory=list)
+    """(when, what) of receives that were asked again and gave something else under the same lease."""
     refusals_of_settlements: list[tuple[int, str]] = field(default_factory=list)
     """(when, code) of deletes and other settlements that were refused for another reason than the receipt."""
     refused_as_full: list[tuple[int, int]] = field(default_factory=list)

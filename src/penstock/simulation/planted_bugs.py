@@ -26,6 +26,7 @@ from penstock.simulation.planted_patches import (
     late_deletes_ignore_the_count,
     leases_never_end,
     moves_do_not_arrive,
+    moves_forget_the_first_home,
     never_congested,
     nobody_is_woken,
     receives_without_limit,
@@ -155,6 +156,12 @@ BUGS: dict[str, PlantedBug] = {
         "a restart forgets which moves were finished and makes them again",
         lambda: skip_on_replay(MoveFinished),
         lambda scenario: _crashes(scenario) and _dead_letters(scenario),
+    ),
+    "moves-forget-the-first-home": PlantedBug(
+        "I6",
+        "a message that moves twice says it was first sent to the queue in between",
+        moves_forget_the_first_home,
+        _dead_letters,
     ),
     "receives-without-limit": PlantedBug(
         "I6", "a message is received more often than its queue allows", receives_without_limit, _dead_letters

@@ -14,7 +14,7 @@ from penstock.backend.parts import NodeParts
 from penstock.backend.waiting import WaitingRoom
 from penstock.model.batch import Batch
 from penstock.model.errors import ErrorCode, PenstockError
-from penstock.model.records import Deleted, MoveFinished, decode_record
+from penstock.model.records import Deleted, MoveFinished, Origin, decode_record
 from penstock.model.runs import Runs, count_of
 from penstock.queue import moving, sending, settling, states
 from penstock.queue.decision import Outcome, Written
@@ -235,6 +235,13 @@ def moves_do_not_arrive() -> Sequence[Patch]:
         return []
 
     return [(moving, "arrive", arrive)]
+
+
+def moves_forget_the_first_home() -> Sequence[Patch]:
+    def first_homes(self: Origin) -> list[tuple[int, int]]:
+        return [(self.source_id, s) for first, count in self.runs for s in range(first, first + count)]
+
+    return [(Origin, "first_homes", first_homes)]
 
 
 def receives_without_limit() -> Sequence[Patch]:

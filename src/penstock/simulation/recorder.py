@@ -207,6 +207,25 @@ class Recorder:
             settlement.answered_ms = self._schedule.now_ms
             settlement.result = "stale" if message.sequence in stale else settled
 
+    def received_again(
+        self,
+        messages: Sequence[DeliveredMessage],
+        settlements: Sequence[Settlement],
+        delivery: Delivery,
+        asked_ms: int,
+    ) -> bool:
+        """A receive was asked again under its attempt; whether it gave the same lease, or the lease is over."""
+        same = bool(messages) and delivery.token == messages[0].token
+        for settlement in settlements:
+            settlement.answered_ms = self._schedule.now_ms
+            settlement.result = "done" if same else "stale"
+            settlement.amount_ms = delivery.until_ms - asked_ms if same else settlement.amount_ms
+        sequences = sorted(s for b in delivery.batches for s in range(b.first, b.first + b.count))
+        if same and sequences != sorted(message.sequence for message in messages):
+            found = f"lease {messages[0].lease} was asked for again and gave other messages: {sequences}"
+            self.history.broken_attempts.append((self._schedule.now_ms, found))
+        return same
+
     def not_settled(self, settlements: Sequence[Settlement], failed: Failed | None) -> None:
         """The node refused, or nobody knows."""
         for settlement in settlements:
@@ -242,6 +261,8 @@ def _sources(head: DeliveredBatch) -> list[SourcePlace | None]:
     if origin is None:
         return [None] * head.count
     return [
-        SourcePlace(origin.source_id, origin.source, sequence, origin.reason, count)
-        for sequence, count in zip(sequences_of(origin.runs), origin.receive_counts, strict=True)
+        SourcePlace(origin.source_id, origin.source, sequence, origin.reason, count, root)
+        for sequence, count, root in zip(
+            sequences_of(origin.runs), origin.receive_counts, origin.first_homes(), strict=True
+        )
     ]

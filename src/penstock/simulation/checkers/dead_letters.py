@@ -28,6 +28,7 @@ def check(history: History) -> Iterator[Violation]:
     yield from _both(history)
     for delivery in history.deliveries:
         yield from _too_often(delivery, history)
+        yield from _first_home(delivery)
 
 
 def _both(history: History) -> Iterator[Violation]:
@@ -71,6 +72,20 @@ def _too_often(delivery: DeliveredMessage, history: History) -> Iterator[Violati
     if source is not None and source.reason == "max-receives" and source.receive_count == 0:
         yield Violation(
             NAME, delivery.arrived_ms, f"{delivery.sequence} of queue {delivery.life.name!r} died unreceived"
+        )
+
+
+def _first_home(delivery: DeliveredMessage) -> Iterator[Violation]:
+    """A message that moved still says where it was first sent to."""
+    message, source = delivery.message, delivery.source
+    if message is None or source is None or message.fate != "stored":
+        return
+    if source.root != (message.life.queue_id, message.sequence):
+        yield Violation(
+            NAME,
+            delivery.arrived_ms,
+            f"{delivery.sequence} of queue {delivery.life.name!r} says that its first home is {source.root}, it is "
+            f"{message.sequence} of queue {message.life.queue_id}",
         )
 
 

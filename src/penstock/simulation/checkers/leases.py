@@ -39,7 +39,7 @@ def check(history: History) -> Iterator[Violation]:
                         f"{settlement.kind} of {where} worked with the receipt of lease {earlier.lease} although "
                         f"lease {later.lease} had followed it",
                     )
-    for at_ms, sentence in history.forgeries_accepted:
+    for at_ms, sentence in [*history.forgeries_accepted, *history.broken_attempts]:
         yield Violation(NAME, at_ms, sentence)
 
 

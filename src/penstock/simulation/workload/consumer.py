@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 from penstock.model.errors import ErrorCode
 from penstock.model.runs import runs_of
+from penstock.simulation.client import Impatient
 from penstock.simulation.history import DeliveredMessage, Kind, QueueLife
-from penstock.simulation.tasks import Ask, Pause, Steps
+from penstock.simulation.tasks import Ask, Asker, Pause, Steps
 from penstock.simulation.workload.stage import Stage
 from penstock.wire.messages import Delete, Delivery, Extend, Failed, Receipt, Receive, Release, Settled
 
@@ -132,6 +133,11 @@ class Consumer:
         self._stage = stage
         self._name = name
         self._settler = Settler(stage, name)
+        self._attempts = 0
+        self._last_attempt = b""
+        self._held_attempt = b""
+        self._held: list[DeliveredMessage] = []
+        """What the last attempt that was answered got."""
 
     def run(self) -> Steps[None]:
         """Receives until the run ends."""
@@ -161,21 +167,50 @@ class Consumer:
         stage = self._stage
         asked_ms = stage.schedule.now_ms
         max_bytes = stage.random.choice((None, None, 100, 2_000))
-        request = Receive(life.queue_id, most, wait_ms, visibility_ms, max_bytes)
-        reply = yield Ask(self._settler.client, request, timeout_ms=wait_ms + 8_000)
+        max_leased = stage.random.choice((None, None, None, 30))
+        attempt = self._attempt() if life.fifo and stage.random.random() < 0.5 else b""
+        request = Receive(life.queue_id, most, wait_ms, visibility_ms, max_bytes, max_leased, attempt)
+        held = self._held if attempt == self._held_attempt and attempt else []
+        held = held if held and held[0].life is life else []
+        least_ms = visibility_ms if visibility_ms is not None else life.least_ms("visibility_timeout_ms")
+        extended = stage.recorder.settling(held, "extend", least_ms)
+        asker: Asker = self._settler.client
+        impatient = wait_ms > 0 and stage.random.random() < 0.2
+        if impatient:
+            asker = Impatient(self._settler.client, stage.random.randint(1, wait_ms))
+        reply = yield Ask(asker, request, timeout_ms=wait_ms + 8_000)
+        if attempt and stage.random.random() < (0.9 if reply is None else 0.3):
+            self._last_attempt = attempt  # it is asked again, as one does when the answer was lost
         if reply is None:
+            stage.recorder.not_settled(extended, None)
             stage.trace.add(self._name, f"receive from {life.name}: no answer")
             yield Pause(stage.random.randint(5, 300))
             return []
         if isinstance(reply.answer, Delivery):
-            return self._note(life, reply.answer, reply.body, asked_ms, wait_ms, visibility_ms)
+            if stage.recorder.received_again(held, extended, reply.answer, asked_ms):
+                stage.trace.add(self._name, f"received again from {life.name}: {describe(held)}")
+                return held
+            waited_ms = 0 if impatient else wait_ms
+            found = self._note(life, reply.answer, reply.body, asked_ms, waited_ms, visibility_ms)
+            if found and attempt:
+                self._held_attempt, self._held = attempt, found
+            return found
         failed = stage.failed(life, reply)
         assert failed is not None
+        stage.recorder.not_settled(extended, failed)
         stage.trace.add(self._name, f"receive from {life.name}: {failed.code}")
         if failed.code == ErrorCode.QUEUE_NOT_FOUND:
             yield from stage.look_up(self._settler.client, life.name)
         yield Pause(stage.random.randint(10, 200))
         return []
+
+    def _attempt(self) -> bytes:
+        """An id for an attempt: the last one once more, or a new one."""
+        attempt, self._last_attempt = self._last_attempt, b""
+        if not attempt:
+            self._attempts += 1
+            attempt = f"{self._name}-{self._attempts}".encode()
+        return attempt
 
     def _note(
         self,
