@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import resource
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,28 +23,50 @@ _VISIBILITY_SECONDS = "600"
 _CONNECTIONS = 20_000
 
 
+class _Key(msgspec.Struct, frozen=True):
+    """The part that matters of a new access key."""
+
+    key_id: str
+    secret: str
+
+
+class _User(msgspec.Struct, frozen=True):
+    """The same of what `penstock user create --json` prints."""
+
+    access_key: _Key
+
+
 @contextmanager
 def sqs_server(stage: Stage) -> Iterator[tuple[Server, Endpoint]]:
-    """The server and the way to its queue; every request must be signed with the user's key."""
-    endpoint = Endpoint(host="", port=0, access_key="PENSTOCKBENCH", secret="the bench's own", queue_url="")
-
-    def prepare(data: Path) -> None:
-        nonlocal endpoint
-
-    with stage.server(sqs=True, prepare=prepare, PENSTOCK_SQS_MAX_CONNECTIONS=str(_CONNECTIONS)) as server:
+    """The server and the way to its queue; there is a user, so every request must be signed with its key."""
+    keys: list[_Key] = []
+    with stage.server(
+        sqs=True,
+        prepare=lambda data: keys.append(_create_user(data)),
+        PENSTOCK_SQS_MAX_CONNECTIONS=str(_CONNECTIONS),
+    ) as server:
         if server.sqs_url is None:
             raise BenchError("the server does not say where its SQS door is")
         address = urlsplit(server.sqs_url)
         assert address.hostname is not None
         assert address.port is not None
-        endpoint = msgspec.structs.replace(
-            endpoint,
+        endpoint = Endpoint(
             host=address.hostname,
             port=address.port,
+            access_key=keys[0].key_id,
+            secret=keys[0].secret,
             queue_url=f"{server.sqs_url.rstrip('/')}/{DEFAULT_ACCOUNT}/{QUEUE}",
         )
         create_queue(endpoint, QUEUE, VisibilityTimeout=_VISIBILITY_SECONDS)
         yield server, endpoint
+
+
+def _create_user(data: Path) -> _Key:
+    command = [sys.executable, "-m", "penstock.cli.main", "user", "create", "bench", "--root", "--json"]
+    made = subprocess.run([*command, "--data", str(data)], check=False, capture_output=True)
+    if made.returncode:
+        raise BenchError(f"no user could be made: {made.stderr.decode(errors='replace').strip()}")
+    return msgspec.json.decode(made.stdout, type=_User).access_key
 
 
 def raise_file_limit() -> int:
