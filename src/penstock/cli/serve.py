@@ -35,6 +35,15 @@ def serve(
             show_default=False,
         ),
     ] = None,
+    sqs_listen: Annotated[
+        str | None,
+        typer.Option(
+            "--sqs-listen",
+            help="Where SQS clients connect (127.0.0.1:9324); off: nowhere.",
+            metavar="HOST:PORT",
+            show_default=False,
+        ),
+    ] = None,
     config: Annotated[
         Path | None,
         typer.Option(
@@ -69,6 +78,7 @@ def serve(
     flags = {
         "data_directory": data,
         "listen": listen,
+        "sqs_listen": sqs_listen,
         "durability": durability,
         "log_level": log_level,
         "log_format": log_format,
@@ -111,6 +121,7 @@ def ready_facts(broker: Broker, config: ServeConfig, seconds: float) -> dict[str
         "url": f"penstock://{broker.address}",
         "host": broker.address.host,
         "port": broker.address.port,
+        "sqs_url": broker.front_door.url if broker.front_door is not None else None,
         "data_directory": broker.directory,
         "durability": config.durability,
         "process": os.getpid(),
@@ -134,7 +145,8 @@ def _show(broker: Broker, config: ServeConfig, facts: dict[str, Any]) -> None:
     print_facts(
         f"Penstock {facts['version']} is ready",
         {
-            "native": f"{facts['url']}  (no users yet: listening on loopback only)",
+            "sqs": _sqs_line(broker),
+            "native": f"{facts['url']}  (no users here: loopback only)",
             "data": broker.directory,
             "durability": durability,
             "recovered": f"{report.queues:,} queues, {report.messages:,} messages, "
@@ -149,6 +161,15 @@ def _show(broker: Broker, config: ServeConfig, facts: dict[str, Any]) -> None:
         target.print(f"  damaged, fenced: {damage}", style="bold red", markup=False)
     if target.is_terminal:
         target.print("  Ctrl-C stops it. Try: penstock queue create orders", style="dim", markup=False)
+
+
+def _sqs_line(broker: Broker) -> str:
+    door = broker.front_door
+    if door is None:
+        return "off"
+    if door.has_users:
+        return f"{door.url}  (requests must be signed by a user)"
+    return f"{door.url}  (no users yet: any credentials will do, loopback only)"
 
 
 def _write_ready_file(file: Path, facts: dict[str, Any]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from penstock.frontend.authorize import authorize
 from penstock.frontend.context import Context
@@ -13,6 +13,7 @@ from penstock.frontend.dispatch import FUNCTIONS
 from penstock.frontend.record_usage import usage_event
 from penstock.frontend.resolve import native_name_of, queue_arn
 from penstock.frontend.resolved_queue import ResolvedQueue
+from penstock.frontend.services import Services
 from penstock.frontend.session import Session
 from penstock.frontend.steps import Steps
 from penstock.frontend.validate import validate
@@ -26,9 +27,6 @@ from penstock.sqs.model_errors import sqs_error_of
 from penstock.sqs.names import QueueArn
 from penstock.sqs.protocol import Protocol
 from penstock.sqs.refusals import internal_failure, queue_does_not_exist, service_unavailable
-
-if TYPE_CHECKING:
-    from penstock.frontend.front_end import FrontEnd
 
 log = logging.getLogger(__name__)
 
@@ -55,7 +53,7 @@ class Exchange:
     )
 
     def __init__(
-        self, front: FrontEnd, request: HttpRequest, peer: Peer, reply: Callable[[HttpResponse], None]
+        self, front: Services, request: HttpRequest, peer: Peer, reply: Callable[[HttpResponse], None]
     ) -> None:
         self._front = front
         self._request = request

@@ -57,7 +57,9 @@ class MessageView:
         first = head.first
         identities = message_ids(self._queue.queue_id, first, head.count, head.origin)
         bodies = batch.bodies()
-        plain = not batch.columns and not self._system_names  # most messages: a body, and nobody asks for more
+        plain = (
+            not batch.columns and not self._system_names
+        )  # most messages: a body, and nobody asks for more
         for index in range(head.count):
             received = counts if isinstance(counts, int) else counts[index]
             content = bodies[index]
@@ -82,7 +84,9 @@ class MessageView:
                 if stored.attributes and self._attribute_names
                 else {}
             )
-            system = self._system(head, batch, index, received, stored, encoding) if self._system_names else {}
+            system = (
+                self._system(head, batch, index, received, stored, encoding) if self._system_names else {}
+            )
             yield Message(
                 message_id=identities[index],
                 receipt_handle=handle,

@@ -1,18 +1,20 @@
-"""A broker: a node over a real directory, its driver and its server, opened and closed in a written order.
+"""A broker: a node over a real directory, its driver, its server and its front door, in a written order.
 
 Opening:
-  1. the address: loopback only, while there are no users
+  1. the address: the native protocol knows no users, so loopback only
   2. its socket is bound, not yet listening: a port in use is found before anything is read
   3. the directory is taken and locked, the journal is replayed
   4. the driver starts its threads
-  5. the server listens: the first request finds everything in place
+  5. the front door opens (see there), linked to the node without a socket
+  6. the server listens: the first request finds everything in place
 
 Closing:
-  1. the listening socket is closed, requests are no longer read
-  2. what was handled is flushed and answered; jobs under way end
-  3. the node is closed: its journal is marked as closed well
-  4. answers are sent to those who read them, then connections are closed
-  5. the directory is given up
+  1. the front door closes: its requests are finished while the node is still there
+  2. the listening socket is closed, requests are no longer read
+  3. what was handled is flushed and answered; jobs under way end
+  4. the node is closed: its journal is marked as closed well
+  5. answers are sent to those who read them, then connections are closed
+  6. the directory is given up
 
 What stands in the way of opening is a `StartError`: one sentence, and what to do about it.
 """
@@ -30,6 +32,8 @@ from penstock.config.serve import ServeConfig
 from penstock.runtime.clock import WallClock
 from penstock.runtime.disk import RealDisk
 from penstock.runtime.driver import Driver
+from penstock.runtime.engine_link.local_link import LocalRoute
+from penstock.runtime.front_door import GRACE_SECONDS, FrontDoor, open_front_door
 from penstock.runtime.listening import StartError, bind, check_loopback
 from penstock.runtime.server import Server
 from penstock.runtime.usage import process_usage
@@ -52,6 +56,8 @@ class Broker:
         self._node = node
         self._driver = driver
         self._server = server
+        self.front_door: FrontDoor | None = None
+        """Where SQS is spoken, unless it is turned off."""
         self.address = address
         self.directory = str(disk.directory)
 
@@ -71,6 +77,8 @@ class Broker:
 
     async def close(self) -> None:
         """Stops in the order written above; a broker that has failed only lets go."""
+        if self.front_door is not None:
+            await self.front_door.close(0.0 if self._driver.failure else GRACE_SECONDS)
         self._server.stop_accepting()
         await self._driver.close()
         await self._server.close(0.0 if self._driver.failure else LAST_ANSWERS_SECONDS)
@@ -92,16 +100,26 @@ async def open_broker(config: ServeConfig) -> Broker:
         write_buffer_bytes=config.write_buffer_bytes,
         hello_timeout_ms=config.hello_timeout_ms,
     )
+    loop = asyncio.get_running_loop()
+    route = LocalRoute(server.write)
+
+    def congestion_changed(congested: bool) -> None:
+        server.congestion_changed(congested)
+        if broker.front_door is not None:
+            broker.front_door.congestion_changed(congested)
+
+    def failed() -> None:
+        server.drop_all()
+        if broker.front_door is not None:
+            broker.front_door.drop_all()
+
     driver = Driver(
-        node,
-        clock,
-        asyncio.get_running_loop(),
-        write=server.write,
-        congestion_changed=server.congestion_changed,
-        failed=server.drop_all,
+        node, clock, loop, write=route.write, congestion_changed=congestion_changed, failed=failed
     )
     broker = Broker(disk, node, driver, server, Address(config.listen.host, listener.getsockname()[1]))
     try:
+        if config.sqs_listen is not None:
+            broker.front_door = await open_front_door(config, route.connect(driver, loop), clock)
         await server.start(driver, listener)
     except BaseException:
         listener.close()

@@ -17,13 +17,15 @@ from penstock.config.address import Address
 from penstock.config.serve import ServeConfig
 from penstock.runtime.broker import Broker, open_broker
 
+ANY_PORT = Address("127.0.0.1", 0)
+
 
 @asynccontextmanager
 async def running_server(
     directory: str | Path, config: ServeConfig | None = None
 ) -> AsyncIterator[EmbeddedServer]:
     """A server on `directory` for as long as the block runs; raises what stopped it, if something did."""
-    chosen = config or ServeConfig(listen=Address("127.0.0.1", 0))
+    chosen = config or ServeConfig(listen=ANY_PORT, sqs_listen=ANY_PORT)
     broker = await open_broker(replace(chosen, data_directory=str(directory)))
     try:
         yield EmbeddedServer(broker)
@@ -48,3 +50,9 @@ class EmbeddedServer:
     def url(self) -> str:
         """What `penstock.connect` takes."""
         return f"penstock://{self.broker.address}"
+
+    @property
+    def sqs_url(self) -> str:
+        """What SDKs of AWS take as their endpoint."""
+        assert self.broker.front_door is not None, "SQS is turned off"
+        return self.broker.front_door.url

@@ -26,7 +26,9 @@ from penstock.config.frontend import FrontendConfig
 from penstock.config.serve import ServeConfig
 from penstock.frontend.engine import EngineLink
 from penstock.frontend.front_end import FrontEnd
+from penstock.frontend.move_tasks.mover import Mover
 from penstock.frontend.native_names import Home
+from penstock.frontend.services import Services
 from penstock.metadata.master_key import MasterKey, MasterKeyError, load_or_make_master_key
 from penstock.metadata.mirror import MetadataMirror
 from penstock.metadata.store.interface import MetadataStore, StoreUnavailableError
@@ -40,6 +42,7 @@ from penstock.runtime.http.server import HttpServer
 from penstock.runtime.http.tls import Tls, TlsError
 from penstock.runtime.listening import StartError, bind
 from penstock.runtime.metadata_registry import MetadataRegistry
+from penstock.runtime.move_timer import MoveTimer
 from penstock.sqs.compatibility import EXTENDED, STRICT
 from penstock.usage.collector import UsageCollector
 
@@ -56,6 +59,7 @@ class FrontDoor:
     def __init__(
         self,
         front: FrontEnd,
+        usage: UsageCollector,
         server: HttpServer,
         registry: MetadataRegistry,
         mirror: MetadataMirror,
@@ -63,8 +67,11 @@ class FrontDoor:
         tls: Tls | None,
         address: Address,
         users: UserDirectory,
+        moves: MoveTimer,
     ) -> None:
         self._front = front
+        self._usage = usage
+        self._moves = moves
         self._server = server
         self._registry = registry
         self._mirror = mirror
@@ -102,12 +109,13 @@ class FrontDoor:
     async def close(self, grace_seconds: float = GRACE_SECONDS) -> None:
         """Stops in the order written above; the engine must still be there."""
         self._server.stop_accepting()
+        self._moves.close()
         self._front.end_waiting()
         await self._server.close(grace_seconds)
         await self._registry.close()
         await self._mirror.close()
         await self._store.close()
-        self._front.usage.close()
+        self._usage.close()
 
 
 async def open_front_door(config: FrontDoorConfig, link: EngineLink, clock: WallClock) -> FrontDoor:
@@ -131,7 +139,7 @@ async def open_front_door(config: FrontDoorConfig, link: EngineLink, clock: Wall
         listener = bind(listen, "--sqs-listen")
         address = Address(listen.host, listener.getsockname()[1])
         registry = MetadataRegistry(mirror)
-        front = FrontEnd(
+        services = Services(
             engine=link,
             registry=registry,
             metadata=mirror.cache,
@@ -146,6 +154,7 @@ async def open_front_door(config: FrontDoorConfig, link: EngineLink, clock: Wall
             timer_us=_timer_us,
             token=secrets.token_bytes,
         )
+        front = FrontEnd(services)
         server = HttpServer(front.handle, limits=_limits(config), refuse=front.refuse)
         await server.start(listener, tls.context if tls is not None else None)
     except BaseException:
@@ -154,7 +163,8 @@ async def open_front_door(config: FrontDoorConfig, link: EngineLink, clock: Wall
         await mirror.close()
         await store.close()
         raise
-    return FrontDoor(front, server, registry, mirror, store, tls, address, users)
+    moves = MoveTimer(services, Mover(secrets.token_hex(8), mirror.cache), clock.now_ms)
+    return FrontDoor(front, services.usage, server, registry, mirror, store, tls, address, users, moves)
 
 
 async def _open_store(config: FrontDoorConfig) -> MetadataStore:

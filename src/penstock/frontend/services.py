@@ -1,0 +1,58 @@
+"""What all requests of a front end share: the ways out of it, what it has looked up, and what it counts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from penstock.frontend.authenticate import Authenticator
+from penstock.frontend.conversation import Conversation
+from penstock.frontend.engine import EngineLink
+from penstock.frontend.native_names import Home
+from penstock.frontend.queue_directory import QueueDirectory
+from penstock.frontend.registry import Registry
+from penstock.frontend.request_ids import RequestIds
+from penstock.frontend.throttle import Throttle
+from penstock.metadata.cache import MetadataCache
+from penstock.metadata.user_directory import UserDirectory
+from penstock.sqs.compatibility import Compatibility
+from penstock.usage.collector import UsageCollector
+
+
+class Services:
+    """One of each for a front end; none of it is about a single request."""
+
+    def __init__(
+        self,
+        *,
+        engine: EngineLink,
+        registry: Registry,
+        metadata: MetadataCache,
+        users: UserDirectory,
+        usage: UsageCollector,
+        home: Home,
+        compatibility: Compatibility,
+        address: str,
+        public_url: str | None,
+        open_without_users: bool,
+        now_ms: Callable[[], int],
+        timer_us: Callable[[], int],
+        token: Callable[[int], bytes],
+    ) -> None:
+        self.engine = engine
+        self.registry = registry
+        self.metadata = metadata
+        self.usage = usage
+        self.home = home
+        self.compatibility = compatibility
+        self.address = address
+        """Host and port for queue URLs where a request names no host."""
+        self.public_url = public_url
+        self.now_ms = now_ms
+        self.timer_us = timer_us
+        self.token = token
+        self.request_ids = RequestIds(token(10))
+        self.queues = QueueDirectory(home, metadata)
+        self.throttle = Throttle(metadata)
+        self.waiting: set[Conversation] = set()
+        """Receives that wait for messages."""
+        self.authenticator = Authenticator(users, home, open_without_users=open_without_users)

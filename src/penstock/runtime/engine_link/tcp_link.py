@@ -1,0 +1,195 @@
+"""The link to a node in another process: one TCP connection that is looked for again when it is lost.
+
+While there is no connection, and for everything that was under way when it was lost, the answer is `unreachable`:
+callers try again, and nothing piles up here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from collections.abc import Iterator
+
+from penstock.config.address import Address
+from penstock.frontend.engine import Answered
+from penstock.frontend.steps import Reply
+from penstock.model import limits
+from penstock.model.batch import Buffer
+from penstock.model.errors import ErrorCode, PenstockError
+from penstock.runtime.engine_link.backend_connection import BackendConnection
+from penstock.runtime.engine_link.correlation import Correlation, tell, unreachable
+from penstock.wire.messages import PROTOCOL_VERSION, Hello, Ping, Request, Unsubscribe, Welcome
+
+log = logging.getLogger(__name__)
+
+FIRST_PAUSE_SECONDS = 0.05
+LONGEST_PAUSE_SECONDS = 2.0
+GREETING_SECONDS = 5.0
+SILENT_SECONDS = 5.0
+"""A back end that says nothing for so long while something is asked is pinged; twice as long, and it is given up."""
+OUTSTANDING_BYTES = 64 * limits.MEBIBYTE
+"""Of bodies that were sent and have no answer; beyond, asking is refused as overloaded."""
+
+
+class TcpLink:
+    """Asks a node over TCP. `start` it, and `close` it at the end."""
+
+    def __init__(
+        self,
+        address: Address,
+        loop: asyncio.AbstractEventLoop,
+        *,
+        name: str = "penstock-frontend",
+        outstanding_bytes: int = OUTSTANDING_BYTES,
+    ) -> None:
+        self._address = address
+        self._loop = loop
+        self._name = name
+        self._outstanding_bytes = outstanding_bytes
+        self._correlation = Correlation()
+        self._connection: BackendConnection | None = None
+        self._found = asyncio.Event()
+        self._reason = "it was not looked for yet"
+        self._seeking: asyncio.Task[None] | None = None
+        self._watch: asyncio.TimerHandle | None = None
+        self._probed = False
+        self._closed = False
+
+    @property
+    def connected(self) -> bool:
+        """Whether the back end can be asked right now."""
+        return self._connection is not None
+
+    def start(self) -> None:
+        """Looks for the back end from now on, until the link is closed."""
+        if self._seeking is None and not self._closed:
+            self._seeking = self._loop.create_task(self._seek(), name="penstock looks for its back end")
+
+    async def found(self) -> None:
+        """Returns when there is a connection."""
+        await self._found.wait()
+
+    async def close(self) -> None:
+        """Ends the connection; everything outstanding fails."""
+        self._closed = True
+        seeking = self._seeking
+        if seeking is not None:
+            seeking.cancel()
+            await asyncio.gather(seeking, return_exceptions=True)
+        if self._connection is not None:
+            self._connection.end("the front end is stopping")
+
+    # -- asking ----------------------------------------------------------------------------------------------
+
+    def ask(self, request: Request, body: Buffer, done: Answered) -> int:
+        """See `EngineLink`."""
+        connection, correlation = self._connection, self._correlation
+        if connection is None:
+            return self._refuse(done, unreachable(self._reason))
+        if correlation.outstanding_bytes + len(body) > self._outstanding_bytes and correlation:
+            message = "the back end has more to answer than the front end may hold"
+            return self._refuse(done, PenstockError(ErrorCode.OVERLOADED, message))
+        ticket, frame = correlation.ask(request, body, done)
+        connection.write(frame)
+        return ticket
+
+    def cancel(self, ticket: int) -> None:
+        """See `EngineLink`."""
+        if self._connection is not None and ticket in self._correlation:
+            self._connection.post(Unsubscribe(ticket))
+
+    def _refuse(self, done: Answered, error: PenstockError) -> int:
+        self._loop.call_soon(tell, done, error)
+        return self._correlation.next_id()
+
+    # -- connecting ------------------------------------------------------------------------------------------
+
+    async def _seek(self) -> None:
+        try:
+            pauses = _pauses()
+            while True:
+                try:
+                    await self._connect()
+                except (OSError, PenstockError) as error:
+                    self._failed_to_connect(str(error) or type(error).__name__)
+                    await asyncio.sleep(next(pauses))
+                else:
+                    return
+        finally:
+            self._seeking = None
+
+    async def _connect(self) -> None:
+        """Raises `OSError` (`TimeoutError` included) or `PenstockError`; then nothing is left behind."""
+        loop, greeting = self._loop, self._loop.create_future()
+        connection = BackendConnection(self._correlation, loop, self._lost)
+
+        def greeted(outcome: Reply | PenstockError) -> None:
+            if not greeting.done():
+                greeting.set_result(outcome)
+
+        try:
+            async with asyncio.timeout(GREETING_SECONDS):
+                await loop.create_connection(lambda: connection, self._address.host, self._address.port)
+                hello = Hello([PROTOCOL_VERSION], self._name)
+                connection.write(self._correlation.ask(hello, b"", greeted)[1])
+                outcome = await greeting
+            if isinstance(outcome, PenstockError):
+                raise outcome
+            if not isinstance(outcome.answer, Welcome):
+                raise PenstockError(ErrorCode.BAD_FRAME, "what listens there is no Penstock server")
+        except BaseException as error:
+            connection.end("given up")
+            if isinstance(error, TimeoutError):
+                raise TimeoutError(f"no answer within {GREETING_SECONDS:g} s") from None
+            raise
+        self._connection = connection
+        self._probed = False
+        self._watch = loop.call_later(SILENT_SECONDS, self._look_alive)
+        self._found.set()
+        log.info("connected to the back end %s (%s)", self._address, outcome.answer.server)
+
+    def _failed_to_connect(self, reason: str) -> None:
+        """Says why once, not at every attempt."""
+        if reason != self._reason:
+            self._reason = reason
+            log.warning("cannot reach the back end %s: %s; trying again", self._address, reason)
+
+    def _lost(self, connection: BackendConnection, reason: str) -> None:
+        """A connection has ended, greeted or not."""
+        was_found = connection is self._connection
+        self._connection = None
+        self._found.clear()
+        if self._watch is not None:
+            self._watch.cancel()
+            self._watch = None
+        if was_found:
+            self._reason = reason
+            if not self._closed:
+                log.warning("lost the back end %s: %s; connecting again", self._address, reason)
+                self.start()
+        # Later, because the end may be noticed in the middle of asking; what is asked meanwhile is not lost with it.
+        self._loop.call_soon(self._correlation.lose, reason)
+        self._correlation = self._correlation.successor()
+
+    def _look_alive(self) -> None:
+        connection = self._connection
+        if connection is None:
+            return
+        self._watch = self._loop.call_later(SILENT_SECONDS, self._look_alive)
+        if connection.heard or not len(self._correlation):
+            connection.heard = False
+            self._probed = False
+        elif self._probed:
+            connection.end(f"silent for {2 * SILENT_SECONDS:g} s")
+        else:
+            self._probed = True
+            connection.post(Ping())
+
+
+def _pauses() -> Iterator[float]:
+    """Doubling, each cut by up to a half, so that many front ends do not march in step."""
+    ceiling = FIRST_PAUSE_SECONDS
+    while True:
+        yield ceiling * random.uniform(0.5, 1.0)
+        ceiling = min(2 * ceiling, LONGEST_PAUSE_SECONDS)
