@@ -13,6 +13,7 @@ from penstock.frontend.engine import Answered
 from penstock.frontend.front_end import FrontEnd
 from penstock.frontend.native_names import Home
 from penstock.frontend.registry import Written
+from penstock.frontend.services import Services
 from penstock.frontend.steps import DeleteEntry, PutEntry, Reply
 from penstock.metadata.cache import MetadataCache
 from penstock.metadata.master_key import MasterKey
@@ -57,7 +58,7 @@ class InProcess:
         self._usage = UsageCollector(
             str(directory), file_bytes=1 << 20, keep_files=2, now_ms=lambda: self._node.now_ms
         )
-        self._front = FrontEnd(
+        services = Services(
             engine=self,
             registry=self,
             metadata=self._cache,
@@ -72,6 +73,7 @@ class InProcess:
             timer_us=lambda: self._node.now_ms * 1000,
             token=dice.randbytes,
         )
+        self._front = FrontEnd(services)
         self._defects = _Defects()
         logging.getLogger("penstock").addHandler(self._defects)
 
