@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import struct
 from collections.abc import Callable
-from contextlib import suppress
 
 from penstock.frontend.engine import Answered
 from penstock.model.batch import Buffer
@@ -91,8 +90,10 @@ class LocalLink:
                     index += 1
                 pieces = buffers[first:index] if not body else [body, *buffers[first:index]]
                 body = memoryview(pieces[0] if len(pieces) == 1 else b"".join(pieces))
-            with suppress(PenstockError):  # who asked has been told
+            try:  # noqa: SIM105: `suppress` costs half a microsecond an answer
                 answered(request_id, head, body)
+            except PenstockError:
+                pass  # who asked has been told
 
 
 class LocalRoute:
