@@ -1,9 +1,9 @@
 """Where the flush of a lone request runs: on the event loop's own thread, or in the flush thread.
 
 With one request in a turn of the loop there is nothing to overlap its flush with, and waking another thread and
-being woken by it costs 50 to 90 µs where a sync takes 200. On a machine whose cores are all busy it is the other
-way round: a thread that sleeps most of the time gets a core at once, the loop's own thread waits for its turn. So
-both are measured, and the quicker one is used. See `docs/adr/0007-a-lone-request-flushes-inline.md`.
+being woken by it costs some 56 µs where a sync takes 200 to 300. On a machine whose cores were all busy it has been
+the other way round, presumably because a thread that sleeps most of the time gets a core at once and the loop's own
+thread waits for its turn. So both are measured, and the quicker one is used. See `docs/adr/0007-a-lone-request-flushes-inline.md`.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ log = logging.getLogger(__name__)
 
 SWITCH_SECONDS = 0.001
 """How soon the flush thread gets the interpreter back from a busy loop once its sync is done (Python's 5 ms
-is twenty syncs)."""
+is twenty syncs). Measured from 5 ms down to 0.03 ms: the difference is lost in the noise (`docs/benchmarks.md`)."""
 
 COLLECTION_THRESHOLDS = (20_000, 20, 20)
 """Hardly anything here is ever part of a cycle. At Python's 700 objects the collector ran a hundred times a second
