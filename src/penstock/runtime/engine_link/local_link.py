@@ -90,8 +90,8 @@ class LocalLink:
                     index += 1
                 pieces = buffers[first:index] if not body else [body, *buffers[first:index]]
                 body = memoryview(pieces[0] if len(pieces) == 1 else b"".join(pieces))
-            # `contextlib.suppress` would cost half a microsecond an answer.
-            try:  # noqa: SIM105
+            # `contextlib.suppress` would cost 0.7 µs an answer.
+            try:
                 answered(request_id, head, body)
             except PenstockError:
                 pass  # who asked has been told
