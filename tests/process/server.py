@@ -55,6 +55,8 @@ class ServerProcess:
                 "--json",
                 "--listen",
                 listen,
+                "--sqs-listen",
+                "127.0.0.1:0",
                 "--data",
                 data,
             ),

@@ -57,6 +57,7 @@ def small_config(**changes: Any) -> ServeConfig:
     """A configuration for tests: any free port, small files."""
     values: dict[str, Any] = {
         "listen": Address("127.0.0.1", 0),
+        "sqs_listen": Address("127.0.0.1", 0),
         "journal_file_bytes": 32 * MEBIBYTE,
         "checkpoint_bytes": 32 * MEBIBYTE,
         **changes,

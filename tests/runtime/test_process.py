@@ -17,12 +17,13 @@ from penstock.wire.messages import Count, Peek, Purge, SendResult
 from tests.runtime.harness import RawClient, async_test
 
 PROCESS_SECONDS = 60
+ANY_PORTS = ("--listen", "127.0.0.1:0", "--sqs-listen", "127.0.0.1:0")
 
 
 @contextmanager
 def serve(directory: Path, *options: str) -> Iterator[tuple[subprocess.Popen[str], dict[str, Any]]]:
     """A server process on a free port, and what it said when it was ready."""
-    command = [sys.executable, "-m", "penstock.cli.main", "serve", "--json", "--listen", "127.0.0.1:0"]
+    command = [sys.executable, "-m", "penstock.cli.main", "serve", "--json", *ANY_PORTS]
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PENSTOCK_")}
     process = subprocess.Popen(
         [*command, "--data", str(directory), *options],
@@ -140,7 +141,7 @@ def test_a_server_that_cannot_start_says_why_in_one_sentence(tmp_path: Path) -> 
             (["--durability", "maybe"], '"maybe" is not allowed'),
         ):
             result = subprocess.run(
-                [sys.executable, "-m", "penstock.cli.main", "serve", "--listen", "127.0.0.1:0", *options],
+                [sys.executable, "-m", "penstock.cli.main", "serve", *ANY_PORTS, *options],
                 capture_output=True,
                 text=True,
                 timeout=PROCESS_SECONDS,

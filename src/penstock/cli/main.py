@@ -7,6 +7,7 @@ import typer
 from penstock.cli import dlq, limit, node, queue, user
 from penstock.cli.bench import bench
 from penstock.cli.check_config import check_config
+from penstock.cli.frontend import frontend
 from penstock.cli.peek import peek
 from penstock.cli.purge import purge
 from penstock.cli.receive import receive
@@ -26,6 +27,7 @@ app = typer.Typer(
 
 for name, command, panel in (
     ("serve", serve, "Server"),
+    ("frontend", frontend, "Server"),
     ("check-config", check_config, "Server"),
     ("send", send, "Messages"),
     ("receive", receive, "Messages"),

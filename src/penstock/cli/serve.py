@@ -16,6 +16,7 @@ from penstock.cli.parameters import Json
 if TYPE_CHECKING:
     from penstock.config.serve import ServeConfig
     from penstock.runtime.broker import Broker
+    from penstock.runtime.front_door import FrontDoor
 
 
 @reported
@@ -101,7 +102,7 @@ def serve(
         else:
             _show(broker, chosen, facts)
         if ready_file is not None:
-            _write_ready_file(ready_file, facts)
+            write_ready_file(ready_file, facts)
 
     try:
         code = run_server(chosen, announce)
@@ -145,7 +146,7 @@ def _show(broker: Broker, config: ServeConfig, facts: dict[str, Any]) -> None:
     print_facts(
         f"Penstock {facts['version']} is ready",
         {
-            "sqs": _sqs_line(broker),
+            "sqs": sqs_line(broker.front_door),
             "native": f"{facts['url']}  (no users here: loopback only)",
             "data": broker.directory,
             "durability": durability,
@@ -163,8 +164,8 @@ def _show(broker: Broker, config: ServeConfig, facts: dict[str, Any]) -> None:
         target.print("  Ctrl-C stops it. Try: penstock queue create orders", style="dim", markup=False)
 
 
-def _sqs_line(broker: Broker) -> str:
-    door = broker.front_door
+def sqs_line(door: FrontDoor | None) -> str:
+    """Where SQS is spoken, and to whom."""
     if door is None:
         return "off"
     if door.has_users:
@@ -172,7 +173,7 @@ def _sqs_line(broker: Broker) -> str:
     return f"{door.url}  (no users yet: any credentials will do, loopback only)"
 
 
-def _write_ready_file(file: Path, facts: dict[str, Any]) -> None:
+def write_ready_file(file: Path, facts: dict[str, Any]) -> None:
     """Whole or not at all: whoever waits for the file may read it as soon as it is there."""
     import json
 

@@ -51,8 +51,17 @@ THREADS_SECONDS = 10.0
 class Broker:
     """Everything that runs, in one object; made by `open_broker`."""
 
-    def __init__(self, disk: RealDisk, node: Node, driver: Driver, server: Server, address: Address) -> None:
+    def __init__(
+        self,
+        disk: RealDisk,
+        node: Node,
+        driver: Driver,
+        server: Server,
+        route: LocalRoute,
+        address: Address,
+    ) -> None:
         self._disk = disk
+        self._route = route
         self._node = node
         self._driver = driver
         self._server = server
@@ -79,6 +88,7 @@ class Broker:
         """Stops in the order written above; a broker that has failed only lets go."""
         if self.front_door is not None:
             await self.front_door.close(0.0 if self._driver.failure else GRACE_SECONDS)
+        self._route.close("the server is stopping")
         self._server.stop_accepting()
         await self._driver.close()
         await self._server.close(0.0 if self._driver.failure else LAST_ANSWERS_SECONDS)
@@ -112,11 +122,13 @@ async def open_broker(config: ServeConfig) -> Broker:
         server.drop_all()
         if broker.front_door is not None:
             broker.front_door.drop_all()
+        route.close("the server has failed")
 
     driver = Driver(
         node, clock, loop, write=route.write, congestion_changed=congestion_changed, failed=failed
     )
-    broker = Broker(disk, node, driver, server, Address(config.listen.host, listener.getsockname()[1]))
+    address = Address(config.listen.host, listener.getsockname()[1])
+    broker = Broker(disk, node, driver, server, route, address)
     try:
         if config.sqs_listen is not None:
             broker.front_door = await open_front_door(config, route.connect(driver, loop), clock)

@@ -198,18 +198,12 @@ def _tls(config: FrontDoorConfig) -> Tls | None:
 
 
 def _usage(config: FrontDoorConfig, clock: WallClock) -> UsageCollector:
-    try:
-        return UsageCollector(
-            config.usage_path,
-            file_bytes=config.usage_file_bytes,
-            keep_files=config.usage_keep_files,
-            now_ms=clock.now_ms,
-        )
-    except OSError as error:
-        raise StartError(
-            f"cannot record usage in {config.usage_path}: {error.strerror or error}; choose another directory "
-            "with usage.directory"
-        ) from None
+    return UsageCollector(
+        config.usage_path,
+        file_bytes=config.usage_file_bytes,
+        keep_files=config.usage_keep_files,
+        now_ms=clock.now_ms,
+    )
 
 
 def _limits(config: FrontDoorConfig) -> HttpLimits:

@@ -15,13 +15,18 @@ import os
 import resource
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from typing import Protocol, TypeVar
 
 import uvloop
 
+from penstock.config.frontend import FrontendConfig
 from penstock.config.serve import ServeConfig
 from penstock.runtime.broker import Broker, open_broker
+from penstock.runtime.front_door import FrontDoor
+from penstock.runtime.http.tls import TlsError
 from penstock.runtime.logs import set_up_logging
+from penstock.runtime.remote_front_end import RemoteFrontEnd, open_front_end
 
 log = logging.getLogger(__name__)
 
@@ -35,37 +40,78 @@ under load and took 4 % of the loop's time, to find nothing."""
 FILES_BESIDE_CONNECTIONS = 512
 
 
+class Service(Protocol):
+    """What a process runs."""
+
+    @property
+    def failure(self) -> BaseException | None:
+        """Why it stopped by itself, if it did."""
+        ...
+
+    @property
+    def front_door(self) -> FrontDoor | None:
+        """Where it speaks SQS, if it does."""
+        ...
+
+    async def ended(self) -> None:
+        """Returns when it has failed or was closed."""
+        ...
+
+    async def close(self) -> None:
+        """Finishes what has begun and stops."""
+        ...
+
+
+Running = TypeVar("Running", bound=Service)
+
+
 def run_server(config: ServeConfig, announce: Callable[[Broker], None]) -> int:
     """Serves until a signal or a failure; returns the exit code. `announce` is called once it listens.
 
     Raises `StartError` where it cannot start.
     """
     set_up_logging(config.log_level, config.log_format)
+    _allow_files(config.max_connections + _sqs_files(config))
+    return _run(lambda: open_broker(config), announce)
+
+
+def run_front_end(config: FrontendConfig, announce: Callable[[RemoteFrontEnd], None]) -> int:
+    """The same for a front end of its own."""
+    set_up_logging(config.log_level, config.log_format)
+    _allow_files(_sqs_files(config))
+    return _run(lambda: open_front_end(config), announce)
+
+
+def _run(open_service: Callable[[], Awaitable[Running]], announce: Callable[[Running], None]) -> int:
     sys.setswitchinterval(SWITCH_SECONDS)
-    _allow_files(config.max_connections + FILES_BESIDE_CONNECTIONS)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        return runner.run(_serve(config, announce))
+        return runner.run(_serve(open_service, announce))
 
 
-async def _serve(config: ServeConfig, announce: Callable[[Broker], None]) -> int:
-    broker = await open_broker(config)
+async def _serve(open_service: Callable[[], Awaitable[Running]], announce: Callable[[Running], None]) -> int:
+    service = await open_service()
     stop = asyncio.Event()
     _stop_on_signals(stop)
+    _reload_on_signal(service)
     # What lives until the end need not be looked at by every collection.
     gc.collect()
     gc.freeze()
     gc.set_threshold(*COLLECTION_THRESHOLDS)
-    announce(broker)
+    announce(service)
     asked = asyncio.ensure_future(stop.wait())
-    failed = asyncio.ensure_future(broker.ended())
+    failed = asyncio.ensure_future(service.ended())
     await asyncio.wait((asked, failed), return_when=asyncio.FIRST_COMPLETED)
     asked.cancel()
     failed.cancel()
-    await broker.close()
-    if broker.failure is not None:
+    await service.close()
+    if service.failure is not None:
         return 1
     log.info("stopped; everything acknowledged is on disk")
     return 0
+
+
+def _sqs_files(config: ServeConfig | FrontendConfig) -> int:
+    return FILES_BESIDE_CONNECTIONS + (config.sqs_max_connections if config.sqs_listen is not None else 0)
 
 
 def _allow_files(wanted: int) -> None:
@@ -77,7 +123,7 @@ def _allow_files(wanted: int) -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
     if most < wanted:
         log.warning(
-            "this process may open %d files, too few for native.max_connections; raise its limit (ulimit -n)",
+            "this process may open %d files, too few for all connections that are allowed; raise its limit (ulimit -n)",
             most,
         )
 
@@ -94,3 +140,19 @@ def _stop_on_signals(stop: asyncio.Event) -> None:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, on_signal, number.name)
+
+
+def _reload_on_signal(service: Service) -> None:
+    """SIGHUP takes over a renewed certificate; connections that are open keep the old one."""
+
+    def reload() -> None:
+        if service.front_door is None:
+            return
+        try:
+            service.front_door.reload_certificate()
+        except TlsError as error:
+            log.error("the certificate in use stays in use: %s", error)
+        else:
+            log.info("the certificate was loaded again")
+
+    asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, reload)

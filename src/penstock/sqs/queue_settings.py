@@ -52,11 +52,12 @@ def attributes_of(
         # The engine counts further than SQS can say.
         redrive = RedrivePolicy(dead_letter_target_arn, min(settings.max_receives, RECEIVE_COUNT_MAX))
     ttl_ms = settings.default_ttl_ms
+    before = current or QueueAttributes()
     size = settings.max_message_bytes
-    if current is not None and size == current.maximum_message_size + ENVELOPE_BYTES:
-        size = current.maximum_message_size
+    if size == before.maximum_message_size + ENVELOPE_BYTES:
+        size = before.maximum_message_size
     return msgspec.structs.replace(
-        current or QueueAttributes(),
+        before,
         fifo_queue=settings.fifo,
         maximum_messages=settings.max_messages,
         maximum_bytes=settings.max_bytes,

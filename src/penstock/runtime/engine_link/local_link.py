@@ -115,3 +115,8 @@ class LocalRoute:
             self._elsewhere(connection, buffers)
         elif self._link is not None:
             self._link.write(buffers)
+
+    def close(self, reason: str) -> None:
+        """Ends the link, if there is one."""
+        if self._link is not None:
+            self._link.close(reason)

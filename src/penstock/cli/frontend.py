@@ -1,0 +1,127 @@
+"""`penstock frontend`: the SQS interface in front of a server that runs elsewhere."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from penstock.cli.exits import FAILED, CommandError, reported
+from penstock.cli.output import error_console, print_facts, print_json
+from penstock.cli.parameters import Json
+from penstock.cli.serve import sqs_line, write_ready_file
+
+if TYPE_CHECKING:
+    from penstock.runtime.remote_front_end import RemoteFrontEnd
+
+
+@reported
+def frontend(
+    backend: Annotated[
+        str | None,
+        typer.Option(
+            "--backend",
+            help="The server that keeps the queues (127.0.0.1:9326).",
+            metavar="HOST:PORT",
+            show_default=False,
+        ),
+    ] = None,
+    sqs_listen: Annotated[
+        str | None,
+        typer.Option(
+            "--sqs-listen",
+            help="Where SQS clients connect (127.0.0.1:9324).",
+            metavar="HOST:PORT",
+            show_default=False,
+        ),
+    ] = None,
+    data: Annotated[
+        str | None,
+        typer.Option(
+            "--data",
+            help="The directory for users, metadata and usage; front ends of one server share it.",
+            metavar="DIR",
+            show_default=False,
+        ),
+    ] = None,
+    config: Annotated[
+        Path | None,
+        typer.Option(
+            "--config",
+            help="A TOML file; see `penstock check-config`.",
+            metavar="FILE",
+            envvar="PENSTOCK_CONFIG",
+        ),
+    ] = None,
+    log_level: Annotated[
+        str | None, typer.Option("--log-level", help="debug, info (default), warning, error.")
+    ] = None,
+    log_format: Annotated[str | None, typer.Option("--log-format", help="text (default) or json.")] = None,
+    ready_file: Annotated[
+        Path | None,
+        typer.Option(
+            "--ready-file", help="Write where everything is to this file once it listens.", metavar="FILE"
+        ),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Run a front end of its own: SQS in, the native protocol out. Several may serve one server."""
+    from penstock.config import ConfigurationError, load_frontend_config
+
+    flags = {
+        "backend": backend,
+        "sqs_listen": sqs_listen,
+        "data_directory": data,
+        "log_level": log_level,
+        "log_format": log_format,
+    }
+    try:
+        chosen = load_frontend_config(
+            config, flags={name: value for name, value in flags.items() if value is not None}
+        )
+    except ConfigurationError as error:
+        for problem in error.problems:
+            error_console().print(f"error: {problem}", style="red", markup=False)
+        raise typer.Exit(FAILED) from None
+    if chosen.sqs_listen is None:
+        raise CommandError("a front end that listens nowhere has nothing to do: give --sqs-listen HOST:PORT")
+    from penstock.runtime.listening import StartError
+    from penstock.runtime.process import run_front_end
+
+    def announce(front: RemoteFrontEnd) -> None:
+        facts = _ready_facts(front)
+        if json:
+            print_json(facts)
+        else:
+            _show(front, facts, chosen.data_directory)
+        if ready_file is not None:
+            write_ready_file(ready_file, facts)
+
+    try:
+        code = run_front_end(chosen, announce)
+    except StartError as error:
+        raise CommandError(str(error)) from None
+    raise typer.Exit(code)
+
+
+def _ready_facts(front: RemoteFrontEnd) -> dict[str, Any]:
+    from penstock import __version__
+
+    return {
+        "event": "ready",
+        "version": __version__,
+        "sqs_url": front.front_door.url,
+        "backend": str(front.backend),
+        "backend_connected": front.connected,
+        "process": os.getpid(),
+    }
+
+
+def _show(front: RemoteFrontEnd, facts: dict[str, Any], data: str) -> None:
+    found = "connected" if front.connected else "not there yet: requests get 503 until it is"
+    print_facts(
+        f"Penstock {facts['version']} front end is ready",
+        {"sqs": sqs_line(front.front_door), "backend": f"{front.backend}  ({found})", "data": data},
+    )

@@ -1,0 +1,58 @@
+"""A front end of its own: the front door in one process, the node it asks in another."""
+
+from __future__ import annotations
+
+import asyncio
+
+from penstock.config.frontend import FrontendConfig
+from penstock.runtime.clock import WallClock
+from penstock.runtime.engine_link.tcp_link import TcpLink
+from penstock.runtime.front_door import FrontDoor, open_front_door
+
+FIRST_CONTACT_SECONDS = 2.0
+"""How long the start waits for the back end; without it requests are answered with 503 until it is found."""
+
+
+class RemoteFrontEnd:
+    """Everything of `penstock frontend`; made by `open_front_end`."""
+
+    failure: BaseException | None = None
+    """It has nothing that could fail for good: what it needs is looked for until it is there."""
+
+    def __init__(self, door: FrontDoor, link: TcpLink, config: FrontendConfig) -> None:
+        self.front_door = door
+        self.backend = config.backend
+        self._link = link
+        self._closed = asyncio.Event()
+
+    @property
+    def connected(self) -> bool:
+        """Whether the back end is there right now."""
+        return self._link.connected
+
+    async def ended(self) -> None:
+        """Returns when it was closed."""
+        await self._closed.wait()
+
+    async def close(self) -> None:
+        """Finishes what has begun, then lets go of the back end."""
+        await self.front_door.close()
+        await self._link.close()
+        self._closed.set()
+
+
+async def open_front_end(config: FrontendConfig) -> RemoteFrontEnd:
+    """A front end that listens; raises `StartError`."""
+    link = TcpLink(config.backend, asyncio.get_running_loop())
+    link.start()
+    try:
+        async with asyncio.timeout(FIRST_CONTACT_SECONDS):
+            await link.found()
+    except TimeoutError:
+        pass  # the link has said so in the log, and goes on looking
+    try:
+        door = await open_front_door(config, link, WallClock())
+    except BaseException:
+        await link.close()
+        raise
+    return RemoteFrontEnd(door, link, config)
