@@ -62,8 +62,7 @@ class Stage:
         command = [sys.executable, *profiled(profile), "-m", "penstock.cli.main", "serve"]
         command += ["--data", str(home / "data"), "--listen", "127.0.0.1:0"]
         command += ["--durability", self.options.durability, "--log-level", "warning", "--json"]
-        if sqs:
-            command += ["--sqs-listen", "127.0.0.1:0"]
+        command += ["--sqs-listen", "127.0.0.1:0" if sqs else "off"]
         with ExitStack() as stack:
             stack.callback(shutil.rmtree, home, ignore_errors=True)
             if prepare is not None:

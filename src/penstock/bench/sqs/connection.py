@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import socket
 from types import TracebackType
-from typing import Protocol, Self
+from typing import Protocol, Self, cast
 
 from penstock.bench.sqs.answers import WrongAnswer, body_of
 from penstock.bench.sqs.tasks import Endpoint
@@ -43,9 +43,8 @@ class Connection(asyncio.Protocol):
         """The conversation's own note of where this connection is."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self.write = transport.write
-        self._transport = transport
+        self._transport = cast(asyncio.Transport, transport)
+        self.write = self._transport.write
         self._conversation.begin(self)
 
     def data_received(self, data: bytes) -> None:
