@@ -10,23 +10,39 @@ from pathlib import Path
 import pytest
 
 from tests.clients.environments import Environments
-from tests.clients.server import served
+from tests.clients.server import Endpoint, create_root, served
 
 ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="session")
-def sqs_endpoint(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def sqs_endpoint(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Endpoint]:
     """The address of a server that has no users: any credentials do.
 
     `PENSTOCK_SQS_ENDPOINT` names another server to run the same tests against.
     """
     given = os.environ.get("PENSTOCK_SQS_ENDPOINT")
     if given is not None:
-        yield given
+        yield Endpoint(given)
         return
-    with served(tmp_path_factory.mktemp("sqs")) as url:
-        yield url
+    with served(tmp_path_factory.mktemp("open")) as url:
+        yield Endpoint(url)
+
+
+@pytest.fixture(scope="session")
+def guarded_endpoint(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Endpoint]:
+    """The address of a server that has a user: every signature is checked, and the clients sign as they do."""
+    directory = tmp_path_factory.mktemp("guarded")
+    access_key, secret = create_root(directory)
+    with served(directory) as url:
+        yield Endpoint(url, access_key, secret)
+
+
+@pytest.fixture(scope="session")
+def strict_endpoint(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Endpoint]:
+    """The address of a server that keeps to the limits of SQS."""
+    with served(tmp_path_factory.mktemp("strict"), PENSTOCK_SQS_COMPATIBILITY="strict") as url:
+        yield Endpoint(url)
 
 
 @pytest.fixture(scope="session")

@@ -8,6 +8,8 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+from tests.clients.server import Endpoint
+
 PROGRAMS = Path(__file__).parent / "programs"
 NODE_PROGRAMS = Path(__file__).parent / "node"
 PROGRAM_SECONDS = 100
@@ -28,30 +30,30 @@ class Environments:
         """The JavaScript engine."""
         return self._root / "current" / "lib" / "node" / "bin" / "node"
 
-    def run_python(self, environment: str, program: str, endpoint: str) -> Any:
+    def run_python(self, environment: str, program: str, endpoint: Endpoint) -> Any:
         """Runs one of our small programs; returns what it printed as JSON."""
         return run_for_json(
             [str(self.program(environment, "python")), str(PROGRAMS / program)], client_variables(endpoint)
         )
 
-    def run_node(self, program: str, endpoint: str) -> Any:
+    def run_node(self, program: str, endpoint: Endpoint) -> Any:
         """Runs one of our small JavaScript programs; returns what it printed as JSON."""
         return run_for_json([str(self.node), str(NODE_PROGRAMS / program)], client_variables(endpoint))
 
 
-def client_variables(endpoint: str) -> dict[str, str]:
+def client_variables(endpoint: Endpoint) -> dict[str, str]:
     """The environment variables that every AWS client knows, and nothing of this machine's own settings."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("AWS_", "PYTHON"))}
     return kept | {
-        "AWS_ENDPOINT_URL_SQS": endpoint,
-        "AWS_ACCESS_KEY_ID": "test",
-        "AWS_SECRET_ACCESS_KEY": "test",
-        "AWS_DEFAULT_REGION": "us-east-1",
-        "AWS_REGION": "us-east-1",
+        "AWS_ENDPOINT_URL_SQS": endpoint.url,
+        "AWS_ACCESS_KEY_ID": endpoint.access_key,
+        "AWS_SECRET_ACCESS_KEY": endpoint.secret,
+        "AWS_DEFAULT_REGION": endpoint.region,
+        "AWS_REGION": endpoint.region,
         "AWS_CONFIG_FILE": os.devnull,
         "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
         "AWS_EC2_METADATA_DISABLED": "true",
-        "PENSTOCK_SQS_ENDPOINT": endpoint,
+        "PENSTOCK_SQS_ENDPOINT": endpoint.url,
         "PYTHONDONTWRITEBYTECODE": "1",
     }
 

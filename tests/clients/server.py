@@ -11,7 +11,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 START_SECONDS = 60
 STOP_SECONDS = 30
@@ -21,21 +21,51 @@ SMALL_FILES = {
 }
 
 
+class Endpoint(NamedTuple):
+    """Where SQS clients connect, and with which credentials."""
+
+    url: str
+    access_key: str = "test"
+    secret: str = "test"
+    region: str = "us-east-1"
+
+    def boto_options(self) -> dict[str, Any]:
+        """What boto3 and botocore want to know of it."""
+        return {
+            "endpoint_url": self.url,
+            "region_name": self.region,
+            "aws_access_key_id": self.access_key,
+            "aws_secret_access_key": self.secret,
+        }
+
+
+def without_settings() -> dict[str, str]:
+    """The environment without what it may say to Penstock."""
+    return {name: value for name, value in os.environ.items() if not name.startswith("PENSTOCK_")}
+
+
+def create_root(directory: Path) -> tuple[str, str]:
+    """Makes a user that may do everything, so that from now on signatures count; returns its key and secret."""
+    command = [sys.executable, "-m", "penstock.cli.main", "user", "create", "admin", "--root", "--json"]
+    command += ["--data", str(directory / "data")]
+    made = subprocess.run(command, capture_output=True, check=True, env=without_settings())
+    key = json.loads(made.stdout)["access_key"]
+    return key["key_id"], key["secret"]
+
+
 @contextmanager
-def served(directory: Path, *options: str) -> Iterator[str]:
+def served(directory: Path, **settings: str) -> Iterator[str]:
     """Where SQS clients connect, while the server runs; afterwards it must stop as it should."""
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("PENSTOCK_")}
     with (directory / "server.log").open("wb") as log:
         process = subprocess.Popen(
             [
                 *(sys.executable, "-m", "penstock.cli.main", "serve", "--json"),
                 *("--listen", "127.0.0.1:0", "--sqs-listen", "127.0.0.1:0"),
                 *("--data", str(directory / "data")),
-                *options,
             ],
             stdout=subprocess.PIPE,
             stderr=log,
-            env=environment | SMALL_FILES,
+            env=without_settings() | SMALL_FILES | settings,
         )
         try:
             yield str(_ready(process, directory)["sqs_url"])

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from tests.clients.environments import Environments, client_variables
+from tests.clients.server import Endpoint
 
 pytestmark = pytest.mark.slow
 
@@ -20,14 +21,14 @@ COMMAND_SECONDS = 60
 class Shell:
     """Runs `aws sqs ...` commands."""
 
-    def __init__(self, environments: Environments, endpoint: str) -> None:
+    def __init__(self, environments: Environments, endpoint: Endpoint) -> None:
         self._program = str(environments.program("current", "aws"))
         self._endpoint = endpoint
 
     def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """Runs a command, whatever comes of it."""
         return subprocess.run(
-            [self._program, "--endpoint-url", self._endpoint, "sqs", *arguments],
+            [self._program, "--endpoint-url", self._endpoint.url, "sqs", *arguments],
             env=client_variables(self._endpoint) | {"AWS_PAGER": "", "AWS_MAX_ATTEMPTS": "1"},
             capture_output=True,
             text=True,
@@ -42,8 +43,8 @@ class Shell:
 
 
 @pytest.fixture
-def aws(environments: Environments, sqs_endpoint: str) -> Shell:
-    return Shell(environments, sqs_endpoint)
+def aws(environments: Environments, guarded_endpoint: Endpoint) -> Shell:
+    return Shell(environments, guarded_endpoint)
 
 
 def test_a_session_at_the_shell(aws: Shell, tmp_path: Path) -> None:

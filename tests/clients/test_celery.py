@@ -3,38 +3,41 @@
 from __future__ import annotations
 
 import itertools
-import os
-import subprocess
 import uuid
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import boto3  # type: ignore[import-untyped]
 import pytest
 
 from tests.clients.environments import PROGRAMS, Environments, client_variables, run_for_json
+from tests.clients.server import Endpoint
 from tests.clients.workers import Reports, Worker, working
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
 
 TASKS = 500
 WAIT_SECONDS = 90
-EMPTY_SECONDS = 30
 
 
 class CeleryStage:
     """An application on a queue of its own."""
 
-    def __init__(self, environments: Environments, endpoint: str, directory: Path, visibility: int) -> None:
+    def __init__(
+        self, environments: Environments, endpoint: Endpoint, directory: Path, visibility: int
+    ) -> None:
         self.prefix = f"celery-{uuid.uuid4().hex[:8]}-"
         self.reports = Reports(directory / "reports")
         self._environments = environments
         self._endpoint = endpoint
         self._directory = directory
+        # As Celery's documentation says: what is special in a URL must be quoted.
+        key, secret = (quote(part, safe="") for part in (endpoint.access_key, endpoint.secret))
         self._variables = client_variables(endpoint) | {
-            "BROKER_URL": endpoint.replace("http://", "sqs://test:test@"),
+            "BROKER_URL": endpoint.url.replace("http://", f"sqs://{key}:{secret}@"),
             "VISIBILITY_TIMEOUT": str(visibility),
             "QUEUE_PREFIX": self.prefix,
             "REPORTS": self.reports.path,
@@ -60,13 +63,7 @@ class CeleryStage:
 
     def unfinished(self) -> int:
         """How many messages the queue still holds."""
-        sqs = boto3.client(
-            "sqs",
-            endpoint_url=self._endpoint,
-            region_name="us-east-1",
-            aws_access_key_id="test",
-            aws_secret_access_key="test",
-        )
+        sqs = boto3.client("sqs", **self._endpoint.boto_options())
         url = sqs.get_queue_url(QueueName=f"{self.prefix}celery")["QueueUrl"]
         found = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["All"])["Attributes"]
         sqs.close()
@@ -75,12 +72,15 @@ class CeleryStage:
 
 
 @pytest.fixture
-def stages(environments: Environments, sqs_endpoint: str, tmp_path: Path) -> Iterator[Any]:
+def stages(
+    environments: Environments, sqs_endpoint: Endpoint, guarded_endpoint: Endpoint, tmp_path: Path
+) -> Iterator[Any]:
     """Makes a stage with the visibility timeout that a test asks for."""
     made: list[CeleryStage] = []
 
-    def make(visibility: int) -> CeleryStage:
-        stage = CeleryStage(environments, sqs_endpoint, tmp_path, visibility)
+    def make(visibility: int, guarded: bool = False) -> CeleryStage:
+        endpoint = guarded_endpoint if guarded else sqs_endpoint
+        stage = CeleryStage(environments, endpoint, tmp_path, visibility)
         made.append(stage)
         return stage
 
@@ -90,7 +90,7 @@ def stages(environments: Environments, sqs_endpoint: str, tmp_path: Path) -> Ite
 
 
 def test_five_hundred_tasks_run_once_each(stages: Any) -> None:
-    stage = stages(visibility=60)
+    stage = stages(visibility=60, guarded=True)
     with stage.worker():
         stage.send("note", TASKS)
         events = stage.reports.until(lambda seen: len(seen) >= TASKS, WAIT_SECONDS)
@@ -130,16 +130,8 @@ def test_the_task_of_a_killed_worker_is_run_by_another(stages: Any, tmp_path: Pa
         (first,) = stage.reports.until(lambda seen: len(seen) >= 1, WAIT_SECONDS)
         assert (first["id"], first["first"]) == (sent, True)
         doomed.kill()
-    with pytest.raises(ProcessLookupError):
-        os.kill(first["process"], 0)
     assert stage.unfinished() == 1
     with stage.worker():
         (second,) = stage.reports.until(lambda seen: len(seen) >= 1, WAIT_SECONDS)
         assert (second["id"], second["first"]) == (sent, False)
     assert stage.unfinished() == 0
-
-
-def test_the_environment_has_what_celery_asks_for(environments: Environments) -> None:
-    python = str(environments.program("current", "python"))
-    imports = "import kombu.transport.SQS, kombu.asynchronous.aws.sqs.connection"
-    subprocess.run([python, "-c", imports], check=True, timeout=60)

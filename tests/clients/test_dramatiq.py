@@ -9,6 +9,7 @@ import boto3  # type: ignore[import-untyped]
 import pytest
 
 from tests.clients.environments import PROGRAMS, Environments, client_variables, run_for_json
+from tests.clients.server import Endpoint
 from tests.clients.workers import Reports, working
 
 MESSAGES = 50
@@ -18,7 +19,9 @@ WAIT_SECONDS = 60
 
 
 @pytest.mark.slow
-def test_actors_run_fail_and_run_again(environments: Environments, sqs_endpoint: str, tmp_path: Path) -> None:
+def test_actors_run_fail_and_run_again(
+    environments: Environments, sqs_endpoint: Endpoint, tmp_path: Path
+) -> None:
     prefix = f"dramatiq-{uuid.uuid4().hex[:8]}"
     reports = Reports(tmp_path / "reports")
     variables = client_variables(sqs_endpoint) | {
@@ -38,13 +41,7 @@ def test_actors_run_fail_and_run_again(environments: Environments, sqs_endpoint:
     assert numbers == [*range(MESSAGES), DELAYED]
     assert [event["first"] for event in events if event["actor"] == "stumble"] == [True, False]
 
-    sqs = boto3.client(
-        "sqs",
-        endpoint_url=sqs_endpoint,
-        region_name="us-east-1",
-        aws_access_key_id="test",
-        aws_secret_access_key="test",
-    )
+    sqs = boto3.client("sqs", **sqs_endpoint.boto_options())
     urls = sqs.list_queues(QueueNamePrefix=prefix)["QueueUrls"]
     for url in urls:
         found = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["All"])["Attributes"]

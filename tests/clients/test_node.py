@@ -5,19 +5,24 @@ from __future__ import annotations
 import pytest
 
 from tests.clients.environments import Environments
+from tests.clients.server import Endpoint
 
 
 @pytest.mark.slow
-def test_the_javascript_sdk_does_the_whole_round(environments: Environments, sqs_endpoint: str) -> None:
-    failure = environments.run_node("sdk.mjs", sqs_endpoint)
+def test_the_javascript_sdk_does_the_whole_round(
+    environments: Environments, guarded_endpoint: Endpoint
+) -> None:
+    failure = environments.run_node("sdk.mjs", guarded_endpoint)
     assert failure["error"] == "QueueDoesNotExist"
     assert failure["status"] == 400
     assert failure["requestId"]
 
 
 @pytest.mark.slow
-def test_sqs_consumer_handles_a_hundred_messages(environments: Environments, sqs_endpoint: str) -> None:
-    found = environments.run_node("consumer.mjs", sqs_endpoint)
+def test_sqs_consumer_handles_a_hundred_messages(
+    environments: Environments, guarded_endpoint: Endpoint
+) -> None:
+    found = environments.run_node("consumer.mjs", guarded_endpoint)
     assert found == {
         "distinct": 100,
         "twice": 2,

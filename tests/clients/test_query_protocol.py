@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.clients.environments import Environments, client_variables
+from tests.clients.server import Endpoint
 
 TESTS = Path(__file__).parent / "python_sdk"
 SECONDS = 110
@@ -15,10 +16,10 @@ SECONDS = 110
 
 @pytest.mark.slow
 def test_an_old_boto3_can_do_everything_over_the_query_protocol(
-    environments: Environments, sqs_endpoint: str
+    environments: Environments, guarded_endpoint: Endpoint
 ) -> None:
     python = str(environments.program("query", "python"))
-    variables = client_variables(sqs_endpoint)
+    variables = client_variables(guarded_endpoint)
     asked = "import boto3; print(boto3.client('sqs').meta.service_model.metadata['protocol'])"
     protocol = subprocess.run(
         [python, "-c", asked], env=variables, capture_output=True, text=True, check=True

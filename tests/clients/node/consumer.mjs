@@ -7,7 +7,6 @@ const MESSAGES = 100;
 const sqs = new SQSClient({
   endpoint: process.env.PENSTOCK_SQS_ENDPOINT,
   region: "us-east-1",
-  credentials: { accessKeyId: "test", secretAccessKey: "test" },
   maxAttempts: 1,
 });
 const { QueueUrl: queueUrl } = await sqs.send(new CreateQueueCommand({ QueueName: `consumer-${randomUUID()}` }));

@@ -27,7 +27,6 @@ import {
 const client = new SQSClient({
   endpoint: process.env.PENSTOCK_SQS_ENDPOINT,
   region: "us-east-1",
-  credentials: { accessKeyId: "test", secretAccessKey: "test" },
   maxAttempts: 1,
 });
 const call = (Command, input) => client.send(new Command(input));

@@ -16,36 +16,44 @@ from botocore.config import Config  # type: ignore[import-untyped]
 MakeQueue = Callable[..., str]
 
 
+GIVEN = os.environ.get("PENSTOCK_SQS_ENDPOINT")
+"""The server that whoever started this run wants tested; the credentials are in AWS's own variables."""
+
+
+@pytest.fixture(scope="session", params=["given"] if GIVEN else ["sqs_endpoint", "guarded_endpoint"])
+def options(request: pytest.FixtureRequest) -> dict[str, Any]:
+    """How boto3 finds the server: once one that takes any credentials, once one that checks signatures."""
+    if request.param == "given":
+        found = {
+            "endpoint_url": GIVEN,
+            "region_name": "us-east-1",
+            "aws_access_key_id": os.environ.get("AWS_ACCESS_KEY_ID", "test"),
+            "aws_secret_access_key": os.environ.get("AWS_SECRET_ACCESS_KEY", "test"),
+        }
+    else:
+        found = request.getfixturevalue(request.param).boto_options()
+    # A test that needs a second try is a failed test.
+    return found | {"config": Config(retries={"total_max_attempts": 1})}
+
+
 @pytest.fixture(scope="session")
-def endpoint(request: pytest.FixtureRequest) -> str:
-    """The server under test: given by whoever started this run, else started by it."""
-    given = os.environ.get("PENSTOCK_SQS_ENDPOINT")
-    return given if given is not None else str(request.getfixturevalue("sqs_endpoint"))
-
-
-def _options(endpoint: str) -> dict[str, Any]:
-    return {
-        "endpoint_url": endpoint,
-        "region_name": "us-east-1",
-        "aws_access_key_id": "test",
-        "aws_secret_access_key": "test",
-        # A test that needs a second try is a failed test.
-        "config": Config(retries={"total_max_attempts": 1}),
-    }
+def endpoint(options: dict[str, Any]) -> str:
+    """The address of the server."""
+    return str(options["endpoint_url"])
 
 
 @pytest.fixture(scope="session")
-def sqs(endpoint: str) -> Iterator[Any]:
+def sqs(options: dict[str, Any]) -> Iterator[Any]:
     """A boto3 client."""
-    client = boto3.client("sqs", **_options(endpoint))
+    client = boto3.client("sqs", **options)
     yield client
     client.close()
 
 
 @pytest.fixture(scope="session")
-def resource(endpoint: str) -> Any:
+def resource(options: dict[str, Any]) -> Any:
     """The object API of boto3."""
-    return boto3.resource("sqs", **_options(endpoint))
+    return boto3.resource("sqs", **options)
 
 
 @pytest.fixture

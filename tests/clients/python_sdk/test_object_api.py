@@ -64,14 +64,8 @@ def test_a_queue_is_addressed_by_url_or_name(sqs: Any, queue: str) -> None:
     assert [message["Body"] for message in messages] == forms
 
 
-def test_regions_are_apart(endpoint: str, sqs: Any, queue: str) -> None:
-    elsewhere = boto3.client(
-        "sqs",
-        endpoint_url=endpoint,
-        region_name="eu-central-1",
-        aws_access_key_id="test",
-        aws_secret_access_key="test",
-    )
+def test_regions_are_apart(options: dict[str, Any], sqs: Any, queue: str) -> None:
+    elsewhere = boto3.client("sqs", **options | {"region_name": "eu-central-1"})
     name = queue.rsplit("/", 1)[1]
     with pytest.raises(elsewhere.exceptions.QueueDoesNotExist):
         elsewhere.get_queue_url(QueueName=name)
@@ -84,7 +78,7 @@ def test_regions_are_apart(endpoint: str, sqs: Any, queue: str) -> None:
     elsewhere.close()
 
 
-def presigned(sqs: Any, queue: str, body: str) -> str:
+def presigned(sqs: Any, options: dict[str, Any], queue: str, body: str) -> str:
     """An address that sends a message when it is fetched, signed by botocore."""
     if str(sqs.meta.service_model.metadata["protocol"]) == "query":
         arguments = {"QueueUrl": queue, "MessageBody": body}
@@ -92,12 +86,13 @@ def presigned(sqs: Any, queue: str, body: str) -> str:
     # With the JSON protocol boto3 would leave the action out of the address, so its signer is called here.
     parameters = {"Action": "SendMessage", "MessageBody": body, "Version": "2012-11-05"}
     request = AWSRequest("GET", queue, params=parameters)
-    SigV4QueryAuth(Credentials("test", "test"), "sqs", "us-east-1", expires=60).add_auth(request)
+    credentials = Credentials(options["aws_access_key_id"], options["aws_secret_access_key"])
+    SigV4QueryAuth(credentials, "sqs", "us-east-1", expires=60).add_auth(request)
     return str(request.prepare().url)
 
 
-def test_a_presigned_url_needs_no_sdk(sqs: Any, queue: str) -> None:
-    with urllib.request.urlopen(presigned(sqs, queue, "hello & bye"), timeout=30) as answer:
+def test_a_presigned_url_needs_no_sdk(sqs: Any, options: dict[str, Any], queue: str) -> None:
+    with urllib.request.urlopen(presigned(sqs, options, queue, "hello & bye"), timeout=30) as answer:
         assert answer.status == 200
         assert answer.headers["x-amzn-RequestId"]
         tree = fromstring(answer.read())

@@ -179,7 +179,7 @@ def test_unknown_attribute_names_are_refused(sqs: Any, queue: str) -> None:
     [
         ("ReceiveMessageWaitTimeSeconds", "21"),
         ("MaximumMessageSize", "1023"),
-        ("MessageRetentionPeriod", "59"),
+        ("MessageRetentionPeriod", "0"),
         ("DelaySeconds", "soon"),
         ("VisibilityTimeout", "-1"),
         ("SqsManagedSseEnabled", "perhaps"),
