@@ -83,6 +83,6 @@ def _session_of(owner: KeyOwner, region: str) -> Session:
         account=user.account,
         region=region,
         user=user.name,
-        sender_id=user.user_id,
+        sender_id=None if user.root else user.user_id,  # a root sends as its account
         policies=tuple(map(parse_identity_policy, owner.policies)),
     )

@@ -248,6 +248,12 @@ class Batch:
         )
 
 
+def encode_one(body: bytes) -> bytes:
+    """Encodes one message that is nothing but a body."""
+    size = len(body)
+    return _ONE.pack(VERSION, 0, 0, 1, size, size) + body
+
+
 def encode_parts(
     bodies: Sequence[Buffer],
     *,

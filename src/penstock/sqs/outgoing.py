@@ -57,6 +57,17 @@ class OutgoingMessage(msgspec.Struct, frozen=True):
     attributes_md5: str | None
     system_attributes_md5: str | None
 
+    @property
+    def plain(self) -> bool:
+        """Whether it is nothing but a body."""
+        return (
+            self.group_id is None
+            and self.delay_seconds is None
+            and self.deduplication_id is None
+            and not self.attributes
+            and not self.system
+        )
+
 
 def message_bytes(message: Sendable) -> int:
     """The size of a message as limits count it: body and user attributes, not system attributes."""
