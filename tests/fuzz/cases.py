@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import random
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from urllib.parse import quote
 
 from penstock.sqs.http import HttpRequest, request_of
 from tests.fuzz.encoding import form_body, json_body
 from tests.fuzz.grammar import Grammar, Known
 from tests.fuzz.mutations import (
+    FRAMING_HEADERS,
     METHODS,
     PATHS,
+    VERSIONS,
     Headers,
     mutated_bytes,
     mutated_headers,
@@ -43,11 +45,14 @@ class Case:
     """Not None: the bytes on the wire are mutated too, with these dice."""
     queue_url: str = ""
     """The queue, if it is an action on one."""
+    version: str = "HTTP/1.1"
+    framing: Headers = field(default_factory=list)
+    """Headers that say how the body is framed, over and above what is right."""
 
     @property
     def whole(self) -> bool:
         """Whether an HTTP parser must find one complete request in it."""
-        return self.wire_seed is None
+        return self.wire_seed is None and not self.framing and self.version == "HTTP/1.1"
 
     def request(self) -> HttpRequest:
         """What a parser would hand over."""
@@ -56,9 +61,10 @@ class Case:
 
     def wire(self) -> bytes:
         """The bytes that are sent."""
+        headers = (*self.headers, *self.framing)
         lines = [
-            f"{self.method} {self.target} HTTP/1.1",
-            *(f"{name}: {value}" for name, value in self.headers),
+            f"{self.method} {self.target} {self.version}",
+            *(f"{name}: {value}" for name, value in headers),
         ]
         body = self.body
         if self.chunks:
@@ -122,7 +128,23 @@ class Cases:
             target, headers = _sendable(target, headers)
         chunks = dice.choice((1, 7, 1000)) if body and len(body) < 5_000 and choose("chunked", 0.08) else 0
         wire_seed = dice.getrandbits(32) if choose("wire", 0.08) else None
-        return Case(action, tuple(kinds), method, target, headers, body, chunks, wire_seed, queue_url)
+        version, framing = "HTTP/1.1", Headers()
+        if choose("framing", 0.05):
+            version = dice.choice(VERSIONS)
+            framing = dice.sample(FRAMING_HEADERS, dice.randint(0, 2))
+        return Case(
+            action,
+            tuple(kinds),
+            method,
+            target,
+            headers,
+            body,
+            chunks=chunks,
+            wire_seed=wire_seed,
+            queue_url=queue_url,
+            version=version,
+            framing=framing,
+        )
 
     def _encoded(
         self, action: str, parameters: object, dice: random.Random

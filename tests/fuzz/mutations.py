@@ -239,6 +239,44 @@ OTHER_HEADERS = (
     ),
 )
 
+VERSIONS = (
+    *(
+        "HTTP/1.1",
+        "HTTP/1.1",
+        "HTTP/1.1",
+        "HTTP/1.0",
+        "HTTP/0.9",
+        "HTTP/2.0",
+        "HTTP/9.9",
+        "HTTP/1.2",
+        "http/1.1",
+    ),
+    *("", "HTTP", "HTTP/1", "HTTP/1.1 ", "HTTP/11", "ICE/1.0", "RTSP/1.0"),
+)
+FRAMING_HEADERS: Headers = [
+    *(
+        ("transfer-encoding", value)
+        for value in ("gzip", "chunked", "gzip, chunked", "chunked, chunked", "x", "")
+    ),
+    *(
+        ("content-length", value)
+        for value in ("0", "1", "-1", "+5", "1e3", "99999999999999999999999", "a", "5, 5", "")
+    ),
+    *(("expect", "100-continue"), ("expect", "200-maybe"), ("upgrade", "h2c"), ("upgrade", "websocket")),
+    *(
+        ("connection", value)
+        for value in ("close", "keep-alive", "upgrade", "Upgrade, HTTP2-Settings", "x", "")
+    ),
+    *(
+        ("te", "trailers"),
+        ("trailer", "x-amz-date"),
+        ("host", "second"),
+        ("", "no name"),
+        ("a b", "c"),
+        ("x\ty", "z"),
+    ),
+]
+
 
 def mutated_values(parameters: Any, dice: random.Random) -> Any:
     """The parameters with one to three of their values replaced, removed, renamed or repeated."""

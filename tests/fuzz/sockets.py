@@ -39,6 +39,9 @@ class _Channel:
                 async with asyncio.timeout(ANSWER_SECONDS):
                     return await self._answer(reader, case)
             return await self._mutated(reader, writer, case)
+        except Fault:
+            await self.close()
+            raise
         except TimeoutError:
             await self.close()
             raise Fault(f"no answer within {ANSWER_SECONDS:.0f} s") from None
