@@ -2,17 +2,19 @@
 
 With users, every request must be signed by one of their keys. While there are none (then the server listens on
 loopback only), any credentials will do: they choose account and region, as developers expect of a local server.
+Only browsers are looked at more closely then, because any page in one can make it send requests to loopback.
 """
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
 
 from penstock.frontend.native_names import Home
 from penstock.frontend.session import Session
 from penstock.metadata.user_directory import KeyOwner, UserDirectory
 from penstock.sqs.authorization import Authorization, read_authorization
-from penstock.sqs.errors import SqsError
+from penstock.sqs.errors import ErrorKind, SqsError
 from penstock.sqs.http import HttpRequest
 from penstock.sqs.names import account_of_access_key, region_of_host
 from penstock.sqs.policy import parse_identity_policy
@@ -22,6 +24,9 @@ from penstock.sqs.signing_keys import SigningKeys
 
 ANONYMOUS = "anonymous"
 _SESSIONS = 10_000
+_LOCAL_ORIGIN = re.compile(
+    r"https?://(?:(?:[a-z0-9-]+\.)*localhost|127(?:\.[0-9]{1,3}){3}|\[::1\])(?::[0-9]+)?", re.IGNORECASE
+)
 
 
 class Authenticator:
@@ -54,6 +59,7 @@ class Authenticator:
         return session
 
     def _anybody(self, request: HttpRequest) -> Session:
+        _refuse_foreign_pages(request.headers)
         try:
             authorization: Authorization | None = read_authorization(request)
         except SqsError:
@@ -66,6 +72,21 @@ class Authenticator:
         if account != scope.access_key:
             account = self._home.account
         return _open_session(account, scope.region, scope.access_key)
+
+
+def _refuse_foreign_pages(headers: dict[str, str]) -> None:
+    """A browser says from where a page comes that makes it ask; SDKs and tools say nothing of the kind."""
+    origin = headers.get("origin")
+    if origin is None:
+        foreign = headers.get("sec-fetch-site") in ("cross-site", "same-site")
+    else:
+        foreign = not _LOCAL_ORIGIN.fullmatch(origin)
+    if foreign:
+        raise SqsError(
+            ErrorKind.ACCESS_DENIED,
+            "There are no users yet, so web pages of other sites are refused: anybody's page could ask for anything. "
+            "Make a user with `penstock user create NAME --root`, and sign requests with its key.",
+        )
 
 
 @lru_cache(maxsize=4096)
