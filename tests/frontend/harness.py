@@ -18,9 +18,10 @@ from penstock.frontend.native_names import Home, native_name
 from penstock.frontend.queue_directory import QueueDirectory
 from penstock.frontend.resolved_queue import ResolvedQueue
 from penstock.frontend.session import Session
-from penstock.frontend.steps import Ask, DeleteEntry, PutEntry, Reply, Step, Steps
+from penstock.frontend.steps import Ask, DeleteEntry, PutEntry, Reply, SendOne, Step, Steps
 from penstock.metadata.cache import MetadataCache
 from penstock.metadata.store.interface import ABSENT, Change, Entry, VersionConflictError
+from penstock.model.batch import encode_parts
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.sqs.actions import ACTIONS
 from penstock.sqs.call import Call
@@ -31,7 +32,7 @@ from penstock.sqs.model_errors import sqs_error_of
 from penstock.sqs.names import DEFAULT_ACCOUNT, DEFAULT_REGION, QueueAddress, QueueArn, parse_queue_url
 from penstock.sqs.policy_evaluation import Caller
 from penstock.sqs.protocol import Protocol
-from penstock.wire.messages import Failed
+from penstock.wire.messages import Failed, Send, SendResult
 from tests.backend.harness import NodeHarness
 
 HOME = Home(DEFAULT_ACCOUNT, DEFAULT_REGION)
@@ -101,7 +102,15 @@ class Running(Generic[Result]):
         assert self._pending is not None
         pending = self._pending
         try:
-            if isinstance(pending, Ask):
+            if isinstance(pending, SendOne):
+                attributes = [pending.attributes] if pending.attributes else None
+                ask = Ask(Send(pending.queue_id), encode_parts([pending.body], attributes=attributes))
+                reply = self._ask(ask)
+                if reply is None:
+                    return
+                assert isinstance(reply.answer, SendResult)
+                self._send = reply.answer.runs[0][0]
+            elif isinstance(pending, Ask):
                 reply = self._ask(pending)
                 if reply is None:
                     return

@@ -72,6 +72,7 @@ class InProcess:
             now_ms=lambda: self._node.now_ms,
             timer_us=lambda: self._node.now_ms * 1000,
             token=dice.randbytes,
+            later=lambda call: call(),
         )
         self._front = FrontEnd(services)
         self._defects = _Defects()
@@ -121,7 +122,7 @@ class InProcess:
 
     # -- the engine, as the front end asks it ----------------------------------------------------------------
 
-    def ask(self, request: Request, body: Buffer, done: Answered) -> int:
+    def ask(self, request: Request, body: Buffer, done: Answered, stands_for: int = 1) -> int:
         ticket = self._node.start(request, body)
         self._asked[ticket] = done
         return ticket

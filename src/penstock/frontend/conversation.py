@@ -6,8 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 from penstock.frontend.engine import EngineLink
+from penstock.frontend.gathered_sends import GatheredSends
 from penstock.frontend.registry import Registry
-from penstock.frontend.steps import Ask, Reply, Step, Steps
+from penstock.frontend.steps import Ask, Reply, SendOne, Step, Steps
 from penstock.model.errors import PenstockError
 from penstock.wire.messages import Delivery, Receipt, Receive, Release
 
@@ -20,12 +21,23 @@ class Conversation:
     While it waits for a receive it stands in `waiting`.
     """
 
-    __slots__ = ("_cancelled", "_ended", "_engine", "_registry", "_steps", "_ticket", "_waiting", "_waits")
+    __slots__ = (
+        "_cancelled",
+        "_ended",
+        "_engine",
+        "_registry",
+        "_sends",
+        "_steps",
+        "_ticket",
+        "_waiting",
+        "_waits",
+    )
 
     def __init__(
         self,
         steps: Steps[Any],
         engine: EngineLink,
+        sends: GatheredSends,
         registry: Registry,
         waiting: set[Conversation],
         ended: Ended,
@@ -33,6 +45,7 @@ class Conversation:
         self._steps = steps
         self._waiting = waiting
         self._engine = engine
+        self._sends = sends
         self._registry = registry
         self._ended = ended
         self._ticket = 0
@@ -64,7 +77,9 @@ class Conversation:
             if not self._cancelled:
                 self._ended(None, error)
             return
-        if isinstance(step, Ask):
+        if isinstance(step, SendOne):
+            self._sends.send(step.queue_id, step.body, step.attributes, self._stored)
+        elif isinstance(step, Ask):
             if isinstance(step.request, Receive):
                 self._waits = True
                 self._waiting.add(self)
@@ -83,6 +98,9 @@ class Conversation:
         if waited and self._cancelled:
             self._give_back(outcome)
         self._resume(self._steps.send, outcome)
+
+    def _stored(self, outcome: int | PenstockError) -> None:
+        self._resume(self._steps.throw if isinstance(outcome, PenstockError) else self._steps.send, outcome)
 
     def _written(self, outcome: int | Exception | None) -> None:
         if isinstance(outcome, Exception):

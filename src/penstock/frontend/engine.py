@@ -16,8 +16,11 @@ Answered = Callable[[Reply | PenstockError], None]
 class EngineLink(Protocol):
     """A way to the engine that many requests share."""
 
-    def ask(self, request: Request, body: Buffer, done: Answered) -> int:
-        """Sends a native request; `done` is called once, later, never from within. Returns a ticket."""
+    def ask(self, request: Request, body: Buffer, done: Answered, stands_for: int = 1) -> int:
+        """Sends a native request; `done` is called once, later, never from within. Returns a ticket.
+
+        `stands_for` so many requests of clients: whether one is alone decides how it is written to disk.
+        """
         ...
 
     def cancel(self, ticket: int) -> None:

@@ -86,7 +86,9 @@ class Exchange:
         except SqsError as error:
             self._ended(None, error)
             return None
-        self._conversation = Conversation(steps, front.engine, front.registry, front.waiting, self._ended)
+        self._conversation = Conversation(
+            steps, front.engine, front.sends, front.registry, front.waiting, self._ended
+        )
         self._conversation.start()
         return self._cancel
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from penstock.frontend.deduplicate import GIVEN_ID, deduplication_key
 from penstock.frontend.session import Session
-from penstock.model.batch import UNSET, encode_one, encode_parts
+from penstock.model.batch import UNSET, encode_parts
 from penstock.model.limits import SECOND_MS
 from penstock.sqs.outgoing import OutgoingMessage
 from penstock.sqs.queue_attributes import DeduplicationScope
@@ -15,13 +15,19 @@ from penstock.sqs.stored_attributes import encode_attributes
 SENDER_ID = "SenderId"
 
 
+def encode_alone(message: OutgoingMessage, session: Session) -> bytes:
+    """The attributes of a message that is nothing but a body and those; see `OutgoingMessage.unbound`."""
+    system = message.system
+    if session.sender_id is not None:
+        system = {**system, SENDER_ID: session.sender_id}
+    return encode_attributes(message.attributes, system) if system or message.attributes else b""
+
+
 def encode_messages(
     messages: Sequence[OutgoingMessage], session: Session, scope: DeduplicationScope
 ) -> bytes:
     """What travels to the engine and is stored."""
     sender = session.sender_id
-    if len(messages) == 1 and sender is None and messages[0].plain:
-        return encode_one(messages[0].body)
     priorities: list[int] | None = None
     delays: list[int] | None = None
     ttls: list[int] | None = None

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from penstock.frontend.authenticate import Authenticator
 from penstock.frontend.conversation import Conversation
 from penstock.frontend.engine import EngineLink
+from penstock.frontend.gathered_sends import GatheredSends
 from penstock.frontend.native_names import Home
 from penstock.frontend.queue_directory import QueueDirectory
 from penstock.frontend.registry import Registry
@@ -37,8 +38,10 @@ class Services:
         now_ms: Callable[[], int],
         timer_us: Callable[[], int],
         token: Callable[[int], bytes],
+        later: Callable[[Callable[[], None]], object],
     ) -> None:
         self.engine = engine
+        self.sends = GatheredSends(engine, later)
         self.registry = registry
         self.metadata = metadata
         self.usage = usage

@@ -23,6 +23,17 @@ class Ask(NamedTuple):
     body: Buffer = b""
 
 
+class SendOne(NamedTuple):
+    """One message without delay, group, id or priority; it may travel with others of the same turn.
+
+    Its outcome is its sequence number, or a `PenstockError` that is thrown in.
+    """
+
+    queue_id: int
+    body: bytes
+    attributes: bytes = b""
+
+
 class Reply(NamedTuple):
     """The engine's answer, never `Failed`."""
 
@@ -49,7 +60,7 @@ class DeleteEntry(NamedTuple):
     version: int | None = None
 
 
-Step = Ask | PutEntry | DeleteEntry
+Step = Ask | SendOne | PutEntry | DeleteEntry
 Steps = Generator[Step, Any, Result]
 
 

@@ -58,7 +58,7 @@ class Driver:
         self._flush_under_way = False
         self._jobs_under_way = 0
         self._pump_is_due = False
-        self._frames_in_turn = 0
+        self._requests_in_turn = 0
         self._lone_flush = LoneFlush()
         self._lone_flush_started: float | None = None
         self._wakeup_ms: int | None = 0
@@ -88,15 +88,15 @@ class Driver:
         """A client is gone."""
         self._call(lambda: self._node.disconnected(connection, self._clock.now_ms()))
 
-    def handle(self, connection: int, frames: Iterable[Frame]) -> None:
-        """Whole frames arrived."""
+    def handle(self, connection: int, frames: Iterable[Frame], stands_for: int = 1) -> None:
+        """Whole frames arrived, each of which stands for so many requests."""
         if self.failure is not None or self._closing:
             return
         node_handle, now_ms = self._node.handle, self._clock.now_ms()
         try:
             for frame in frames:
                 node_handle(connection, frame, now_ms)
-                self._frames_in_turn += 1
+                self._requests_in_turn += stands_for
         except Exception as error:
             self._fail(error)
             return
@@ -152,8 +152,8 @@ class Driver:
         """Hands out the next flush, unless one is under way or there is nothing; True if it has ended already."""
         if self._flush_under_way:
             return False  # what was appended since joins the next one
-        alone = self._frames_in_turn == 1
-        self._frames_in_turn = 0
+        alone = self._requests_in_turn == 1
+        self._requests_in_turn = 0
         flush = self._node.take_flush()
         if flush is None:
             return False

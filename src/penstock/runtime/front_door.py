@@ -16,6 +16,7 @@ What stands in the way of opening is a `StartError`: one sentence, and what to d
 
 from __future__ import annotations
 
+import asyncio
 import secrets
 import socket
 import time
@@ -153,6 +154,7 @@ async def open_front_door(config: FrontDoorConfig, link: EngineLink, clock: Wall
             now_ms=clock.now_ms,
             timer_us=_timer_us,
             token=secrets.token_bytes,
+            later=asyncio.get_running_loop().call_soon,
         )
         front = FrontEnd(services)
         server = HttpServer(front.handle, limits=_limits(config), refuse=front.refuse)

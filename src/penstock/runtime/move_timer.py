@@ -58,7 +58,12 @@ class MoveTimer:
         for native in self._mover.due(now_ms):
             front = self._front
             Conversation(
-                self._mover.move(native, now_ms), front.engine, front.registry, set(), self._ended
+                self._mover.move(native, now_ms),
+                front.engine,
+                front.sends,
+                front.registry,
+                set(),
+                self._ended,
             ).start()
         self._come_again()
 

@@ -58,14 +58,13 @@ class OutgoingMessage(msgspec.Struct, frozen=True):
     system_attributes_md5: str | None
 
     @property
-    def plain(self) -> bool:
-        """Whether it is nothing but a body."""
+    def unbound(self) -> bool:
+        """Whether it asks for nothing that ties it to a time or to other messages: a body, perhaps attributes."""
         return (
             self.group_id is None
             and self.delay_seconds is None
             and self.deduplication_id is None
-            and not self.attributes
-            and not self.system
+            and self.extensions == NO_EXTENSIONS
         )
 
 

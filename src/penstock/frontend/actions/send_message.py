@@ -7,9 +7,9 @@ from typing import cast
 
 from penstock.frontend.context import Context
 from penstock.frontend.message_id import message_id
-from penstock.frontend.outgoing_batch import encode_messages
+from penstock.frontend.outgoing_batch import encode_alone, encode_messages
 from penstock.frontend.sequence_number import sequence_number
-from penstock.frontend.steps import Ask, Reply, Steps
+from penstock.frontend.steps import Ask, Reply, SendOne, Steps
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.sqs.batches import check_send_batch, failed_entry, sent_entry
 from penstock.sqs.outgoing import OutgoingMessage, check_message
@@ -32,14 +32,19 @@ def send_message(context: Context) -> Steps[SendMessageResult]:
         context.compatibility,
         context.trace_header,
     )
-    payload = encode_messages((message,), context.session, queue.attributes.deduplication_scope)
     try:
-        reply: Reply = yield Ask(Send(queue.queue_id), payload)
+        if message.unbound:
+            sequence: int = yield SendOne(
+                queue.queue_id, message.body, encode_alone(message, context.session)
+            )
+        else:
+            payload = encode_messages((message,), context.session, queue.attributes.deduplication_scope)
+            reply: Reply = yield Ask(Send(queue.queue_id), payload)
+            ((sequence, _),) = cast(SendResult, reply.answer).runs
     except PenstockError as error:
         if error.code is ErrorCode.MESSAGE_TOO_LARGE:
             raise message_too_long(queue.traits.maximum_message_size) from None
         raise
-    ((sequence, _),) = cast(SendResult, reply.answer).runs
     return SendMessageResult(
         md5_of_message_body=message.body_md5,
         md5_of_message_attributes=message.attributes_md5,

@@ -36,11 +36,11 @@ class LocalLink:
         driver.connected(LOCAL_CONNECTION)
         self._send(self._correlation.next_id(), Hello([PROTOCOL_VERSION], name), _NOTHING)
 
-    def ask(self, request: Request, body: Buffer, done: Answered) -> int:
+    def ask(self, request: Request, body: Buffer, done: Answered, stands_for: int = 1) -> int:
         """See `EngineLink`."""
         ticket = self._correlation.enter(done)
         if not self._closed:
-            self._send(ticket, request, memoryview(body) if len(body) else _NOTHING)
+            self._send(ticket, request, memoryview(body) if len(body) else _NOTHING, stands_for)
         if self._closed or self._driver.failure is not None:
             self._loop.call_soon(self._correlation.lose, self._closed or "the server has failed")
         return ticket
@@ -64,8 +64,9 @@ class LocalLink:
         self._driver.disconnected(LOCAL_CONNECTION)
         self._loop.call_soon(self._end)
 
-    def _send(self, request_id: int, request: Request, body: memoryview) -> None:
-        self._driver.handle(LOCAL_CONNECTION, (Frame(request_id, memoryview(encode_message(request)), body),))
+    def _send(self, request_id: int, request: Request, body: memoryview, stands_for: int = 1) -> None:
+        frame = Frame(request_id, memoryview(encode_message(request)), body)
+        self._driver.handle(LOCAL_CONNECTION, (frame,), stands_for)
 
     def _end(self) -> None:
         self._take()

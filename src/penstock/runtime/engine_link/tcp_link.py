@@ -82,7 +82,7 @@ class TcpLink:
 
     # -- asking ----------------------------------------------------------------------------------------------
 
-    def ask(self, request: Request, body: Buffer, done: Answered) -> int:
+    def ask(self, request: Request, body: Buffer, done: Answered, stands_for: int = 1) -> int:
         """See `EngineLink`."""
         connection, correlation = self._connection, self._correlation
         if connection is None:
