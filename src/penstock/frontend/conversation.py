@@ -9,6 +9,7 @@ from penstock.frontend.engine import EngineLink
 from penstock.frontend.gathered_sends import GatheredSends
 from penstock.frontend.registry import Registry
 from penstock.frontend.steps import Ask, Reply, SendOne, Step, Steps
+from penstock.frontend.waiting_receives import WaitingReceives
 from penstock.model.errors import PenstockError
 from penstock.wire.messages import Delivery, Receipt, Receive, Release
 
@@ -39,7 +40,7 @@ class Conversation:
         engine: EngineLink,
         sends: GatheredSends,
         registry: Registry,
-        waiting: set[Conversation],
+        waiting: WaitingReceives,
         ended: Ended,
     ) -> None:
         self._steps = steps
@@ -81,11 +82,19 @@ class Conversation:
             self._sends.send(step.queue_id, step.body, step.attributes, self._stored)
         elif isinstance(step, Ask):
             if isinstance(step.request, Receive):
-                self._waits = True
-                self._waiting.add(self)
-            self._ticket = self._engine.ask(step.request, step.body, self._answered)
+                self._receive(step)
+            else:
+                self._ticket = self._engine.ask(step.request, step.body, self._answered)
         else:
             self._registry.write(step, self._written)
+
+    def _receive(self, step: Ask) -> None:
+        if self._cancelled:  # while the queue was looked up: messages would only be taken to be given back
+            self._steps.close()
+            return
+        self._ticket = self._engine.ask(step.request, step.body, self._answered)
+        self._waits = True
+        self._waiting.add(self)
 
     def _answered(self, outcome: Reply | PenstockError) -> None:
         waited = self._waits

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 from penstock.frontend.authorize import authorize
 from penstock.frontend.context import Context
 from penstock.frontend.conversation import Conversation
 from penstock.frontend.dispatch import FUNCTIONS
-from penstock.frontend.record_usage import usage_event
+from penstock.frontend.record_usage import CANCELLED, CANCELLED_STATUS, SUCCEEDED, usage_event
 from penstock.frontend.resolve import native_name_of, queue_arn
 from penstock.frontend.resolved_queue import ResolvedQueue
 from penstock.frontend.services import Services
@@ -31,6 +33,10 @@ from penstock.sqs.refusals import internal_failure, queue_does_not_exist, servic
 log = logging.getLogger(__name__)
 
 TRACE_HEADER = "x-amzn-trace-id"
+RECEIVE = "ReceiveMessage"
+
+_HOST = re.compile(r"(?:[A-Za-z0-9._-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\])(?::[0-9]{1,5})?")
+_HOST_CHARACTERS = 260
 
 
 class Exchange:
@@ -70,7 +76,11 @@ class Exchange:
         self._conversation: Conversation | None = None
 
     def run(self) -> Callable[[], None] | None:
-        """Goes as far as is possible at once; returns how to cancel what is still under way."""
+        """Goes as far as is possible at once; returns how to cancel a receive that is still under way.
+
+        Nothing else can be cancelled: it takes no time to speak of, and who half-closes its connection after a
+        request still wants the answer.
+        """
         front, request = self._front, self._request
         try:
             self._protocol, call, refused = validate(request)
@@ -90,11 +100,13 @@ class Exchange:
             steps, front.engine, front.sends, front.registry, front.waiting, self._ended
         )
         self._conversation.start()
-        return self._cancel
+        return self._cancel if call.action.name == RECEIVE else None
 
     def _cancel(self) -> None:
-        if self._conversation is not None:
-            self._conversation.cancel()
+        conversation, self._conversation = self._conversation, None
+        if conversation is not None:
+            conversation.cancel()
+            self._record(None, CANCELLED, CANCELLED_STATUS, 0)
 
     # -- the steps -------------------------------------------------------------------------------------------
 
@@ -152,29 +164,40 @@ class Exchange:
         )
 
     def _endpoint(self, host: str) -> str:
-        return f"{'https' if self._peer.secure else 'http'}://{host or self._front.address}"
+        if len(host) > _HOST_CHARACTERS:
+            host = ""
+        return _endpoint_of(host, self._front.address, self._peer.secure)
 
     # -- the end ---------------------------------------------------------------------------------------------
 
     def _ended(self, result: Any, raised: Exception | None) -> None:
+        self._conversation = None
         error = self._refusal_of(raised) if raised is not None else None
-        call = self._call
+        response: HttpResponse | None = None
         if error is None:
-            assert call is not None
-            response = answer(self._protocol, call.action, result, self._request_id)
-        else:
+            assert self._call is not None
+            try:
+                response = answer(self._protocol, self._call.action, result, self._request_id)
+            except Exception as defect:
+                error = self._refusal_of(defect)
+        if error is not None:
             response = refusal(self._protocol, error, self._request_id)
+        assert response is not None
         self._reply(response)
+        outcome = SUCCEEDED if error is None else error.query_code
+        self._record(result, outcome, response.status, len(response.body))
+
+    def _record(self, result: Any, outcome: str, status: int, answer_bytes: int) -> None:
         front = self._front
         front.usage.record(
             usage_event(
-                call=call,
+                call=self._call,
                 session=self._session,
                 arn=self._arn,
                 result=result,
-                error=error,
-                status=response.status,
-                size=len(self._request.body) + len(response.body),
+                outcome=outcome,
+                status=status,
+                size=len(self._request.body) + answer_bytes,
                 now_ms=self._now_ms,
                 latency_us=front.timer_us() - self._started_us,
                 request_id=self._request_id,
@@ -201,3 +224,9 @@ class Exchange:
                     exc_info=raised,
                 )
                 return internal_failure()
+
+
+@lru_cache(maxsize=1024)
+def _endpoint_of(host: str, address: str, secure: bool) -> str:
+    """What queue URLs begin with: the host that the client named, if that can be one."""
+    return f"{'https' if secure else 'http'}://{host if _HOST.fullmatch(host) else address}"

@@ -25,9 +25,8 @@ class FrontEnd:
         return Exchange(self._services, request, peer, reply).run()
 
     def end_waiting(self) -> None:
-        """Answers everybody who waits for messages: the server stops."""
-        for conversation in list(self._services.waiting):
-            conversation.stop_waiting()
+        """Answers everybody who waits for messages, now and from now on: the server stops."""
+        self._services.waiting.end()
 
     def refuse(self, status: int, sentence: str) -> HttpResponse:
         """The answer to what never became a request, in the form that SDKs understand."""

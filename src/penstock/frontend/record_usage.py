@@ -6,7 +6,6 @@ from typing import Any
 
 from penstock.frontend.session import Session
 from penstock.sqs.call import Call
-from penstock.sqs.errors import SqsError
 from penstock.sqs.names import QueueArn
 from penstock.sqs.shapes.batches import (
     ChangeMessageVisibilityBatchResult,
@@ -24,6 +23,10 @@ from penstock.usage.event import UsageEvent
 NOBODY = ""
 """The user of a request that nobody known has made."""
 SUCCEEDED = "ok"
+CANCELLED = "cancelled"
+"""The client went away while it waited for messages; there are none that it took along."""
+CANCELLED_STATUS = 499
+"""What proxies write where the client did not wait for a status."""
 
 
 def usage_event(
@@ -32,7 +35,7 @@ def usage_event(
     session: Session | None,
     arn: QueueArn | None,
     result: Any,
-    error: SqsError | None,
+    outcome: str,
     status: int,
     size: int,
     now_ms: int,
@@ -46,9 +49,9 @@ def usage_event(
         account=session.account if session is not None else "",
         action=call.action.name if call is not None else "",
         queue=str(arn) if arn is not None else "",
-        messages=_messages(call, result) if error is None and call is not None else 0,
+        messages=_messages(call, result) if outcome == SUCCEEDED and call is not None else 0,
         bytes=size,
-        outcome=SUCCEEDED if error is None else error.query_code,
+        outcome=outcome,
         status=status,
         latency_us=latency_us,
         request_id=request_id,

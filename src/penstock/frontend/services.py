@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from penstock.frontend.authenticate import Authenticator
-from penstock.frontend.conversation import Conversation
 from penstock.frontend.engine import EngineLink
 from penstock.frontend.gathered_sends import GatheredSends
 from penstock.frontend.native_names import Home
@@ -13,6 +12,7 @@ from penstock.frontend.queue_directory import QueueDirectory
 from penstock.frontend.registry import Registry
 from penstock.frontend.request_ids import RequestIds
 from penstock.frontend.throttle import Throttle
+from penstock.frontend.waiting_receives import WaitingReceives
 from penstock.metadata.cache import MetadataCache
 from penstock.metadata.user_directory import UserDirectory
 from penstock.sqs.compatibility import Compatibility
@@ -56,6 +56,5 @@ class Services:
         self.request_ids = RequestIds(token(10))
         self.queues = QueueDirectory(home, metadata)
         self.throttle = Throttle(metadata)
-        self.waiting: set[Conversation] = set()
-        """Receives that wait for messages."""
+        self.waiting = WaitingReceives()
         self.authenticator = Authenticator(users, home, open_without_users=open_without_users)

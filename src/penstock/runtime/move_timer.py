@@ -62,7 +62,7 @@ class MoveTimer:
                 front.engine,
                 front.sends,
                 front.registry,
-                set(),
+                front.waiting,
                 self._ended,
             ).start()
         self._come_again()

@@ -1,0 +1,42 @@
+"""Receives that wait for messages, so that all of them can be ended when the server stops."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+
+class Waiter(Protocol):
+    """A receive under way."""
+
+    def stop_waiting(self) -> None:
+        """Answers now, with what there is."""
+        ...
+
+
+class WaitingReceives:
+    """Those of one front end. Once they are ended nobody waits any more: who comes late is answered at once."""
+
+    __slots__ = ("_ended", "_waiters")
+
+    def __init__(self) -> None:
+        self._waiters: set[Waiter] = set()
+        self._ended = False
+
+    def __len__(self) -> int:
+        return len(self._waiters)
+
+    def add(self, waiter: Waiter) -> None:
+        """A receive waits from now on."""
+        self._waiters.add(waiter)
+        if self._ended:
+            waiter.stop_waiting()
+
+    def discard(self, waiter: Waiter) -> None:
+        """It was answered."""
+        self._waiters.discard(waiter)
+
+    def end(self) -> None:
+        """Answers everybody who waits, and everybody who would from now on."""
+        self._ended = True
+        for waiter in list(self._waiters):
+            waiter.stop_waiting()

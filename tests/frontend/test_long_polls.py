@@ -1,0 +1,112 @@
+"""Receives that wait: for clients that go away, on servers that stop, and on queues that are deleted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from penstock.model.limits import SECOND_MS
+from tests.frontend.pipeline import LOCAL, Pipeline, Waiting, read
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[Pipeline]:
+    pipeline = Pipeline(tmp_path)
+    pipeline.must("CreateQueue", QueueName="orders", Attributes={"VisibilityTimeout": "600"})
+    yield pipeline
+    pipeline.usage.close()
+
+
+def poll(server: Pipeline, seconds: int = 20) -> Waiting:
+    waiting = server.begin(server.request("ReceiveMessage", QueueUrl="orders", WaitTimeSeconds=seconds))
+    assert not waiting.answers
+    return waiting
+
+
+def leave(server: Pipeline, waiting: Waiting) -> None:
+    assert waiting.cancel is not None
+    waiting.cancel()
+    server.pump()
+
+
+def test_a_message_ends_the_wait(server: Pipeline) -> None:
+    waiting = poll(server)
+    server.must("SendMessage", QueueUrl="orders", MessageBody="espresso")
+    assert [message["Body"] for message in waiting.answer.members["Messages"]] == ["espresso"]
+
+
+def test_the_wait_ends_with_nothing(server: Pipeline) -> None:
+    waiting = poll(server, 3)
+    server.advance(3 * SECOND_MS)
+    assert waiting.answer.status == 200
+    assert not waiting.answer.members.get("Messages")
+
+
+def test_who_is_gone_takes_nothing_along(server: Pipeline) -> None:
+    leave(server, poll(server))
+    server.must("SendMessage", QueueUrl="orders", MessageBody="espresso")
+    received = server.must("ReceiveMessage", QueueUrl="orders", AttributeNames=["All"])
+    (message,) = received["Messages"]
+    assert message["Attributes"]["ApproximateReceiveCount"] == "1"
+
+
+def test_what_is_on_its_way_to_who_is_gone_comes_back_at_once(server: Pipeline) -> None:
+    """The message is taken before the engine hears that nobody waits for it."""
+    waiting = poll(server)
+    assert waiting.cancel is not None
+    sent = server.front.handle(  # not pumped: the delivery has left the engine and is not here yet
+        server.request("SendMessage", QueueUrl="orders", MessageBody="espresso"),
+        LOCAL,
+        Waiting().answers.append,
+    )
+    assert sent is None
+    server.send_gathered()
+    waiting.cancel()
+    server.pump()
+    assert not waiting.answers
+    (message,) = server.must("ReceiveMessage", QueueUrl="orders")["Messages"]
+    assert message["Body"] == "espresso"
+
+
+def test_who_leaves_while_the_queue_is_looked_up_never_waits(server: Pipeline) -> None:
+    server.advance(2 * SECOND_MS)  # what is known of the queue is old now, so that the engine is asked first
+    waiting = Waiting()
+    request = server.request("ReceiveMessage", QueueUrl="orders", WaitTimeSeconds=20)
+    cancel = server.front.handle(request, LOCAL, waiting.answers.append)
+    assert cancel is not None
+    cancel()
+    server.pump()
+    assert len(server.services.waiting) == 0
+    server.must("SendMessage", QueueUrl="orders", MessageBody="espresso")
+    (message,) = server.must("ReceiveMessage", QueueUrl="orders", AttributeNames=["All"])["Messages"]
+    assert message["Attributes"]["ApproximateReceiveCount"] == "1"
+    assert not waiting.answers
+
+
+def test_only_receives_can_be_cancelled(server: Pipeline) -> None:
+    waiting = server.begin(server.request("SendMessage", QueueUrl="orders", MessageBody="espresso"))
+    assert waiting.cancel is None
+    assert waiting.answer.status == 200
+
+
+def test_a_server_that_stops_answers_who_waits_and_who_comes_late(server: Pipeline) -> None:
+    early = poll(server)
+    server.front.end_waiting()
+    server.pump()
+    late = read(server.send(server.request("ReceiveMessage", QueueUrl="orders", WaitTimeSeconds=20)))
+    assert early.answer.status == late.status == 200
+    assert len(server.services.waiting) == 0
+
+
+def test_a_deleted_queue_ends_the_wait(server: Pipeline) -> None:
+    waiting = poll(server)
+    server.must("DeleteQueue", QueueUrl="orders")
+    assert waiting.answer.error == "QueueDoesNotExist"
+
+
+def test_a_thousand_waits_leave_nothing_behind(server: Pipeline) -> None:
+    for _ in range(1_000):
+        leave(server, poll(server))
+    assert len(server.services.waiting) == 0
