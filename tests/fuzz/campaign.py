@@ -14,6 +14,7 @@ from tests.fuzz.round_trip import in_process, round_trip
 from tests.fuzz.verdict import Fault, check_answer
 
 FAULTS_KEPT = 20
+CASE_CHARACTERS = 4_000
 _ADVANCE_EVERY = 50
 
 
@@ -42,7 +43,7 @@ class Tally:
         self.requests += 1
         self.fault_count += 1
         if len(self.faults) < FAULTS_KEPT:
-            self.faults.append(f"case {number} {case}\n{error}")
+            self.faults.append(f"case {number} {str(case)[:CASE_CHARACTERS]}\n{error}")
 
     def summary(self) -> str:
         """A few lines for people."""

@@ -16,7 +16,7 @@ from tests.fuzz.server import fuzzed_server
 from tests.fuzz.sockets import run_over_sockets
 
 PORTION = 20_000
-"""A front end of this process serves so many, then a new one takes over: its simulated disk is memory."""
+"""After so many there is a report; in this process a new front end takes over: its simulated disk is memory."""
 
 
 def main() -> int:
@@ -47,28 +47,24 @@ def _in_process(seed: int, first: int, requests: int) -> int:
 
 
 def _over_sockets(seed: int, first: int, requests: int) -> int:
-    started = time.monotonic()
+    faults = 0
     with tempfile.TemporaryDirectory() as directory, fuzzed_server(Path(directory)) as server:
         cases = Cases(seed, f"{server.host}:{server.port}", server.signers)
-        warm_up = min(requests, 5_000)
-        before = asyncio.run(run_over_sockets(cases, server.host, server.port, requests=warm_up, first=first))
-        resident = server.child.resident_bytes()
-        tally = asyncio.run(
-            run_over_sockets(
-                cases, server.host, server.port, requests=requests - warm_up, first=first + warm_up
+        for start in range(first, first + requests, PORTION):
+            started = time.monotonic()
+            portion = min(PORTION, first + requests - start)
+            tally = asyncio.run(
+                run_over_sockets(cases, server.host, server.port, requests=portion, first=start)
             )
-        )
-        grown = server.child.resident_bytes() - resident
+            faults += tally.fault_count
+            _report(f"over sockets, seed {seed}, from case {start:,}", tally, started)
+            print(f"the server's memory: {server.child.resident_bytes() / 1e6:.1f} MB\n", flush=True)
         round_trip(over_sockets(server.host, server.port, server.signers[0]))
-        _report(f"over sockets, seed {seed}, the first {warm_up:,}", before, started)
-        _report(f"over sockets, seed {seed}", tally, started)
-        print(
-            f"the server's memory: {resident / 1e6:.1f} MB after {warm_up:,} requests, "
-            f"{grown / 1e6:+.1f} MB after the rest; it still works\n"
-        )
+        print("the server still works")
         if server.defects:
-            print(f"the server logged defects:\n{server.defects[:5_000]}")
-        return tally.fault_count + before.fault_count + bool(server.defects)
+            print(f"it logged defects:\n{server.defects[:5_000]}")
+            faults += 1
+    return faults
 
 
 def _report(title: str, tally: Tally, started: float) -> None:
