@@ -30,6 +30,12 @@ class Environments:
         """The JavaScript engine."""
         return self._root / "current" / "lib" / "node" / "bin" / "node"
 
+    @property
+    def query_models(self) -> Path:
+        """The service models of the boto3 that speaks the Query protocol."""
+        (models,) = (self._root / "query" / "lib").glob("python3*/site-packages/botocore/data")
+        return models
+
     def run_python(self, environment: str, program: str, endpoint: Endpoint) -> Any:
         """Runs one of our small programs; returns what it printed as JSON."""
         return run_for_json(

@@ -72,3 +72,15 @@ def test_only_a_strict_server_keeps_the_limits_of_sqs(
     else:
         getattr(sqs, action)(QueueUrl=url, **arguments)
     sqs.delete_queue(QueueUrl=url)
+
+
+def test_only_a_strict_server_lets_a_name_rest(server: tuple[Any, bool]) -> None:
+    sqs, strict = server
+    name = f"resting-{uuid.uuid4().hex[:12]}"
+    sqs.delete_queue(QueueUrl=sqs.create_queue(QueueName=name)["QueueUrl"])
+    if strict:
+        with pytest.raises(sqs.exceptions.QueueDeletedRecently) as caught:
+            sqs.create_queue(QueueName=name)
+        assert "You must wait 60 seconds" in caught.value.response["Error"]["Message"]
+    else:
+        assert sqs.create_queue(QueueName=name)["QueueUrl"]

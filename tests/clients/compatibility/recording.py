@@ -10,22 +10,19 @@ import botocore.session  # type: ignore[import-untyped]
 from botocore.config import Config  # type: ignore[import-untyped]
 from botocore.loaders import Loader  # type: ignore[import-untyped]
 
+from tests.clients.server import Endpoint
+
 
 class Recording:
     """A client, and per action the members that went out, those that came back, and the error codes."""
 
-    def __init__(self, endpoint: str, models: Path | None = None) -> None:
+    def __init__(self, endpoint: Endpoint, models: Path | None = None) -> None:
         """`models` holds an older service model to speak by; without it the newest is used."""
         session = botocore.session.Session()
         if models is not None:
             session.register_component("data_loader", Loader(extra_search_paths=[str(models)]))
         self.client = session.create_client(
-            "sqs",
-            endpoint_url=endpoint,
-            region_name="us-east-1",
-            aws_access_key_id="test",
-            aws_secret_access_key="test",
-            config=Config(retries={"total_max_attempts": 1}),
+            "sqs", config=Config(retries={"total_max_attempts": 1}), **endpoint.boto_options()
         )
         self.sent: dict[str, set[str]] = defaultdict(set)
         self.answered: dict[str, set[str]] = defaultdict(set)
