@@ -1,0 +1,139 @@
+"""Single sends of one turn: together when they can be, alone when they must be, each with its own answer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from penstock.frontend.engine import Answered
+from penstock.frontend.gathered_sends import MESSAGES, GatheredSends
+from penstock.frontend.steps import Reply
+from penstock.model.batch import Batch, Buffer
+from penstock.model.errors import ErrorCode, PenstockError
+from penstock.wire.messages import Request, Send, SendResult
+
+
+class Engine:
+    """Remembers what it is asked, and answers when it is told to."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[int, Batch, Answered, int]] = []
+        self.later: list[Callable[[], None]] = []
+        self.next = 1
+
+    def ask(self, request: Request, body: Buffer, done: Answered, stands_for: int = 1) -> int:
+        assert isinstance(request, Send)
+        self.asked.append((request.queue_id, Batch(body), done, stands_for))
+        return len(self.asked)
+
+    def cancel(self, ticket: int) -> None:
+        raise AssertionError("nothing here waits")
+
+    def end_turn(self) -> None:
+        later, self.later = self.later, []
+        for call in later:
+            call()
+
+    def store(self) -> None:
+        """Answers everything that was asked with sequence numbers."""
+        asked, self.asked = self.asked, []
+        for _, batch, done, _ in asked:
+            first, self.next = self.next, self.next + batch.count
+            done(Reply(SendResult([(first, batch.count)], [], 0), memoryview(b"")))
+
+    def fail(self, code: ErrorCode) -> None:
+        asked, self.asked = self.asked, []
+        for _, _, done, _ in asked:
+            done(PenstockError(code, "no"))
+
+
+def gathered() -> tuple[Engine, GatheredSends]:
+    engine = Engine()
+    return engine, GatheredSends(engine, lambda call: engine.later.append(call))
+
+
+def test_messages_of_one_turn_travel_together_and_are_answered_apart() -> None:
+    engine, sends = gathered()
+    outcomes: dict[str, int | PenstockError] = {}
+    for name in ("a", "b", "c"):
+        sends.send(7, name.encode(), b"", lambda outcome, name=name: outcomes.__setitem__(name, outcome))  # type: ignore[misc]
+    assert engine.asked == []
+    engine.end_turn()
+    ((queue_id, batch, _, stands_for),) = engine.asked
+    assert (queue_id, batch.bodies(), stands_for) == (7, [b"a", b"b", b"c"], 3)
+    engine.store()
+    assert outcomes == {"a": 1, "b": 2, "c": 3}
+
+
+def test_queues_do_not_mix_and_turns_do_not_either() -> None:
+    engine, sends = gathered()
+    outcomes: list[int | PenstockError] = []
+    sends.send(1, b"one", b"", outcomes.append)
+    sends.send(2, b"two", b"", outcomes.append)
+    engine.end_turn()
+    sends.send(1, b"three", b"", outcomes.append)
+    engine.end_turn()
+    assert [(queue_id, batch.bodies()) for queue_id, batch, _, _ in engine.asked] == [
+        (1, [b"one"]),
+        (2, [b"two"]),
+        (1, [b"three"]),
+    ]
+
+
+def test_attributes_stay_with_their_message() -> None:
+    engine, sends = gathered()
+    sends.send(1, b"plain", b"", lambda outcome: None)
+    sends.send(1, b"rich", b"\x80", lambda outcome: None)
+    engine.end_turn()
+    batch = engine.asked[0][1]
+    assert [batch.attributes(index) for index in range(2)] == [b"", b"\x80"]
+
+
+def test_nobody_is_refused_for_the_message_of_another() -> None:
+    engine, sends = gathered()
+    outcomes: list[int | PenstockError] = []
+    for body in (b"small", b"large"):
+        sends.send(1, body, b"", outcomes.append)
+    engine.end_turn()
+    engine.fail(ErrorCode.MESSAGE_TOO_LARGE)
+    assert outcomes == []
+    assert [batch.bodies() for _, batch, _, _ in engine.asked] == [[b"small"], [b"large"]]
+    large = engine.asked.pop()
+    engine.store()
+    large[2](PenstockError(ErrorCode.MESSAGE_TOO_LARGE, "no"))
+    assert outcomes[0] == 1
+    assert isinstance(outcomes[1], PenstockError)
+
+
+def test_what_may_have_been_stored_is_not_sent_again() -> None:
+    engine, sends = gathered()
+    outcomes: list[int | PenstockError] = []
+    for _ in range(3):
+        sends.send(1, b"x", b"", outcomes.append)
+    engine.end_turn()
+    engine.fail(ErrorCode.UNREACHABLE)
+    assert engine.asked == []
+    assert [isinstance(outcome, PenstockError) for outcome in outcomes] == [True] * 3
+
+
+def test_a_batch_has_bounds() -> None:
+    engine, sends = gathered()
+    for _ in range(MESSAGES + 1):
+        sends.send(1, b"x", b"", lambda outcome: None)
+    assert [batch.count for _, batch, _, _ in engine.asked] == [MESSAGES]
+    engine.end_turn()
+    engine.end_turn()
+    assert [batch.count for _, batch, _, _ in engine.asked] == [MESSAGES, 1]
+
+
+def test_one_who_cannot_take_the_answer_does_not_stop_the_others() -> None:
+    engine, sends = gathered()
+    outcomes: list[int | PenstockError] = []
+
+    def broken(outcome: int | PenstockError) -> None:
+        raise RuntimeError("no use for it")
+
+    sends.send(1, b"a", b"", broken)
+    sends.send(1, b"b", b"", outcomes.append)
+    engine.end_turn()
+    engine.store()
+    assert outcomes == [2]
