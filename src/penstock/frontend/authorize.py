@@ -27,8 +27,9 @@ def authorize(
     policy: Policy | None,
     peer: Peer,
     now_ms: int,
+    action: str | None = None,
 ) -> None:
-    """Raises unless the call is allowed."""
+    """Raises unless the call is allowed; `action` is what it does beside its own, if it is about that."""
     if session.unrestricted:
         return
     resource = arn if arn is not None else _resource(call, session)
@@ -38,7 +39,7 @@ def authorize(
     allowed = is_allowed(
         AccessRequest(
             caller=session.caller,
-            action=call.action.name,
+            action=action or call.action.name,
             resource=str(resource),
             owner=resource.account,
             context=request_context(
@@ -56,26 +57,44 @@ def authorize(
         raise access_denied(str(resource))
 
 
+def move_permissions(call: Call) -> list[tuple[str, QueueArn]]:
+    """What a caller must be allowed who asks about a message move task: actions, each on a queue.
+
+    Who starts one receives, deletes and sends. Where the ARNs are none, the action says so.
+    """
+    parameters = call.parameters
+    if isinstance(parameters, CancelMessageMoveTaskRequest):
+        source = _source_of(parameters.task_handle)
+    elif isinstance(parameters, StartMessageMoveTaskRequest | ListMessageMoveTasksRequest):
+        source = _queue_of(parameters.source_arn)
+    else:
+        return []
+    if source is None:
+        return []
+    needed = [(call.action.name, source)]
+    if isinstance(parameters, StartMessageMoveTaskRequest):
+        needed += [("ReceiveMessage", source), ("DeleteMessage", source), ("GetQueueAttributes", source)]
+        target = _queue_of(parameters.destination_arn or "")
+        if target is not None:
+            needed.append(("SendMessage", target))
+    return needed
+
+
 def _resource(call: Call, session: Session) -> QueueArn:
     """What actions are about that address no queue."""
     parameters = call.parameters
-    match parameters:
-        case CreateQueueRequest():
-            return QueueArn(session.region, session.account, parameters.queue_name)
-        case StartMessageMoveTaskRequest() | ListMessageMoveTasksRequest():
-            return parse_arn(parameters.source_arn) or _anything(session)
-        case CancelMessageMoveTaskRequest():
-            return _source_of(parameters.task_handle) or _anything(session)
-        case _:
-            return _anything(session)
+    name = parameters.queue_name if isinstance(parameters, CreateQueueRequest) else "*"
+    return QueueArn(session.region, session.account, name)
+
+
+def _queue_of(text: str) -> QueueArn | None:
+    """The queue that an ARN names, always by the one name that policies know it by: all partitions are ours."""
+    arn = parse_arn(text)
+    return QueueArn(arn.region, arn.account, arn.name) if arn is not None else None
 
 
 def _source_of(task_handle: str) -> QueueArn | None:
     try:
-        return parse_arn(decode_task_handle(task_handle).source_arn)
+        return _queue_of(decode_task_handle(task_handle).source_arn)
     except SqsError:
         return None  # the action says what is wrong with it, to those who may ask at all
-
-
-def _anything(session: Session) -> QueueArn:
-    return QueueArn(session.region, session.account, "*")

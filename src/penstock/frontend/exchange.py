@@ -8,7 +8,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
-from penstock.frontend.authorize import authorize
+from penstock.frontend.authorize import authorize, move_permissions
 from penstock.frontend.context import Context
 from penstock.frontend.conversation import Conversation
 from penstock.frontend.dispatch import FUNCTIONS
@@ -27,6 +27,7 @@ from penstock.sqs.errors import SqsError
 from penstock.sqs.http import HttpRequest, HttpResponse, Peer
 from penstock.sqs.model_errors import sqs_error_of
 from penstock.sqs.names import QueueArn
+from penstock.sqs.policy import Policy
 from penstock.sqs.protocol import Protocol
 from penstock.sqs.refusals import internal_failure, queue_does_not_exist, service_unavailable
 
@@ -111,10 +112,30 @@ class Exchange:
     # -- the steps -------------------------------------------------------------------------------------------
 
     def _on_none(self, call: Call, session: Session) -> Steps[Any]:
-        """An action on no queue."""
+        """An action on no queue that it names as one."""
+        permissions = move_permissions(call)
+        if permissions:
+            return self._on_move(call, session, permissions)
         authorize(call, self._request, session, None, None, self._peer, self._now_ms)
         self._front.throttle.admit(session.user, None, 1, self._now_ms)
         return FUNCTIONS[call.action.name](self._context(call, session, None))
+
+    def _on_move(self, call: Call, session: Session, permissions: list[tuple[str, QueueArn]]) -> Steps[Any]:
+        """An action on a message move task: the policies of its queues have their say too."""
+        for action, arn in permissions:
+            policy = yield from self._policy_of(arn)
+            authorize(call, self._request, session, arn, policy, self._peer, self._now_ms, action)
+        self._front.throttle.admit(session.user, None, 1, self._now_ms)
+        return (yield from FUNCTIONS[call.action.name](self._context(call, session, None)))
+
+    def _policy_of(self, arn: QueueArn) -> Steps[Policy | None]:
+        try:
+            queue = yield from self._front.queues.resolve(native_name_of(self._front.home, arn), self._now_ms)
+        except PenstockError as error:
+            if error.code is not ErrorCode.QUEUE_NOT_FOUND:
+                raise
+            return None  # who may ask is told by the action
+        return queue.policy
 
     def _on_queue(self, call: Call, session: Session) -> Steps[Any]:
         """An action on a queue, once more where the queue was made anew behind our back."""
