@@ -56,7 +56,7 @@ def sends(server: Pipeline, key: Key, peer: Peer = LOCAL) -> bool:
 
 def test_what_nothing_allows_is_forbidden(server: Pipeline, admin: Key) -> None:
     nobody = server.add_user("nobody")
-    for action, members in {
+    asked: dict[str, dict[str, Any]] = {
         "SendMessage": {"QueueUrl": URL, "MessageBody": "x"},
         "ReceiveMessage": {"QueueUrl": URL},
         "DeleteQueue": {"QueueUrl": URL},
@@ -71,7 +71,8 @@ def test_what_nothing_allows_is_forbidden(server: Pipeline, admin: Key) -> None:
             "AWSAccountIds": [ACCOUNT],
             "Actions": ["*"],
         },
-    }.items():
+    }
+    for action, members in asked.items():
         answer = server.call(action, nobody, **members)
         assert (answer.status, answer.error) == (403, DENIED), action
 
@@ -220,12 +221,13 @@ def test_who_may_not_ask_cannot_tell_whether_a_queue_exists(
     server: Pipeline, admin: Key, account: str
 ) -> None:
     till = server.add_user("till", account=account)
-    for action, members in {
+    asked: dict[str, dict[str, Any]] = {
         "SendMessage": {"MessageBody": "x"},
         "GetQueueAttributes": {},
         "DeleteQueue": {},
         "ReceiveMessage": {"WaitTimeSeconds": 0},
-    }.items():
+    }
+    for action, members in asked.items():
         there = server.call(action, till, QueueUrl=URL, **members)
         missing = server.call(action, till, QueueUrl=URL.replace("orders", "nowhere"), **members)
         assert there.error == missing.error == DENIED
