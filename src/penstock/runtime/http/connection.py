@@ -1,393 +1,379 @@
-"""One client of the HTTP server: its requests are handled side by side, its answers leave in order."""
+"""One client of the HTTP server: its requests are handled side by side, its answers leave in order.
+
+A client that stops sending has either only closed its half, or is gone: the network tells both the same way. It
+still gets the answers that are there and those of requests that cannot be cancelled. A request that can be
+cancelled is: a long poll must not take messages for a client that is gone, and who aborts one closes its
+connection. Over TLS there is no half: whatever is not answered by then is cancelled.
+
+While a connection is not read from (it has too many requests under way and sent more, or the server is held) its
+end is not seen either, until there is room again or an answer cannot be sent.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 import socket
-from collections import deque
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
-from penstock.runtime.http.answers import CONTINUE, encode_answer, plain_refusal
+from penstock.runtime.http.answers import CONTINUE
+from penstock.runtime.http.deadlines import Table
 from penstock.runtime.http.exchange import Exchange
 from penstock.runtime.http.held_bytes import HeldBytes
+from penstock.runtime.http.house import OVERLOADED, House
 from penstock.runtime.http.peer import peer_of
-from penstock.runtime.http.request_reader import SLICE_BYTES, Arrival, Refusal, RequestReader
-from penstock.runtime.http.waiting import Waiting
-from penstock.sqs.http import HttpResponse, Peer
-
-if TYPE_CHECKING:
-    from penstock.runtime.http.server import HttpServer
+from penstock.runtime.http.refusal import Refusal
+from penstock.runtime.http.request_reader import SLICE_BYTES, RequestReader
+from penstock.runtime.http.under_way import FAILED, UnderWay
+from penstock.runtime.http.unread import unread_bytes_of
+from penstock.sqs.http import HttpRequest, Peer
 
 log = logging.getLogger(__name__)
-
-CLOSE = "Connection: close\r\n"
-KEEP_ALIVE = "Connection: keep-alive\r\n"
 
 
 class HttpConnection(asyncio.Protocol):
     """Moves bytes between a client and the handler."""
 
-    def __init__(self, server: HttpServer) -> None:
+    __slots__ = (
+        "_counted_bytes",
+        "_held",
+        "_server",
+        "_working",
+        "closing",
+        "deaf",
+        "ended",
+        "gone",
+        "paused",
+        "peer",
+        "reader",
+        "table",
+        "transport",
+        "under_way",
+        "unread_bytes",
+    )
+
+    def __init__(self, server: House) -> None:
         self._server = server
-        self._reader = RequestReader(server.limits)
-        self._transport: asyncio.Transport
-        self._peer = Peer("", secure=False)
-        self._under_way: deque[Exchange] = deque()
-        self._under_way_bytes = 0
+        self.reader = RequestReader(server.limits)
+        self.transport: asyncio.Transport
+        self.peer = Peer("", secure=False)
+        self.under_way = UnderWay(self, server)
         self._held = HeldBytes()
         self._counted_bytes = 0
-        self._waiting: Waiting[HttpConnection] | None = None
+        """What of the reader and of the held bytes is in the sum of all connections."""
         self._working = False
         """Whether a call further down the stack goes on with whatever waits."""
-        self._deaf = False
+        self.paused = False
+        self.deaf = False
         """Whether what arrives is thrown away."""
-        self._closing = False
-        self._unread_answers = False
-        self._unread_bytes = 0
-        self._paused = False
+        self.ended = False
+        """Whether the client said that it sends nothing more."""
+        self.closing = False
+        self.gone = False
+        self.table: Table | None = None
+        self.unread_bytes = 0
 
     # -- called by the event loop ----------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast(asyncio.Transport, transport)
-        self._transport.set_write_buffer_limits(high=self._server.limits.write_buffer_bytes)
-        connection_socket = self._transport.get_extra_info("socket")
+        self.transport = cast(asyncio.Transport, transport)
+        self.transport.set_write_buffer_limits(high=self._server.limits.write_buffer_bytes)
+        connection_socket = self.transport.get_extra_info("socket")
         if connection_socket is not None and connection_socket.family != socket.AF_UNIX:
             connection_socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self._peer = peer_of(self._transport)
-        if (refusal := self._server.admit(self)) is not None:
-            self._refuse(refusal)
-        self._settle()
+        self.peer = peer_of(self.transport)
+        self.under_way.used_at = self._server.deadlines.now()
+        refusal = self._server.admit(self)
+        if refusal is not None:
+            self.refuse(refusal)
+        self._server.deadlines.settle(self)
 
     def data_received(self, data: bytes) -> None:
-        if self._deaf:
+        if self.deaf:
             return
-        if self._blocked() or self._held:
-            self._hold(data)
+        server, under_way = self._server, self.under_way
+        self._working = True
+        if (
+            self._held.size
+            or server.holding
+            or ((under_way.exchanges or under_way.unread) and under_way.full)
+        ):
+            self._held.add(data)
+            self._wait_for_room()
+        elif len(data) <= SLICE_BYTES:
+            self._feed(data)
         else:
-            self._working = True
             self._take(data)
-            self._working = False
-        self._settle()
+        self._working = False
+        if self.reader.arriving or self.table is not server.deadlines.idle:
+            self._go_on_waiting()
 
-    def eof_received(self) -> None:
-        # A client that stops sending has gone: nobody waits for the answers of what is under way.
-        self._abandon()
-        self._closing = self._deaf = True
-        self._settle()
+    def eof_received(self) -> bool:
+        if self.closing:
+            return False
+        self.ended = True
+        if not self._held:
+            self.reader.stop()
+        if self.peer.secure:
+            self._abandon()
+        else:
+            self._give_up()
+        if self.begun:
+            return True
+        self.finish(linger=False)
+        return False
 
     def connection_lost(self, error: Exception | None) -> None:
         self._leave()
 
     def pause_writing(self) -> None:
-        self._unread_answers = True
-        self._pause()
-        self._settle()
+        self.under_way.unread = True
+        self._server.deadlines.settle(self)
 
     def resume_writing(self) -> None:
-        self._unread_answers = False
+        self.under_way.unread = False
         self.go_on()
 
-    # -- called by the server --------------------------------------------------------------------------------
+    # -- called by the server and its deadlines --------------------------------------------------------------
 
     @property
     def begun(self) -> bool:
         """Whether a request is arriving, waits or is under way."""
-        return bool(self._under_way or self._held or self._reader.arriving or self._reader.arrived)
+        reader = self.reader
+        return bool(self.under_way.exchanges or reader.arriving or reader.arrived or self._held)
+
+    @property
+    def late_in_sending(self) -> bool:
+        """Whether the client is to send the rest of a request; one that waits for leave, or is not read, is not."""
+        reader = self.reader
+        return reader.arriving and not (reader.continue_due or self.paused or self.deaf)
+
+    @property
+    def late_in_reading(self) -> bool:
+        """Whether the client is to read what it was sent."""
+        return self.under_way.unread
+
+    @property
+    def in_head(self) -> bool:
+        """Whether headers are arriving."""
+        return self.reader.in_head
+
+    @property
+    def used_at(self) -> float:
+        """When an answer was sent last."""
+        return self.under_way.used_at
+
+    @property
+    def address(self) -> str:
+        """Where the client is."""
+        return self.peer.address
+
+    def measure_unread(self) -> int:
+        """What the client has not read; what was sent since it was asked last does not hide what it read."""
+        self.unread_bytes += self.under_way.sent_unread_bytes
+        self.under_way.sent_unread_bytes = 0
+        return unread_bytes_of(self.transport)
 
     def go_on(self) -> None:
         """Takes what waits, as far as there is room for it."""
-        if self._working:
+        if self._working or self.gone:
             return
         self._working = True
         self._dispatch()
-        while self._held and not (self._blocked() or self._deaf):
+        while self._held and not (self.deaf or self._blocked()):
             self._take(self._held.take())
         self._working = False
-        if self._paused and not (self._blocked() or self._held or self._transport.is_closing()):
-            self._paused = False
-            self._transport.resume_reading()
-        elif self._paused and self._server.holding:
+        if self.paused and not self.closing and not self._held and not self._blocked():
+            self._read_again()
+        elif self.paused and self._server.holding:
             self._server.held.add(self)
-        self._settle()
+        self._go_on_waiting()
+
+    def has_room(self) -> None:
+        """Answers were sent."""
+        if not self._working and (self.paused or self.reader.arrived or self.reader.continue_due):
+            self.go_on()
 
     def wind_down(self) -> None:
         """The server stops: closes unless a request has begun, which is answered first."""
-        if not (self.begun or self._closing):
-            self._finish(linger=False)
-            self._settle()
+        if not (self.begun or self.closing):
+            self.finish(linger=False)
 
-    def abort(self) -> None:
-        """Closes at once."""
-        self._transport.abort()
-        self._leave()
-
-    def overdue(self, waiting: Waiting[HttpConnection]) -> None:
-        """What this connection waited for has not come in time."""
-        self._waiting = None
-        server, limits = self._server, self._server.limits
-        if waiting is server.arriving_heads and not self._reader.in_head:
-            self._wait(server.arriving_bodies)
-        elif waiting is server.arriving_heads:
-            self._too_slow(f"The headers did not arrive within {limits.head_seconds:g} s.")
-        elif waiting is server.arriving_bodies:
-            self._too_slow(f"The request did not arrive within {limits.request_seconds:g} s.")
-        elif waiting is server.stalled:
-            self._check_stall()
-        elif waiting is server.lingering:
-            self.abort()
-        else:
-            self._finish(linger=False)
-            self._settle()
-
-    # -- called by an exchange -------------------------------------------------------------------------------
-
-    def answered(self, exchange: Exchange) -> None:
-        """An answer is there: it leaves when it is its turn, and makes room for what waits."""
-        if self._under_way[0] is not exchange:
-            return
-        while self._under_way and self._under_way[0].response is not None:
-            self._write(self._under_way.popleft())
-        if self._working:
-            return
-        if not self._closing:
-            if self._paused or self._reader.arrived:
-                self.go_on()
-            elif self._reader.continue_due and not self._under_way:
-                self._say_continue()
-        self._settle()
-
-    # -- requests --------------------------------------------------------------------------------------------
-
-    def _take(self, data: bytes | memoryview) -> None:
-        """Reads requests out of bytes in slices, and holds back the rest when there is no room for more."""
-        reader = self._reader
-        try:
-            if len(data) <= SLICE_BYTES:
-                reader.feed(data)
-                self._dispatch()
-            else:
-                view, position = memoryview(data), 0
-                while position < len(view) and not self._deaf:
-                    if self._blocked():
-                        self._held.put_back(view[position:])
-                        self._pause()
-                        break
-                    end = position + SLICE_BYTES + reader.missing_bytes
-                    reader.feed(view[position:end])
-                    position = end
-                    self._dispatch()
-            if reader.arriving or self._held or self._counted_bytes:
-                self._count()
-        except Refusal as refusal:
-            self._refuse(refusal)
-            return
-        if reader.continue_due and not self._under_way:
-            self._say_continue()
-
-    def _dispatch(self) -> None:
-        """Hands requests to the handler as long as there is room."""
-        arrived = self._reader.arrived
-        while arrived and not self._closing:
-            if self._blocked():
-                self._pause()
-                return
-            self._hand_over(arrived.popleft())
-
-    def _hand_over(self, arrival: Arrival) -> None:
-        request, keep_alive, old_version = arrival
-        server = self._server
-        size = len(request.body)
-        exchange = Exchange(
-            self,
-            size=size,
-            keep_alive=keep_alive,
-            old_version=old_version,
-            bodiless=request.method == "HEAD",
-        )
-        self._under_way.append(exchange)
-        self._under_way_bytes += size
-        server.buffered_bytes += size
-        if server.buffered_bytes > server.limits.buffered_bytes:
-            exchange.reply(server.refusal(503, server.OVERLOADED))
-            return
-        try:
-            exchange.cancel = server.handler(request, self._peer, exchange.reply)
-        except Exception:
-            log.exception("the handler of a request from %s failed", self._peer.address)
-            exchange.reply(server.refusal(500, "The request failed inside the server; its log says why."))
-
-    def _blocked(self) -> bool:
-        """Whether no further request may be handed over now."""
-        server = self._server
-        limits = server.limits
-        return (
-            server.holding
-            or self._unread_answers
-            or len(self._under_way) >= limits.pipelined
-            or self._under_way_bytes > limits.body_bytes
-        )
-
-    def _hold(self, data: bytes) -> None:
-        self._held.add(data)
-        self._pause()
-        try:
-            self._count()
-        except Refusal as refusal:
-            self._refuse(refusal)
-
-    def _pause(self) -> None:
-        if self._server.holding:
-            self._server.held.add(self)
-        if not (self._paused or self._deaf or self._transport.is_closing()):
-            self._paused = True
-            self._transport.pause_reading()
-
-    def _count(self) -> None:
-        """Keeps the sum of what all connections hold within its budget."""
-        server = self._server
-        size = self._reader.buffered_bytes + self._held.size
-        grown_bytes = size - self._counted_bytes
-        self._counted_bytes = size
-        server.buffered_bytes += grown_bytes
-        if grown_bytes > 0 and server.buffered_bytes > server.limits.buffered_bytes:
-            raise Refusal(503, server.OVERLOADED)
-
-    # -- answers ---------------------------------------------------------------------------------------------
-
-    def _write(self, exchange: Exchange) -> None:
-        server = self._server
-        response = exchange.response
-        assert response is not None, "only what is answered is written"
-        exchange.close()
-        self._under_way_bytes -= exchange.size
-        server.buffered_bytes -= exchange.size
-        close = not exchange.keep_alive or (server.stopping and not self.begun)
-        line = CLOSE if close else KEEP_ALIVE if exchange.old_version else ""
-        try:
-            buffers = encode_answer(response, server.date_line, line, bodiless=exchange.bodiless)
-        except ValueError:
-            log.exception("an answer to %s cannot be sent", self._peer.address)
-            failed = plain_refusal(500, "The server made an answer that cannot be sent.")
-            buffers = encode_answer(failed, server.date_line, line, bodiless=exchange.bodiless)
-        self._send(buffers)
-        if close:
-            self._finish(linger=exchange.linger)
-
-    def _send(self, buffers: list[bytes]) -> None:
-        if self._transport.is_closing():
-            return
-        if self._unread_answers:
-            self._unread_bytes += sum(map(len, buffers))
-        if len(buffers) == 1:
-            self._transport.write(buffers[0])
-        else:
-            self._transport.writelines(buffers)
-
-    def _say_continue(self) -> None:
-        self._reader.continue_due = False
-        self._send([CONTINUE])
-
-    def _too_slow(self, sentence: str) -> None:
-        self._refuse(Refusal(408, sentence))
-        self._settle()
-
-    def _refuse(self, refusal: Refusal) -> None:
+    def refuse(self, refusal: Refusal) -> None:
         """Says what is wrong when it is its turn, and closes."""
-        self._deaf = True
-        self._held.clear()
-        response: HttpResponse = self._server.refusal(refusal.status, refusal.sentence)
-        exchange = Exchange(self, size=0, keep_alive=False, old_version=False, bodiless=False, linger=True)
-        # It takes its place after the requests that arrived before it; they are the few of one slice of bytes.
-        arrived = self._reader.arrived
-        while arrived and not self._closing:
-            self._hand_over(arrived.popleft())
-        if not self._closing:
-            self._under_way.append(exchange)
-            exchange.reply(response)
+        self._refuse(refusal)
+        self.go_on()
 
-    # -- the end ---------------------------------------------------------------------------------------------
-
-    def _finish(self, *, linger: bool) -> None:
+    def finish(self, *, linger: bool) -> None:
         """Closes when everything written has been sent.
 
         Closing a socket with unread bytes in it resets the connection, and the client would never see why it
         was refused: what it still sends is thrown away for a while.
         """
-        self._closing = self._deaf = True
-        self._abandon()
-        transport = self._transport
-        if not linger:
-            transport.close()
+        if self.gone or self.closing:
             return
-        if transport.is_closing():
+        self.closing = self.deaf = True
+        self._abandon()
+        transport = self.transport
+        if not linger or self.ended or transport.is_closing():
+            transport.close()
+            self._server.deadlines.settle(self)
             return
         if transport.can_write_eof():
             transport.write_eof()
-        if self._paused:
-            self._paused = False
-            transport.resume_reading()
-        self._wait(self._server.lingering)
+        if self.paused:
+            self._read_again()
+        self._server.deadlines.linger(self)
 
-    def _abandon(self) -> None:
-        """Whatever is under way is for nobody."""
-        self._reader.arrived.clear()
-        self._held.clear()
-        while self._under_way:
-            exchange = self._under_way.popleft()
-            self._server.buffered_bytes -= exchange.size
+    def abort(self) -> None:
+        """Closes at once."""
+        self.transport.abort()
+        self._leave()
+
+    # -- requests --------------------------------------------------------------------------------------------
+
+    def _take(self, data: bytes | memoryview) -> None:
+        """Reads requests out of bytes in slices, and holds back the rest when there is no room for more."""
+        if len(data) <= SLICE_BYTES:
+            self._feed(data)
+            return
+        view, position = memoryview(data), 0
+        while position < len(view) and not self.deaf:
+            if self._blocked():
+                self._held.put_back(view[position:])
+                self._wait_for_room()
+                return
+            end = position + SLICE_BYTES + self.reader.missing_bytes
+            self._feed(view[position:end])
+            position = end
+
+    def _feed(self, data: bytes | memoryview) -> None:
+        reader = self.reader
+        try:
+            reader.feed(data)
+        except Refusal as refusal:
+            self._refuse(refusal)
+        if reader.arriving or self._counted_bytes:
+            self._count_waiting()
+        if reader.arrived:
+            self._dispatch()
+
+    def _dispatch(self) -> None:
+        """Hands requests to the handler as long as there is room."""
+        arrived, server, under_way = self.reader.arrived, self._server, self.under_way
+        exchanges = under_way.exchanges
+        while arrived:
+            exchange = arrived[0]
+            request = exchange.request
+            if request is None:  # a refusal, for which there is always room
+                exchanges.append(arrived.popleft())
+                under_way.answered(exchange)
+                continue
+            if (exchanges or under_way.unread or server.holding) and self._blocked():
+                self._pause()
+                self._count_waiting()
+                return
+            exchanges.append(arrived.popleft())
+            exchange.under_way = under_way
+            self._hand_over(exchange, request)
+        if self.reader.arriving:
+            server.deadlines.next_arrives(self)
+
+    def _hand_over(self, exchange: Exchange, request: HttpRequest) -> None:
+        server = self._server
+        exchange.request = None
+        size = len(request.body)
+        if server.buffered_bytes + size > server.limits.buffered_bytes:
+            exchange.reply(server.refusal(503, OVERLOADED))
+            return
+        try:
+            cancel = server.handler(request, self.peer, exchange.reply)
+        except Exception:
+            log.exception("the handler of a request from %s failed", self.peer.address)
+            exchange.reply(server.refusal(500, FAILED))
+            return
+        if exchange.under_way is not None:
+            exchange.cancel = cancel
+            self.under_way.count(exchange, size)
+            if self.ended:
+                self._give_up()
+        elif exchange.response is None:  # the handler dropped the connection it works for
+            exchange.cancel = cancel
             exchange.abandon()
-        self._under_way_bytes = 0
+
+    def _blocked(self) -> bool:
+        """Whether no further request may be handed over now."""
+        return self._server.holding or self.under_way.full
+
+    def _wait_for_room(self) -> None:
+        self._pause()
+        self._count_waiting()
+        if self.deaf:
+            self._dispatch()
+
+    def _pause(self) -> None:
+        if self._server.holding:
+            self._server.held.add(self)
+        if not (self.paused or self.deaf or self.ended or self.transport.is_closing()):
+            self.paused = True
+            self.transport.pause_reading()
+
+    def _read_again(self) -> None:
+        self.paused = False
+        if not (self.ended or self.transport.is_closing()):
+            self.transport.resume_reading()
+
+    def _refuse(self, refusal: Refusal) -> None:
+        if self.deaf:
+            return
+        self.deaf = True
+        self._held.clear()
+        self.reader.stop()
+        exchange = Exchange(None, keep_alive=False, old_version=False, bodiless=False)
+        exchange.linger = True
+        exchange.response = self._server.refusal(refusal.status, refusal.sentence)
+        self.reader.arrived.append(exchange)
+
+    # -- the budget of all connections -----------------------------------------------------------------------
+
+    def _count_waiting(self) -> None:
+        """Keeps the sum of what all connections hold within its budget."""
+        server = self._server
+        size = self.reader.buffered_bytes + self._held.size
+        grown_bytes = size - self._counted_bytes
+        self._counted_bytes = size
+        server.buffered_bytes += grown_bytes
+        if grown_bytes > 0 and server.buffered_bytes > server.limits.buffered_bytes:
+            self._refuse(Refusal(503, OVERLOADED))
+
+    # -- waiting, and the end --------------------------------------------------------------------------------
+
+    def _go_on_waiting(self) -> None:
+        """Lets a client send its body that asked for leave, when it is its turn, and says how long it may take."""
+        reader, server = self.reader, self._server
+        if reader.continue_due and not (self.under_way.exchanges or reader.arrived or self.closing):
+            if server.holding:
+                server.held.add(self)
+            else:
+                reader.continue_due = False
+                self.under_way.send(CONTINUE)
+        server.deadlines.settle(self)
+
+    def _give_up(self) -> None:
+        """Cancels what can be cancelled, and with it whatever could only be answered after it."""
+        if (kept := self.under_way.first_cancellable()) is not None:
+            self._abandon(kept)
+
+    def _abandon(self, kept: int = 0) -> None:
+        """Whatever waits or is under way is for nobody, but for the first ones."""
+        self.reader.arrived.clear()
+        self._held.clear()
         self._server.buffered_bytes -= self._counted_bytes
         self._counted_bytes = 0
+        self.under_way.abandon(kept)
 
     def _leave(self) -> None:
-        self._closing = self._deaf = True
+        self.gone = self.closing = self.deaf = True
+        self.reader.stop()
         self._abandon()
-        self._wait(None)
         self._server.forget(self)
-
-    # -- time ------------------------------------------------------------------------------------------------
-
-    def _wait(self, waiting: Waiting[HttpConnection] | None) -> None:
-        if self._waiting is not None and self._waiting is not waiting:
-            self._waiting.stop(self)
-        self._waiting = waiting
-        if waiting is not None:
-            waiting.start(self, self._server.now())
-
-    def _settle(self) -> None:
-        """Says what this connection waits for, and how long it may."""
-        server = self._server
-        if self._waiting is server.lingering and self._waiting is not None:
-            return
-        if self not in server.connections:
-            self._wait(None)
-        elif self._closing or self._unread_answers:
-            if self._waiting is not server.stalled:
-                self._unread_bytes = self._transport.get_write_buffer_size()
-                self._wait(server.stalled)
-        elif self._paused or self._deaf:
-            self._wait(None)
-        elif self._reader.arriving and not self._reader.continue_due:
-            if self._waiting is not server.arriving_heads and self._waiting is not server.arriving_bodies:
-                self._wait(server.arriving_heads)
-        elif self._under_way or self._reader.arriving:
-            self._wait(None)
-        elif server.stopping:
-            self._finish(linger=False)
-            self._wait(server.stalled)
-        else:
-            self._wait(server.idle)
-
-    def _check_stall(self) -> None:
-        """Disconnects a client that has read nothing since it was looked at last."""
-        unread_bytes = self._transport.get_write_buffer_size()
-        if unread_bytes and unread_bytes < self._unread_bytes:
-            self._unread_bytes = unread_bytes
-            self._wait(self._server.stalled)
-            return
-        if unread_bytes:
-            log.warning("disconnected %s: it left %d bytes unread", self._peer.address, unread_bytes)
-        self.abort()

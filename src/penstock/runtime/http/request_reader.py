@@ -10,7 +10,10 @@ from collections import deque
 
 import httptools
 
+from penstock.runtime.http.exchange import Exchange
+from penstock.runtime.http.headers import Pairs, headers_of
 from penstock.runtime.http.limits import HttpLimits
+from penstock.runtime.http.refusal import Refusal
 from penstock.sqs.http import HttpRequest, split_target
 
 SLICE_BYTES = 16 * 1024
@@ -18,63 +21,44 @@ METHODS = {
     name.encode(): name for name in ("GET", "POST", "HEAD", "PUT", "DELETE", "OPTIONS", "PATCH", "TRACE")
 }
 
-HEADER_NAMES = {
-    spelling.encode(): name
-    for name in (
-        *("host", "accept", "accept-encoding", "content-type", "content-length", "user-agent", "connection"),
-        *("authorization", "x-amz-target", "x-amz-date", "x-amz-content-sha256", "x-amz-security-token"),
-        *("x-amzn-query-mode", "x-amzn-trace-id", "x-amz-user-agent", "x-forwarded-for", "x-forwarded-proto"),
-        *("amz-sdk-invocation-id", "amz-sdk-request", "expect", "transfer-encoding"),
-    )
-    for spelling in (name, name.title())
-}
-"""The usual headers as they are usually spelled, so that their names need not be made anew: 1 µs a request."""
-
-Arrival = tuple[HttpRequest, bool, bool]
-"""A whole request, whether the connection stays open after it, and whether it spoke HTTP/1.0."""
-
-
-class Refusal(Exception):
-    """The connection cannot go on: the status and the sentence that tell its client why."""
-
-    def __init__(self, status: int, sentence: str) -> None:
-        super().__init__(status, sentence)
-        self.status = status
-        self.sentence = sentence
-
 
 class RequestReader:
-    """Collects the requests of one connection."""
+    """Collects the requests of one connection; the parser calls its `on_` methods."""
 
     __slots__ = (
         "_body",
         "_head_fed_bytes",
         "_headers",
-        "_in_head",
         "_keep_alive",
         "_limits",
         "_method",
         "_old_version",
+        "_pairs",
         "_parser",
         "_refusal",
-        "_repeated_headers",
         "_target",
         "_upgrade",
         "arrived",
         "arriving",
         "continue_due",
         "finished",
+        "in_head",
         "missing_bytes",
+        "on_header",
     )
 
     def __init__(self, limits: HttpLimits) -> None:
         self._limits = limits
+        self._pairs: Pairs = []
+        """The headers as they arrived."""
+        append = self._pairs.append
+        # Headers are the most of a request: they are collected by the cheapest call there is, and read at once
+        # when they are whole (2 µs of 5 for ten headers).
+        self.on_header = lambda name, value: append((name, value))
         self._parser = httptools.HttpRequestParser(self)
         self._target = b""
         self._method = "GET"
         self._headers: dict[str, str] = {}
-        self._repeated_headers = 0
-        self._in_head = False
         self._body: bytes | bytearray = b""
         self._keep_alive = True
         self._old_version = False
@@ -82,10 +66,12 @@ class RequestReader:
         self._refusal: Refusal | None = None
         self._head_fed_bytes = 0
         """What was fed of a head after its first piece, or of a chunked body since its last byte of content."""
-        self.arrived: deque[Arrival] = deque()
+        self.arrived: deque[Exchange] = deque()
         """Requests that are whole and that nobody took yet."""
         self.arriving = False
         """Whether a request has begun and is not whole."""
+        self.in_head = False
+        """Whether a request has begun and its headers are not whole."""
         self.finished = False
         """Whether the client said that its last request was the last: whatever follows is no request."""
         self.continue_due = False
@@ -95,20 +81,16 @@ class RequestReader:
 
     @property
     def buffered_bytes(self) -> int:
-        """What is kept of a request that is not whole."""
-        return self._head_fed_bytes + len(self._body) if self.arriving else 0
-
-    @property
-    def in_head(self) -> bool:
-        """Whether a request has begun and its headers are not whole."""
-        return self._in_head
+        """What is kept of requests that nobody took yet."""
+        whole = sum([len(exchange.request.body) for exchange in self.arrived if exchange.request is not None])
+        return whole + self._head_fed_bytes + len(self._body)
 
     def feed(self, data: bytes | memoryview) -> None:
         """Takes the next bytes; raises a refusal, after which nothing may be fed any more."""
-        if self._over():
-            return
         if self.arriving:
             self._measure(len(data))
+        elif self.finished:
+            return
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserUpgrade as upgrade:
@@ -116,120 +98,132 @@ class RequestReader:
         except httptools.HttpParserError as error:
             if self._refusal is not None:
                 raise self._refusal from None
-            if self._over():
+            if self.finished:
                 return
             raise Refusal(400, f"This is not a well-formed HTTP/1.1 request: {error}.") from None
-        if self._in_head and len(self._headers) + self._repeated_headers > self._limits.headers:
+        if self.in_head and len(self._pairs) > self._limits.headers:
             raise self._too_many_headers()
+
+    def stop(self) -> None:
+        """Nothing more will come: what is not whole is no request."""
+        self.finished = True
+        self.arriving = self.in_head = self.continue_due = False
+        self._body = b""
+        self._head_fed_bytes = self.missing_bytes = 0
 
     # -- called by the parser --------------------------------------------------------------------------------
 
     def on_message_begin(self) -> None:
-        self._target = b""
-        self._headers = {}
-        self._repeated_headers = 0
-        self._in_head = True
-        self._body = b""
-        self._head_fed_bytes = 0
-        self.arriving = True
+        self.arriving = self.in_head = True
 
     def on_url(self, piece: bytes) -> None:
-        self._target = self._target + piece if self._target else piece
-        if len(self._target) > self._limits.target_bytes:
+        target = self._target = self._target + piece if self._target else piece
+        if len(target) > self._limits.target_bytes:
             self._refuse(414, f"The request target may have {self._limits.target_bytes} bytes at most.")
 
-    def on_header(self, name: bytes, value: bytes) -> None:
-        if not self._in_head:
-            return  # a trailer, which means nothing here
-        headers = self._headers
-        key = HEADER_NAMES.get(name) or name.decode("latin-1").lower()
-        text = value.rstrip().decode("latin-1")
-        if key in headers:
-            self._repeated_headers += 1
-            text = f"{headers[key]},{text}"
-        headers[key] = text
-
     def on_headers_complete(self) -> None:
-        parser, limits = self._parser, self._limits
-        method = parser.get_method()
-        headers = self._headers
-        if len(headers) + self._repeated_headers > limits.headers:
+        parser, limits, pairs = self._parser, self._limits, self._pairs
+        if len(pairs) > limits.headers:
             raise self._keep(self._too_many_headers())
-        if parser.should_upgrade():
-            if method == b"CONNECT":
-                self._refuse(405, "This server is no proxy: CONNECT is not supported.")
+        if self._head_fed_bytes or limits.head_bytes < SLICE_BYTES:
+            self._measure_head()
+        headers = self._headers = headers_of(pairs)
+        pairs.clear()
+        method = parser.get_method()
+        if method == b"CONNECT":
+            self._refuse(405, "This server is no proxy: CONNECT is not supported.")
+        if "upgrade" in headers and parser.should_upgrade():
             self._upgrade = True
             return
-        if self._head_fed_bytes:
-            self._measure_head()
         self._method = METHODS.get(method) or method.decode("latin-1")
-        version = parser.get_http_version()
-        self._old_version = version == "1.0"
-        if version != "1.1" and not self._old_version:
-            self._refuse(505, "This server speaks HTTP/1.1 and HTTP/1.0.")
+        self._keep_alive = keep_alive = parser.should_keep_alive()
+        # Only HTTP/1.1 stays open without a word, so that the version need not be asked for: 0.3 µs.
+        if not keep_alive or "connection" in headers:
+            self._check_version(parser.get_http_version())
+        else:
+            self._old_version = False
         host = headers.get("host")
-        if (host is None and not self._old_version) or (host is not None and "," in host):
+        if host is None:
+            if not self._old_version:
+                self._refuse(400, "A request needs a Host header.")
+        elif "," in host:
             self._refuse(400, "A request needs exactly one Host header.")
-        self.missing_bytes = 0
         if (length := headers.get("content-length")) is not None:
             self.missing_bytes = int(length)
             if self.missing_bytes > limits.body_bytes:
                 self._refuse(413, f"The body of a request may have {limits.body_bytes} bytes at most.")
-        if (coding := headers.get("transfer-encoding")) is not None:
-            self._check_coding(coding, length)
-        if (expectation := headers.get("expect")) is not None and not self._old_version:
-            if expectation.lower() != "100-continue":
+        else:
+            self.missing_bytes = 0
+        if "transfer-encoding" in headers:
+            self._check_coding(headers["transfer-encoding"], length)
+        if "expect" in headers and not self._old_version:
+            if headers["expect"].lower() != "100-continue":
                 self._refuse(417, "The only expectation that can be met is 100-continue.")
             self.continue_due = True
-        self._keep_alive = parser.should_keep_alive()
         self._head_fed_bytes = 0
-        self._in_head = False
+        self.in_head = False
 
     def on_body(self, piece: bytes) -> None:
+        body = self._body
+        if (
+            not body and len(piece) == self.missing_bytes
+        ):  # the usual case: whole, and of the announced length
+            self._body = piece
+            self.missing_bytes = 0
+            return
         self._head_fed_bytes = 0
         self.continue_due = False
-        size = len(self._body) + len(piece)
-        if size > self._limits.body_bytes:
+        if len(body) + len(piece) > self._limits.body_bytes:
             self._refuse(413, f"The body of a request may have {self._limits.body_bytes} bytes at most.")
         if self.missing_bytes:
             self.missing_bytes -= len(piece)
         # One buffer that grows, not a list: tiny chunks would cost many times their size as objects.
-        if not self._body:
+        if not body:
             self._body = piece
-        elif isinstance(self._body, bytearray):
-            self._body += piece
+        elif isinstance(body, bytearray):
+            body += piece
         else:
-            self._body = bytearray(self._body)
+            self._body = bytearray(body)
             self._body += piece
 
     def on_message_complete(self) -> None:
         if self._upgrade:
             return
-        path, query = split_target(self._target.decode("latin-1"))
-        request = HttpRequest(self._method, path, query, self._headers, bytes(self._body))
-        self._body = b""
-        self.arriving = False
-        self.continue_due = False
-        self.finished = not self._keep_alive
-        self.arrived.append((request, self._keep_alive, self._old_version))
-
-    def _over(self) -> bool:
-        return self.finished
+        target, body, method = self._target, self._body, self._method
+        if target == b"/":
+            path, query = "/", ""
+        else:
+            path, query = split_target(target.decode("latin-1"))
+        if isinstance(body, bytearray):
+            body = bytes(body)
+        request = HttpRequest(method, path, query, self._headers, body)
+        self.arrived.append(Exchange(request, self._keep_alive, self._old_version, method == "HEAD"))
+        self._target = self._body = b""
+        self._head_fed_bytes = 0
+        self._pairs.clear()  # the trailers of a chunked body, which mean nothing here
+        self.arriving = self.continue_due = False
+        if not self._keep_alive:
+            self.finished = True
 
     # -- inside ----------------------------------------------------------------------------------------------
 
     def _measure(self, size: int) -> None:
         """Refuses a head, a trailer or chunk framing without end, before it is taken."""
-        if self.missing_bytes and not self._in_head:
+        if self.missing_bytes and not self.in_head:
             return
         self._head_fed_bytes += size
         if self._head_fed_bytes > self._limits.head_bytes + SLICE_BYTES:
             raise self._too_large_head()
 
     def _measure_head(self) -> None:
-        size = len(self._target) + sum(len(name) + len(value) + 4 for name, value in self._headers.items())
+        size = len(self._target) + sum([len(name) + len(value) + 4 for name, value in self._pairs])
         if size > self._limits.head_bytes:
             raise self._keep(self._too_large_head())
+
+    def _check_version(self, version: str) -> None:
+        self._old_version = version == "1.0"
+        if version != "1.1" and not self._old_version:
+            self._refuse(505, "This server speaks HTTP/1.1 and HTTP/1.0.")
 
     def _check_coding(self, coding: str, length: str | None) -> None:
         if length is not None or self._old_version:
@@ -245,16 +239,12 @@ class RequestReader:
         """
         self._upgrade = False
         self.arriving = False
-        head = [
-            self._parser.get_method()
-            + b" "
-            + self._target
-            + b" HTTP/"
-            + self._parser.get_http_version().encode()
-        ]
+        version = self._parser.get_http_version().encode()
+        head = [b"%s %s HTTP/%s" % (self._parser.get_method(), self._target, version)]
         head += [
             f"{name}: {value}".encode("latin-1") for name, value in self._headers.items() if name != "upgrade"
         ]
+        self._target = b""
         self._parser = httptools.HttpRequestParser(self)
         self.feed(b"\r\n".join(head) + b"\r\n\r\n")
         if rest := data[offset:]:

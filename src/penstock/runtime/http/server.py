@@ -11,67 +11,34 @@ import asyncio
 import logging
 import socket
 import ssl
-import time
-from collections.abc import Callable
 from email.utils import formatdate
 
-from penstock.runtime.http.answers import plain_refusal
 from penstock.runtime.http.connection import HttpConnection
+from penstock.runtime.http.house import Guest, Handler, House, Refuse
 from penstock.runtime.http.limits import HttpLimits
-from penstock.runtime.http.request_reader import Refusal
-from penstock.runtime.http.waiting import Waiting
-from penstock.sqs.http import HttpRequest, HttpResponse, Peer
 
 log = logging.getLogger(__name__)
 
 BACKLOG = 1024
-REFUSED_CONNECTIONS = 256
-"""So many connections beyond the limit are told why they are refused; further ones are just closed."""
-
-Handler = Callable[[HttpRequest, Peer, Callable[[HttpResponse], None]], Callable[[], None] | None]
-"""Handles a request: calls the third argument once, at once or later, and returns how to cancel it or None.
-
-The cancel is called when the client goes away before the answer; whatever is replied after that is ignored.
-"""
-Refuse = Callable[[int, str], HttpResponse]
-"""Makes the answer for a status and a sentence where the request never reaches the handler."""
+USUAL_LIMITS = HttpLimits()
 
 
-class HttpServer:
+class HttpServer(House):
     """Serves requests to a handler."""
 
-    OVERLOADED = "The server holds as many requests as it can; try again in a moment."
-
-    def __init__(self, handler: Handler, *, limits: HttpLimits, refuse: Refuse | None = None) -> None:
-        self.handler = handler
-        self.limits = limits
-        self._refuse = refuse
-        self.connections: set[HttpConnection] = set()
-        self.held: set[HttpConnection] = set()
-        """Connections with requests that wait until the server is held no more."""
-        self.holding = False
-        self.stopping = False
-        self.buffered_bytes = 0
-        self.date_line = ""
-        self.idle: Waiting[HttpConnection] = Waiting(limits.idle_seconds)
-        self.arriving_heads: Waiting[HttpConnection] = Waiting(limits.head_seconds)
-        # A connection comes here from `arriving_heads` when the time for its head is over, so that both tables
-        # stay in the order of their deadlines.
-        self.arriving_bodies: Waiting[HttpConnection] = Waiting(
-            max(0.0, limits.request_seconds - limits.head_seconds)
-        )
-        self.stalled: Waiting[HttpConnection] = Waiting(limits.stalled_seconds)
-        self.lingering: Waiting[HttpConnection] = Waiting(limits.linger_seconds)
-        self.now: Callable[[], float] = time.monotonic
+    def __init__(
+        self, handler: Handler, *, limits: HttpLimits = USUAL_LIMITS, refuse: Refuse | None = None
+    ) -> None:
+        super().__init__(handler, limits, refuse)
         self._listeners: list[asyncio.Server] = []
         self._sweeper: asyncio.TimerHandle | None = None
         self._empty = asyncio.Event()
-        self._empty.set()
+        """Set when the last connection leaves, which matters only once no more may come."""
 
     async def start(self, listener: socket.socket, ssl_context: ssl.SSLContext | None = None) -> None:
         """Listens on a socket that is bound; called again, on one more."""
         loop = asyncio.get_running_loop()
-        self.now = loop.time
+        self.deadlines.now = loop.time
         if self._sweeper is None:
             self._sweep()
         self._listeners.append(
@@ -95,40 +62,10 @@ class HttpServer:
         for connection in held:
             connection.go_on()
 
-    # -- called by connections -------------------------------------------------------------------------------
-
-    def admit(self, connection: HttpConnection) -> Refusal | None:
-        """Counts a new connection; the refusal where there is no room for it."""
-        open_connections = len(self.connections)
-        if open_connections >= self.limits.max_connections + REFUSED_CONNECTIONS:
-            connection.abort()
-            return None
-        self.connections.add(connection)
-        self._empty.clear()
-        if open_connections < self.limits.max_connections and not self.stopping:
-            return None
-        if self.stopping:
-            return Refusal(503, "This server is stopping.")
-        log.warning("refused a connection: %d are open", open_connections)
-        return Refusal(
-            503, f"This server takes {self.limits.max_connections} connections and has no room for another."
-        )
-
-    def forget(self, connection: HttpConnection) -> None:
-        """A connection is closed."""
-        self.connections.discard(connection)
-        self.held.discard(connection)
+    def forget(self, connection: Guest) -> None:
+        super().forget(connection)
         if not self.connections:
             self._empty.set()
-
-    def refusal(self, status: int, sentence: str) -> HttpResponse:
-        """The answer to a request that the handler does not see."""
-        if self._refuse is not None:
-            try:
-                return self._refuse(status, sentence)
-            except Exception:
-                log.exception("a refusal could not be dressed")
-        return plain_refusal(status, sentence)
 
     # -- the end ---------------------------------------------------------------------------------------------
 
@@ -143,9 +80,11 @@ class HttpServer:
     async def close(self, grace_seconds: float) -> None:
         """Waits for the requests under way, and drops those that take too long."""
         self.stop_accepting()
+        self._empty.clear()
         try:
             async with asyncio.timeout(grace_seconds):
-                await self._empty.wait()
+                if self.connections:
+                    await self._empty.wait()
         except TimeoutError:
             log.warning("dropped %d connections that did not finish in time", len(self.connections))
         self.drop_all()
@@ -165,7 +104,4 @@ class HttpServer:
         loop = asyncio.get_running_loop()
         self._sweeper = loop.call_later(self.limits.sweep_seconds, self._sweep)
         self.date_line = f"Date: {formatdate(usegmt=True)}\r\n"
-        now = self.now()
-        for waiting in (self.idle, self.arriving_heads, self.arriving_bodies, self.stalled, self.lingering):
-            for connection in waiting.take_due(now):
-                connection.overdue(waiting)
+        self.deadlines.sweep()
