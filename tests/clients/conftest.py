@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.clients.environments import Environments
-from tests.clients.server import Endpoint, create_root, served
+from tests.clients.server import Endpoint, create_root, served, served_apart
 
 ROOT = Path(__file__).parents[2]
 
@@ -36,6 +36,19 @@ def guarded_endpoint(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Endpo
     access_key, secret = create_root(directory)
     with served(directory) as url:
         yield Endpoint(url, access_key, secret)
+
+
+@pytest.fixture(scope="session")
+def apart_endpoints(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Endpoint, Endpoint]]:
+    """Two front ends, each a process of its own, before one server."""
+    with served_apart(tmp_path_factory.mktemp("apart")) as urls:
+        yield Endpoint(urls[0]), Endpoint(urls[1])
+
+
+@pytest.fixture(scope="session")
+def apart_endpoint(apart_endpoints: tuple[Endpoint, Endpoint]) -> Endpoint:
+    """The first of the two."""
+    return apart_endpoints[0]
 
 
 @pytest.fixture(scope="session")

@@ -8,10 +8,11 @@ import select
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import IO, Any, NamedTuple
 
 START_SECONDS = 60
 STOP_SECONDS = 30
@@ -56,19 +57,40 @@ def create_root(directory: Path) -> tuple[str, str]:
 @contextmanager
 def served(directory: Path, **settings: str) -> Iterator[str]:
     """Where SQS clients connect, while the server runs; afterwards it must stop as it should."""
-    with (directory / "server.log").open("wb") as log:
+    with running(
+        directory, "serve", "--listen", "127.0.0.1:0", "--sqs-listen", "127.0.0.1:0", **settings
+    ) as facts:
+        yield str(facts["sqs_url"])
+
+
+@contextmanager
+def served_apart(directory: Path) -> Iterator[tuple[str, str]]:
+    """Where SQS clients connect to two front ends in processes of their own, before one server."""
+    with (
+        running(directory, "serve", "--listen", "127.0.0.1:0", "--sqs-listen", "off") as server,
+        running(directory, "frontend", *_before(server)) as one,
+        running(directory, "frontend", *_before(server)) as other,
+    ):
+        yield str(one["sqs_url"]), str(other["sqs_url"])
+
+
+def _before(server: dict[str, Any]) -> list[str]:
+    return ["--backend", f"127.0.0.1:{server['port']}", "--sqs-listen", "127.0.0.1:0"]
+
+
+@contextmanager
+def running(directory: Path, role: str, *options: str, **settings: str) -> Iterator[dict[str, Any]]:
+    """What a process of Penstock says once it listens; it runs until the block ends, and must end well."""
+    command = [sys.executable, "-m", "penstock.cli.main", role, "--json", "--data", str(directory / "data")]
+    with tempfile.TemporaryFile(dir=directory) as log:
         process = subprocess.Popen(
-            [
-                *(sys.executable, "-m", "penstock.cli.main", "serve", "--json"),
-                *("--listen", "127.0.0.1:0", "--sqs-listen", "127.0.0.1:0"),
-                *("--data", str(directory / "data")),
-            ],
+            [*command, *options],
             stdout=subprocess.PIPE,
             stderr=log,
             env=without_settings() | SMALL_FILES | settings,
         )
         try:
-            yield str(_ready(process, directory)["sqs_url"])
+            yield _ready(process, log)
         finally:
             process.send_signal(signal.SIGTERM)
             try:
@@ -80,14 +102,19 @@ def served(directory: Path, **settings: str) -> Iterator[str]:
             finally:
                 assert process.stdout is not None
                 process.stdout.close()
-    assert code == 0, (directory / "server.log").read_text()
+        assert code == 0, _text(log)
 
 
-def _ready(process: subprocess.Popen[bytes], directory: Path) -> dict[str, Any]:
-    """What the server says once it listens."""
+def _ready(process: subprocess.Popen[bytes], log: IO[bytes]) -> dict[str, Any]:
+    """What the process says once it listens."""
     assert process.stdout is not None
     readable, _, _ = select.select([process.stdout], [], [], START_SECONDS)
     line = process.stdout.readline() if readable else b""
-    assert line, f"the server did not start: {(directory / 'server.log').read_text()}"
+    assert line, f"it did not start: {_text(log)}"
     facts: dict[str, Any] = json.loads(line)
     return facts
+
+
+def _text(log: IO[bytes]) -> str:
+    log.seek(0)
+    return log.read().decode(errors="replace")

@@ -68,7 +68,11 @@ class Worker:
             try:
                 self._process.wait(STOP_SECONDS)
             except subprocess.TimeoutExpired:
-                self.kill()
+                pass
+        try:
+            self.kill()
+        except ProcessLookupError:
+            pass  # neither it nor a child is left
 
 
 @contextmanager

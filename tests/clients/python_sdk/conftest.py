@@ -20,9 +20,13 @@ GIVEN = os.environ.get("PENSTOCK_SQS_ENDPOINT")
 """The server that whoever started this run wants tested; the credentials are in AWS's own variables."""
 
 
-@pytest.fixture(scope="session", params=["given"] if GIVEN else ["sqs_endpoint", "guarded_endpoint"])
+SERVERS = ["sqs_endpoint", "guarded_endpoint", "apart_endpoint"]
+"""One that takes any credentials, one that checks signatures, and a front end apart from its server."""
+
+
+@pytest.fixture(scope="session", params=["given"] if GIVEN else SERVERS)
 def options(request: pytest.FixtureRequest) -> dict[str, Any]:
-    """How boto3 finds the server: once one that takes any credentials, once one that checks signatures."""
+    """How boto3 finds the server."""
     if request.param == "given":
         found = {
             "endpoint_url": GIVEN,
