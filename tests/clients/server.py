@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, NamedTuple
@@ -57,9 +57,8 @@ def create_root(directory: Path) -> tuple[str, str]:
 @contextmanager
 def served(directory: Path, **settings: str) -> Iterator[str]:
     """Where SQS clients connect, while the server runs; afterwards it must stop as it should."""
-    with running(
-        directory, "serve", "--listen", "127.0.0.1:0", "--sqs-listen", "127.0.0.1:0", **settings
-    ) as facts:
+    everywhere = ["--listen", "127.0.0.1:0", "--sqs-listen", "127.0.0.1:0"]
+    with running(directory, "serve", *everywhere, settings=settings) as facts:
         yield str(facts["sqs_url"])
 
 
@@ -79,15 +78,17 @@ def _before(server: dict[str, Any]) -> list[str]:
 
 
 @contextmanager
-def running(directory: Path, role: str, *options: str, **settings: str) -> Iterator[dict[str, Any]]:
-    """What a process of Penstock says once it listens; it runs until the block ends, and must end well."""
+def running(
+    directory: Path, role: str, *options: str, exit_code: int = 0, settings: Mapping[str, str] | None = None
+) -> Iterator[dict[str, Any]]:
+    """What a process of Penstock says once it listens; it runs until the block ends, and must end with the code."""
     command = [sys.executable, "-m", "penstock.cli.main", role, "--json", "--data", str(directory / "data")]
     with tempfile.TemporaryFile(dir=directory) as log:
         process = subprocess.Popen(
             [*command, *options],
             stdout=subprocess.PIPE,
             stderr=log,
-            env=without_settings() | SMALL_FILES | settings,
+            env=without_settings() | SMALL_FILES | dict(settings or {}),
         )
         try:
             yield _ready(process, log)
@@ -102,7 +103,7 @@ def running(directory: Path, role: str, *options: str, **settings: str) -> Itera
             finally:
                 assert process.stdout is not None
                 process.stdout.close()
-        assert code == 0, _text(log)
+        assert code == exit_code, _text(log)
 
 
 def _ready(process: subprocess.Popen[bytes], log: IO[bytes]) -> dict[str, Any]:
