@@ -171,6 +171,8 @@ class Pipeline:
         self.world.caches.append(self.cache)
         self.failing: Exception | None = None
         """What every write of metadata fails with."""
+        self.wall_shift_ms = 0
+        """By how much the system's clock is ahead of the node's, which never steps back."""
         self.master_key = MasterKey(b"m" * 32)
         self._connection = self.node.connect()
         self._asked: dict[int, Answered] = {}
@@ -193,7 +195,8 @@ class Pipeline:
             now_ms=lambda: self.node.now_ms,
             timer_us=lambda: self.node.now_ms * 1000,
             token=self._dice.randbytes,
-            later=lambda call: call(),
+            later=self._later.append,
+            wall_ms=lambda: self.node.now_ms + self.wall_shift_ms,
         )
         self.front = FrontEnd(self.services)
 

@@ -107,6 +107,14 @@ def test_clocks_may_differ_by_fifteen_minutes(
         assert answer.error == MISMATCH
 
 
+def test_signatures_are_compared_with_the_clock_as_it_is_set(server: Pipeline, admin: Key) -> None:
+    """The engine's time goes on when the system's clock is set back by an hour; clients know only the latter."""
+    server.wall_shift_ms = -60 * MINUTE_MS
+    right = signed(json_request("ListQueues", {}), admin, server.node.now_ms - 60 * MINUTE_MS)
+    assert server.send(right).status == 200
+    assert server.send(signed(json_request("ListQueues", {}), admin, server.node.now_ms)).status == 403
+
+
 def test_a_presigned_url_of_the_future_is_refused(server: Pipeline, admin: Key) -> None:
     url = presigned(query_request("ListQueues", "GET"), admin, server.node.now_ms + SKEW_MS + SECOND_MS)
     assert server.send(url).status == 403

@@ -98,3 +98,30 @@ async def test_a_mirror_that_fell_behind_loads_anew() -> None:
     await until(lambda: len(mirror.cache.list("new/")) == 10)
     assert mirror.cache.get("gone") is None
     await mirror.close()
+
+
+class BrokenStore(MemoryStore):
+    """Has a defect that shows once."""
+
+    broken = True
+
+    async def list(self, prefix: str) -> Listing:
+        if self.broken:
+            self.broken = False
+            raise RuntimeError("a defect")
+        return await super().list(prefix)
+
+
+@async_test
+async def test_a_defect_does_not_leave_the_cache_as_it_is_for_ever(caplog: pytest.LogCaptureFixture) -> None:
+    async def pause(seconds: float) -> None:
+        pass
+
+    store = BrokenStore()
+    await store.put("a", b"1")
+    mirror = MetadataMirror(store, pause=pause)
+    mirror.start()
+    await mirror.ready.wait()
+    assert mirror.cache.get("a") is not None
+    assert "loaded anew" in caplog.text
+    await mirror.close()

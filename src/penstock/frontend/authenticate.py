@@ -39,8 +39,8 @@ class Authenticator:
         self._keys = SigningKeys()
         self._sessions: dict[tuple[str, str], tuple[KeyOwner, Session]] = {}
 
-    def authenticate(self, request: HttpRequest, now_ms: int) -> Session:
-        """Who signed the request; raises where nobody known did."""
+    def authenticate(self, request: HttpRequest, wall_ms: int) -> Session:
+        """Who signed the request; raises where nobody known did. `wall_ms` is what clocks on walls show."""
         if self._open_without_users and not self._users.has_users():
             return self._anybody(request)
         authorization = read_authorization(request)
@@ -48,7 +48,7 @@ class Authenticator:
         owner = self._users.find_key(scope.access_key)
         if owner is None:
             raise invalid_access_key()
-        verify_signature(request, authorization, owner.secret, now_ms // 1000, self._keys)
+        verify_signature(request, authorization, owner.secret, wall_ms // 1000, self._keys)
         known = self._sessions.get((scope.access_key, scope.region))
         if known is not None and known[0] is owner:
             return known[1]

@@ -86,7 +86,7 @@ class Exchange:
         try:
             self._protocol, call, refused = validate(request)
             self._call = call
-            session = self._session = front.authenticator.authenticate(request, self._now_ms)
+            session = self._session = front.authenticator.authenticate(request, front.wall_ms())
             if call is None:
                 assert refused is not None
                 raise refused

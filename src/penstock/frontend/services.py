@@ -39,6 +39,7 @@ class Services:
         timer_us: Callable[[], int],
         token: Callable[[int], bytes],
         later: Callable[[Callable[[], None]], object],
+        wall_ms: Callable[[], int] | None = None,
     ) -> None:
         self.engine = engine
         self.sends = GatheredSends(engine, later)
@@ -51,6 +52,9 @@ class Services:
         """Host and port for queue URLs where a request names no host."""
         self.public_url = public_url
         self.now_ms = now_ms
+        self.wall_ms = wall_ms or now_ms
+        """What signatures are compared with: the clock as it is set, which may step back. `now_ms` never does, so
+        that after a correction of an hour it would be wrong for hours, and every client with it."""
         self.timer_us = timer_us
         self.token = token
         self.request_ids = RequestIds(token(10))

@@ -117,6 +117,12 @@ class MetadataMirror:
                 failing = True
                 await self._pause(pause)
                 pause = min(pause * 2, LONGEST_PAUSE_SECONDS)
+            except Exception:
+                # Without this the cache would stay as it is for ever, with keys in it that were taken away.
+                _log.exception("the metadata could not be followed; it is loaded anew: please report this")
+                self._heard = None
+                await self._pause(pause)
+                pause = min(pause * 2, LONGEST_PAUSE_SECONDS)
 
     async def _follow(self, after: int) -> None:
         watch = self._store.watch("", after)

@@ -155,6 +155,7 @@ async def open_front_door(config: FrontDoorConfig, link: EngineLink, clock: Wall
             timer_us=_timer_us,
             token=secrets.token_bytes,
             later=asyncio.get_running_loop().call_soon,
+            wall_ms=_wall_ms,
         )
         front = FrontEnd(services)
         server = HttpServer(front.handle, limits=_limits(config), refuse=front.refuse)
@@ -216,6 +217,10 @@ def _limits(config: FrontDoorConfig) -> HttpLimits:
         request_seconds=seconds,
         head_seconds=seconds / 2,
     )
+
+
+def _wall_ms() -> int:
+    return time.time_ns() // 1_000_000
 
 
 def _timer_us() -> int:
