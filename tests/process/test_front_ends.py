@@ -1,0 +1,323 @@
+"""Front ends in processes of their own: users and limits that change meanwhile, back ends that come and go."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError  # type: ignore[import-untyped]
+
+from tests.process.programs import (
+    Program,
+    client,
+    create_user,
+    front_end,
+    penstock,
+    post,
+    refusal,
+    server,
+    soon,
+)
+from tests.process.server import free_port
+
+
+def code_of(call: Callable[[], object]) -> str:
+    """The error's code, or nothing."""
+    try:
+        call()
+    except ClientError as error:
+        return str(error.response["Error"]["Code"])
+    return ""
+
+
+# --- users and limits ---------------------------------------------------------------------------------------
+
+
+def test_users_keys_and_limits_change_while_the_server_runs(tmp_path: Path) -> None:
+    data = str(tmp_path / "data")
+    program = server(tmp_path)
+    try:
+        anybody = client(program.url)
+        url = anybody.create_queue(QueueName="orders")["QueueUrl"]
+        assert post(program.url, "ListQueues")[0] == 200
+
+        admin = create_user(tmp_path / "data", "admin", "--root")
+        soon(lambda: post(program.url, "ListQueues")[0] == 403)
+        assert code_of(anybody.list_queues) == "InvalidClientTokenId"
+        root = client(program.url, admin)
+        root.send_message(QueueUrl=url, MessageBody="espresso")
+
+        new = penstock("user", "key", "create", "admin", "--data", data)
+        new_key = (new["key_id"], new["secret"])
+        soon(lambda: not code_of(client(program.url, new_key).list_queues))
+        penstock("user", "key", "disable", admin[0], "--data", data)
+        soon(lambda: code_of(root.list_queues) == "InvalidClientTokenId")
+        penstock("user", "key", "enable", admin[0], "--data", data)
+        soon(lambda: not code_of(root.list_queues))
+
+        penstock("limit", "set", "--user", "admin", "--rate", "5", "--burst", "1", "--data", data)
+        soon(lambda: code_of(root.list_queues) == "RequestThrottled")
+        patient = client(program.url, admin, attempts=10)
+        for _ in range(5):
+            patient.send_message(QueueUrl=url, MessageBody="another")
+        penstock("limit", "clear", "--user", "admin", "--data", data)
+        soon(lambda: not any(code_of(root.list_queues) for _ in range(10)))
+        log = program.log()
+        assert admin[1] not in log
+        assert new_key[1] not in log
+        assert "espresso" not in log
+        program.stop()
+    finally:
+        program.kill()
+
+
+@pytest.mark.parametrize("role", ["serve", "frontend"])
+def test_beyond_loopback_there_must_be_users(tmp_path: Path, role: str) -> None:
+    options = ("--listen", "127.0.0.1:0") if role == "serve" else ("--backend", f"127.0.0.1:{free_port()}")
+    said = refusal(role, *options, "--sqs-listen", "0.0.0.0:0", "--data", str(tmp_path / "data"))
+    assert "there are no users yet" in said
+    assert "penstock user create NAME --root" in said
+
+
+# --- what a client leaves behind ----------------------------------------------------------------------------
+
+
+def test_usage_counts_every_request_once(tmp_path: Path) -> None:
+    program = server(tmp_path)
+    try:
+        sqs = client(program.url)
+        url = sqs.create_queue(QueueName="orders")["QueueUrl"]
+        for _ in range(20):
+            sqs.send_message(QueueUrl=url, MessageBody="x")
+        assert code_of(lambda: sqs.send_message(QueueUrl=url + "-no", MessageBody="x"))
+        assert code_of(lambda: sqs.receive_message(QueueUrl=url, MaxNumberOfMessages=11))
+        sqs.receive_message(QueueUrl=url, MaxNumberOfMessages=10)
+        program.stop()
+    finally:
+        program.kill()
+    lines = [
+        line for file in (tmp_path / "data" / "usage").iterdir() for line in file.read_text().splitlines()
+    ]
+    events = [json.loads(line) for line in lines]
+    assert len(events) == 24
+    assert sum(event["messages"] for event in events if event["action"] == "SendMessage") == 20
+    assert [event["outcome"] for event in events].count("ok") == 22
+    assert all(0 < event["latency_us"] < 10_000_000 for event in events)
+
+
+# --- several front ends of one node -------------------------------------------------------------------------
+
+
+class Cluster:
+    """A node and two front ends that share their metadata."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.backend = f"127.0.0.1:{free_port()}"
+        self.node: Program | None = None
+        self.fronts = [front_end(directory, self.backend) for _ in range(2)]  # before there is a back end
+
+    def start_node(self) -> Program:
+        self.node = server(self.directory, listen=self.backend)
+        return self.node
+
+    def clients(self) -> tuple[Any, Any]:
+        one, two = (client(front.url) for front in self.fronts)
+        return one, two
+
+    def kill(self) -> None:
+        for program in (*self.fronts, self.node):
+            if program is not None:
+                program.kill()
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    found = Cluster(tmp_path_factory.mktemp("cluster"))
+    try:
+        for front in found.fronts:
+            assert front.facts["backend_connected"] is False
+            assert post(front.url, "ListQueues")[0] == 503
+        found.start_node()
+        for front in found.fronts:
+            soon(lambda url=front.url: post(url, "ListQueues")[0] == 200, 10)  # type: ignore[misc]
+        yield found
+    finally:
+        found.kill()
+
+
+def test_what_one_front_end_changes_the_other_knows(cluster: Cluster) -> None:
+    one, two = cluster.clients()
+    url = one.create_queue(QueueName="orders", Attributes={"VisibilityTimeout": "7"})["QueueUrl"]
+    sent = two.send_message(QueueUrl=url, MessageBody="espresso")
+    assert one.receive_message(QueueUrl=url)["Messages"][0]["MessageId"] == sent["MessageId"]
+
+    def attributes() -> dict[str, str]:
+        found: dict[str, str] = two.get_queue_attributes(QueueUrl=url, AttributeNames=["All"])["Attributes"]
+        return found
+
+    assert attributes()["VisibilityTimeout"] == "7"
+    one.set_queue_attributes(QueueUrl=url, Attributes={"VisibilityTimeout": "9", "KmsMasterKeyId": "k"})
+    assert attributes()["VisibilityTimeout"] == "9"
+    soon(lambda: attributes().get("KmsMasterKeyId") == "k")
+    one.tag_queue(QueueUrl=url, Tags={"place": "bar"})
+    soon(lambda: two.list_queue_tags(QueueUrl=url).get("Tags") == {"place": "bar"})
+
+
+def test_a_queue_that_is_made_anew_is_another(cluster: Cluster) -> None:
+    one, two = cluster.clients()
+    url = one.create_queue(QueueName="again")["QueueUrl"]
+    two.send_message(QueueUrl=url, MessageBody="old")
+    one.delete_queue(QueueUrl=url)
+    assert code_of(lambda: two.send_message(QueueUrl=url, MessageBody="lost")).endswith("NonExistentQueue")
+    one.create_queue(QueueName="again")
+    two.send_message(QueueUrl=url, MessageBody="new")
+    bodies = [message["Body"] for message in one.receive_message(QueueUrl=url)["Messages"]]
+    assert bodies == ["new"]
+
+
+def test_duplicates_are_found_across_front_ends(cluster: Cluster) -> None:
+    one, two = cluster.clients()
+    url = one.create_queue(QueueName="orders.fifo", Attributes={"FifoQueue": "true"})["QueueUrl"]
+    fifo = {"QueueUrl": url, "MessageGroupId": "g", "MessageDeduplicationId": "d"}
+    first = one.send_message(MessageBody="espresso", **fifo)
+    second = two.send_message(MessageBody="espresso", **fifo)
+    assert (first["MessageId"], first["SequenceNumber"]) == (second["MessageId"], second["SequenceNumber"])
+    received = two.receive_message(QueueUrl=url, MaxNumberOfMessages=10)["Messages"]
+    assert len(received) == 1
+
+
+def test_two_administrators_at_once_lose_nothing(cluster: Cluster) -> None:
+    clients = cluster.clients()
+    url = clients[0].create_queue(QueueName="tagged")["QueueUrl"]
+    tags = [f"tag-{number}" for number in range(20)]
+
+    def tag(number: int) -> None:
+        clients[number % 2].tag_queue(QueueUrl=url, Tags={tags[number]: "x"})
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(tag, range(20)))
+    for one in clients:
+        soon(lambda one=one: sorted(one.list_queue_tags(QueueUrl=url)["Tags"]) == sorted(tags))  # type: ignore[misc]
+
+
+def test_a_message_goes_to_who_waits_at_another_front_end(cluster: Cluster) -> None:
+    one, two = cluster.clients()
+    url = one.create_queue(QueueName="waiting")["QueueUrl"]
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(one.receive_message, QueueUrl=url, WaitTimeSeconds=20)
+        two.send_message(QueueUrl=url, MessageBody="espresso")
+        assert waiting.result(15)["Messages"][0]["Body"] == "espresso"
+
+
+def test_a_back_end_that_dies_is_found_again(cluster: Cluster) -> None:
+    one, two = cluster.clients()
+    url = one.create_queue(QueueName="survivor")["QueueUrl"]
+    one.send_message(QueueUrl=url, MessageBody="kept")
+    assert cluster.node is not None
+    cluster.node.kill()
+    soon(lambda: code_of(lambda: two.send_message(QueueUrl=url, MessageBody="x")) == "ServiceUnavailable")
+    assert code_of(one.list_queues) == "ServiceUnavailable"
+    cluster.start_node()
+    for sqs in (one, two):
+        soon(lambda sqs=sqs: not code_of(sqs.list_queues), 10)  # type: ignore[misc]
+    bodies = [m["Body"] for m in two.receive_message(QueueUrl=url, WaitTimeSeconds=1)["Messages"]]
+    assert bodies == ["kept"]
+
+
+def test_a_front_end_that_stops_answers_who_waits(cluster: Cluster) -> None:
+    extra = front_end(cluster.directory, cluster.backend)
+    try:
+        sqs = client(extra.url)
+        url = sqs.create_queue(QueueName="quiet")["QueueUrl"]
+        asked = threading.Event()
+        sqs.meta.events.register("before-send.sqs.ReceiveMessage", lambda **_: asked.set())
+        with ThreadPoolExecutor(1) as pool:
+            waiting = pool.submit(sqs.receive_message, QueueUrl=url, WaitTimeSeconds=20)
+            assert asked.wait(10)
+            busy = client(extra.url)
+            soon(lambda: waits(busy, url))
+            extra.stop()
+            assert "Messages" not in waiting.result(10)
+    finally:
+        extra.kill()
+
+
+def waits(sqs: Any, url: str) -> bool:
+    """By now the other request was read: this one was sent after it, and is answered."""
+    sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["All"])
+    return True
+
+
+# --- a metadata file that cannot be written -----------------------------------------------------------------
+
+
+def test_messages_flow_while_somebody_locks_the_metadata(tmp_path: Path) -> None:
+    program = server(tmp_path)
+    try:
+        sqs = client(program.url)
+        url = sqs.create_queue(QueueName="orders")["QueueUrl"]
+        with sqlite3.connect(tmp_path / "data" / "metadata.sqlite", isolation_level=None) as lock:
+            lock.execute("BEGIN IMMEDIATE")
+            with ThreadPoolExecutor(1) as pool:
+                tagging = pool.submit(code_of, lambda: sqs.tag_queue(QueueUrl=url, Tags={"a": "b"}))
+                sqs.send_message(QueueUrl=url, MessageBody="espresso")
+                (message,) = sqs.receive_message(QueueUrl=url)["Messages"]
+                sqs.delete_message(QueueUrl=url, ReceiptHandle=message["ReceiptHandle"])
+                assert not tagging.done()
+                assert tagging.result(20) == "ServiceUnavailable"
+            lock.execute("ROLLBACK")
+        lock.close()
+        assert "metadata" in program.log()
+        sqs.tag_queue(QueueUrl=url, Tags={"a": "b"})
+        program.stop()
+    finally:
+        program.kill()
+
+
+# --- stopping under load ------------------------------------------------------------------------------------
+
+
+def test_what_was_acknowledged_before_the_stop_is_there_after_it(tmp_path: Path) -> None:
+    program = server(tmp_path)
+    try:
+        url = client(program.url).create_queue(QueueName="orders")["QueueUrl"]
+        acknowledged: list[str] = []
+        many = threading.Event()
+
+        def send(name: int) -> None:
+            sqs = client(program.url)
+            for number in range(100_000):
+                try:
+                    sent = sqs.send_message(QueueUrl=url, MessageBody=f"{name}-{number}")
+                except Exception:
+                    return  # the server has stopped
+                acknowledged.append(sent["MessageId"])
+                if len(acknowledged) > 200:
+                    many.set()
+
+        with ThreadPoolExecutor(4) as pool:
+            senders = [pool.submit(send, name) for name in range(4)]
+            assert many.wait(60)
+            program.stop()
+            for sender in senders:
+                sender.result(60)
+        assert "dropped" not in program.log()
+    finally:
+        program.kill()
+    program = server(tmp_path)
+    try:
+        sqs = client(program.url)
+        found: set[str] = set()
+        while messages := sqs.receive_message(QueueUrl="orders", MaxNumberOfMessages=10).get("Messages"):
+            found |= {message["MessageId"] for message in messages}
+        assert set(acknowledged) <= found
+        program.stop()
+    finally:
+        program.kill()
