@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import uuid
+from base64 import b64encode
 
 from tests.clients.compatibility.stage import MISSING, Stage
 
@@ -183,3 +184,8 @@ def cancel_message_move_task(stage: Stage) -> None:
     assert moved < 5
     assert stage.finished_move(arn)["Status"] == "CANCELLED"
     stage.refused("InvalidParameterValue", "cancel_message_move_task", TaskHandle="garbage")
+    unknown = json.dumps({"taskId": str(uuid.uuid4()), "sourceArn": arn}).encode()
+    text = stage.refused(
+        "ResourceNotFoundException", "cancel_message_move_task", TaskHandle=b64encode(unknown).decode()
+    )
+    assert text == "Task does not exist."

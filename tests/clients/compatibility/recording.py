@@ -27,6 +27,7 @@ class Recording:
         self.sent: dict[str, set[str]] = defaultdict(set)
         self.answered: dict[str, set[str]] = defaultdict(set)
         self.refused: dict[str, set[str]] = defaultdict(set)
+        self.classes: set[str] = set()
         events = self.client.meta.events
         events.register("provide-client-params.sqs.*", self._sends)
         events.register("after-call.sqs.*", self._answers)
@@ -42,5 +43,7 @@ class Recording:
     def _answers(self, parsed: dict[str, Any], model: Any, **_: object) -> None:
         if "Error" in parsed:
             self.refused[model.name].add(str(parsed["Error"]["Code"]))
+            # The JSON protocol has a second name for an error: that of its class.
+            self.classes.add(str(parsed["Error"].get("QueryErrorCode", parsed["Error"]["Code"])))
         else:
             self.answered[model.name] |= set(parsed) - {"ResponseMetadata"}

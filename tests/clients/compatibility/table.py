@@ -70,7 +70,8 @@ def write_page(json_recording: Recording, query_recording: Recording) -> str:
             f"| `{action}` | {outcomes['json']} | {outcomes['query']} "
             f"| {_members(model, action, json_recording)} | {_errors(action, json_recording, query_recording)} |"
         )
-    return "\n".join([HEAD, *_actions(rows), "", *_differences(json_recording), "", NEVER])
+    unseen = _never_provoked(model, json_recording)
+    return "\n".join([HEAD, *_actions(rows), "", unseen, "", *_differences(json_recording), "", NEVER])
 
 
 def _actions(rows: list[str]) -> list[str]:
@@ -91,6 +92,14 @@ def _errors(action: str, *recordings: Recording) -> str:
     names = sorted(code.removeprefix("AWS.SimpleQueueService.") for code in first & second)
     text = ", ".join(f"`{name}`" for name in names)
     return text if first == second else f"{text} (**protocols differ**: {sorted(first ^ second)})"
+
+
+def _never_provoked(model: Any, recording: Recording) -> str:
+    """The errors of the model that no probe has seen: nothing is claimed of them."""
+    operations = map(model.operation_model, model.operation_names)
+    classes = {shape.name for operation in operations for shape in operation.error_shapes}
+    unseen = sorted(classes - recording.classes)
+    return "Errors of the model that no probe provoked: " + ", ".join(f"`{name}`" for name in unseen) + "."
 
 
 def _differences(recording: Recording) -> list[str]:
