@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.clients.environments import Environments
-from tests.clients.server import Endpoint, create_root, served, served_apart
+from tests.clients.server import Endpoint, create_user, served, served_apart
 
 ROOT = Path(__file__).parents[2]
 
@@ -33,7 +33,7 @@ def sqs_endpoint(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Endpoint]
 def guarded_endpoint(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Endpoint]:
     """The address of a server that has a user: every signature is checked, and the clients sign as they do."""
     directory = tmp_path_factory.mktemp("guarded")
-    access_key, secret = create_root(directory)
+    access_key, secret = create_user(directory, "admin", "--root")
     with served(directory) as url:
         yield Endpoint(url, access_key, secret)
 

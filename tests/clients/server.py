@@ -45,12 +45,25 @@ def without_settings() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if not name.startswith("PENSTOCK_")}
 
 
-def create_root(directory: Path) -> tuple[str, str]:
-    """Makes a user that may do everything, so that from now on signatures count; returns its key and secret."""
-    command = [sys.executable, "-m", "penstock.cli.main", "user", "create", "admin", "--root", "--json"]
-    command += ["--data", str(directory / "data")]
-    made = subprocess.run(command, capture_output=True, check=True, env=without_settings())
-    key = json.loads(made.stdout)["access_key"]
+def administer(directory: Path, *arguments: str) -> Any:
+    """Runs a command of Penstock on the data directory; returns what it printed as JSON."""
+    command = [
+        sys.executable,
+        "-m",
+        "penstock.cli.main",
+        *arguments,
+        "--json",
+        "--data",
+        str(directory / "data"),
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, env=without_settings())
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def create_user(directory: Path, name: str, *options: str) -> tuple[str, str]:
+    """Makes a user, so that from now on signatures count; returns its key and secret."""
+    key = administer(directory, "user", "create", name, *options)["access_key"]
     return key["key_id"], key["secret"]
 
 

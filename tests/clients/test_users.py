@@ -1,0 +1,95 @@
+"""boto3 with users: what a policy does not allow is forbidden, and what comes too fast is refused for now."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import boto3  # type: ignore[import-untyped]
+import pytest
+from botocore.config import Config  # type: ignore[import-untyped]
+from botocore.exceptions import ClientError  # type: ignore[import-untyped]
+
+from tests.clients.server import Endpoint, administer, create_user, served
+
+HEARD_SECONDS = 20
+ONCE = Config(retries={"total_max_attempts": 1})
+
+
+class Office(NamedTuple):
+    """A server with a root and a user that may only send to one queue."""
+
+    directory: Path
+    root: Any
+    till: Any
+    url: str
+
+
+@pytest.fixture(scope="module")
+def office(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Office]:
+    directory = tmp_path_factory.mktemp("users")
+    policy = directory / "policy.json"
+    allowed = {
+        "Effect": "Allow",
+        "Action": ["sqs:SendMessage", "sqs:GetQueueUrl"],
+        "Resource": "arn:aws:sqs:us-east-1:000000000000:orders",
+    }
+    policy.write_text(json.dumps({"Version": "2012-10-17", "Statement": [allowed]}))
+    keys = [
+        create_user(directory, "admin", "--root"),
+        create_user(directory, "till", "--policy", str(policy)),
+    ]
+    with served(directory) as url:
+        root, till = (boto3.client("sqs", config=ONCE, **Endpoint(url, *key).boto_options()) for key in keys)
+        yield Office(directory, root, till, root.create_queue(QueueName="orders")["QueueUrl"])
+        root.close()
+        till.close()
+
+
+def test_a_user_may_do_what_its_policy_allows_and_no_more(office: Office) -> None:
+    till, url = office.till, office.url
+    assert till.get_queue_url(QueueName="orders")["QueueUrl"] == url
+    till.send_message(QueueUrl=url, MessageBody="one espresso")
+    forbidden: list[Callable[[], object]] = [
+        lambda: till.receive_message(QueueUrl=url),
+        lambda: till.delete_queue(QueueUrl=url),
+        lambda: till.create_queue(QueueName="mine"),
+        lambda: till.send_message(QueueUrl=f"{url}-of-others", MessageBody="x"),
+    ]
+    for call in forbidden:
+        with pytest.raises(ClientError) as caught:
+            call()
+        assert caught.value.response["Error"]["Code"] == "AccessDenied"
+        assert caught.value.response["ResponseMetadata"]["HTTPStatusCode"] == 403
+    (message,) = office.root.receive_message(QueueUrl=url, AttributeNames=["SenderId"])["Messages"]
+    assert message["Attributes"]["SenderId"].startswith("AIDA")
+
+
+def test_requests_beyond_the_limit_are_throttled_until_it_is_cleared(office: Office) -> None:
+    administer(office.directory, "limit", "set", "--user", "till", "--rate", "1", "--burst", "1")
+    throttled = _until(office, refused=True)
+    assert isinstance(throttled, office.till.exceptions.RequestThrottled)
+    assert throttled.response["ResponseMetadata"]["HTTPStatusCode"] == 403
+    # Others are not slowed down.
+    for _ in range(5):
+        office.root.get_queue_url(QueueName="orders")
+    administer(office.directory, "limit", "clear", "--user", "till")
+    _until(office, refused=False)
+
+
+def _until(office: Office, *, refused: bool) -> Any:
+    """Sends pairs of requests until the second is refused, or is not; the server hears of limits in a moment."""
+    until = time.monotonic() + HEARD_SECONDS
+    while time.monotonic() < until:
+        error = None
+        for _ in range(2):
+            try:
+                office.till.send_message(QueueUrl=office.url, MessageBody="fast")
+            except ClientError as caught:
+                error = caught
+        if (error is not None) == refused:
+            return error
+    raise AssertionError("the server never heard of the limit")
