@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from base64 import b64decode, b64encode
-from binascii import Error
+from binascii import Error, a2b_base64, b2a_base64
 from struct import Struct
 from typing import NamedTuple
 
@@ -26,13 +25,14 @@ class ReceiptHandle(NamedTuple):
 
 def encode_handle(token: bytes, sequence: int, received: int) -> str:
     """The text that is given out."""
-    return b64encode(token + _place.pack(sequence, received)).decode()
+    return b2a_base64(token + _place.pack(sequence, received), newline=False).decode()
 
 
 def read_handle(text: str, queue_id: int) -> ReceiptHandle:
     """What was given out for a message of this queue; whether it is genuine only the engine can say."""
     try:
-        raw = b64decode(text, validate=True) if len(text) == _CHARACTERS else b""
+        # What the module base64 calls in the end, without the regular expression before it: half of the time.
+        raw = a2b_base64(text, strict_mode=True) if len(text) == _CHARACTERS else b""
     except (Error, ValueError):
         raw = b""
     # A token begins with the queue that it is for. Of another queue, or of an earlier one of the same name, it is
