@@ -38,4 +38,4 @@ class HttpLimits(msgspec.Struct, frozen=True, kw_only=True):
     sweep_seconds: float = 1.0
     """How often the waits above are looked at: one timer for all connections."""
     handshake_seconds: float = 10.0
-    """How long the TLS handshake may take."""
+    """How long the TLS handshake may take; until it is done a connection does not count as one."""

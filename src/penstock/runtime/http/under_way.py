@@ -7,7 +7,7 @@ import logging
 from collections import deque
 from typing import Protocol
 
-from penstock.runtime.http.answers import CLOSE, KEEP_ALIVE, encode_answer
+from penstock.runtime.http.answers import CLOSE, KEEP_ALIVE, encode_answer, plain_refusal
 from penstock.runtime.http.exchange import Exchange
 from penstock.runtime.http.house import House
 
@@ -92,7 +92,7 @@ class UnderWay:
             encoded = encode_answer(response, server.date_line, line, exchange.bodiless)
         except Exception:
             log.exception("an answer to %s cannot be sent", connection.address)
-            encoded = encode_answer(server.refusal(500, FAILED), server.date_line, line, exchange.bodiless)
+            encoded = encode_answer(plain_refusal(500, FAILED), server.date_line, line, exchange.bodiless)
         self.used_at = server.deadlines.swept_at
         self.send(encoded)
         if close:
