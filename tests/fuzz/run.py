@@ -1,4 +1,4 @@
-"""The long run: `python -m tests.fuzz.run --requests 200000`. Half of them in this process, half over sockets."""
+"""The long run: `python -m tests.fuzz.run`. Half of them in this process, half over sockets."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PORTION = 20_000
 def main() -> int:
     """Returns 0 when no fault was found."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--requests", type=int, default=200_000, help="how many in all")
+    parser.add_argument("--requests", type=int, default=300_000, help="how many in all")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--first", type=int, default=0, help="the number of the first case")
     parser.add_argument("--only", choices=["in-process", "sockets"])
