@@ -7,6 +7,7 @@ import json
 import os
 import select
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -62,6 +63,7 @@ class Program:
     """A program that serves; it must end well, unless it is killed."""
 
     def __init__(self, directory: Path, name: str, *arguments: str, **settings: str) -> None:
+        self._asked = False
         self._log = directory / f"{name}-{time.monotonic_ns()}.log"
         with self._log.open("wb") as log:
             self._process = subprocess.Popen(
@@ -86,13 +88,14 @@ class Program:
         return self._log.read_text()
 
     def ask_to_stop(self) -> None:
-        """Returns before it has."""
-        self._process.send_signal(signal.SIGTERM)
+        """Returns before it has; asking twice would be an order."""
+        if not self._asked and self._process.poll() is None:
+            self._asked = True
+            self._process.send_signal(signal.SIGTERM)
 
     def stop(self) -> None:
         """Asks it to stop; it must, and say that all is well."""
-        if self._process.poll() is None:
-            self.ask_to_stop()
+        self.ask_to_stop()
         assert self._process.wait(STOP_SECONDS) == 0, self.log()
         self._close()
 
@@ -114,9 +117,9 @@ def server(directory: Path, *options: str, listen: str = "127.0.0.1:0", **settin
     return Program(directory, "serve", "serve", *fixed, *options, **settings)
 
 
-def front_end(directory: Path, backend: str, **settings: str) -> Program:
+def front_end(directory: Path, backend: str, data: str = "front", **settings: str) -> Program:
     """`penstock frontend`; all of one directory share their metadata."""
-    fixed = ("--backend", backend, "--sqs-listen", "127.0.0.1:0", "--data", str(directory / "front"))
+    fixed = ("--backend", backend, "--sqs-listen", "127.0.0.1:0", "--data", str(directory / data))
     return Program(directory, "frontend", "frontend", *fixed, **settings)
 
 
@@ -151,3 +154,43 @@ def soon(holds: Callable[[], bool], seconds: float = SOON_SECONDS) -> None:
     deadline = time.monotonic() + seconds
     while not holds():
         assert time.monotonic() < deadline, f"not within {seconds} s"
+
+
+class Raw:
+    """A connection that says what it is told, and reads answers one by one."""
+
+    def __init__(self, url: str) -> None:
+        parts = urlsplit(url)
+        self.socket = socket.create_connection((parts.hostname or "", parts.port or 0), timeout=30)
+        self._file = self.socket.makefile("rb")
+
+    def ask(self, action: str, **members: Any) -> None:
+        """Sends a call in JSON, unsigned; does not wait for the answer."""
+        body = json.dumps(members).encode()
+        head = (
+            "POST / HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/x-amz-json-1.0\r\n"
+            f"X-Amz-Target: AmazonSQS.{action}\r\nContent-Length: {len(body)}\r\n\r\n"
+        )
+        self.socket.sendall(head.encode() + body)
+
+    def answer(self) -> tuple[int, dict[str, Any]] | None:
+        """The next answer; None where the connection was closed instead, between answers."""
+        try:
+            line = self._file.readline()
+        except ConnectionResetError:
+            line = b""
+        if not line:
+            return None
+        length = 0
+        while (header := self._file.readline().strip()) != b"":
+            name, _, value = header.partition(b":")
+            if name.lower() == b"content-length":
+                length = int(value)
+        body = self._file.read(length)
+        assert len(body) == length, "an answer was cut off"
+        return int(line.split()[1]), json.loads(body) if body else {}
+
+    def close(self) -> None:
+        """Goes away without a word."""
+        self._file.close()
+        self.socket.close()

@@ -7,6 +7,7 @@ import sqlite3
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from botocore.exceptions import ClientError  # type: ignore[import-untyped]
 
 from tests.process.programs import (
     Program,
+    Raw,
     client,
     create_user,
     front_end,
@@ -34,6 +36,18 @@ def code_of(call: Callable[[], object]) -> str:
     except ClientError as error:
         return str(error.response["Error"]["Code"])
     return ""
+
+
+def works(sqs: Any) -> bool:
+    return not code_of(sqs.list_queues)
+
+
+def answers(url: str) -> bool:
+    return post(url, "ListQueues")[0] == 200
+
+
+def has_tags(sqs: Any, url: str, tags: list[str]) -> bool:
+    return sorted(sqs.list_queue_tags(QueueUrl=url).get("Tags", ())) == sorted(tags)
 
 
 # --- users and limits ---------------------------------------------------------------------------------------
@@ -146,7 +160,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
             assert post(front.url, "ListQueues")[0] == 503
         found.start_node()
         for front in found.fronts:
-            soon(lambda url=front.url: post(url, "ListQueues")[0] == 200, 10)  # type: ignore[misc]
+            soon(partial(answers, front.url))
         yield found
     finally:
         found.kill()
@@ -204,7 +218,7 @@ def test_two_administrators_at_once_lose_nothing(cluster: Cluster) -> None:
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(tag, range(20)))
     for one in clients:
-        soon(lambda one=one: sorted(one.list_queue_tags(QueueUrl=url)["Tags"]) == sorted(tags))  # type: ignore[misc]
+        soon(partial(has_tags, one, url, tags))
 
 
 def test_a_message_goes_to_who_waits_at_another_front_end(cluster: Cluster) -> None:
@@ -226,7 +240,7 @@ def test_a_back_end_that_dies_is_found_again(cluster: Cluster) -> None:
     assert code_of(one.list_queues) == "ServiceUnavailable"
     cluster.start_node()
     for sqs in (one, two):
-        soon(lambda sqs=sqs: not code_of(sqs.list_queues), 10)  # type: ignore[misc]
+        soon(partial(works, sqs))
     bodies = [m["Body"] for m in two.receive_message(QueueUrl=url, WaitTimeSeconds=1)["Messages"]]
     assert bodies == ["kept"]
 
@@ -234,25 +248,48 @@ def test_a_back_end_that_dies_is_found_again(cluster: Cluster) -> None:
 def test_a_front_end_that_stops_answers_who_waits(cluster: Cluster) -> None:
     extra = front_end(cluster.directory, cluster.backend)
     try:
-        sqs = client(extra.url)
-        url = sqs.create_queue(QueueName="quiet")["QueueUrl"]
-        asked = threading.Event()
-        sqs.meta.events.register("before-send.sqs.ReceiveMessage", lambda **_: asked.set())
-        with ThreadPoolExecutor(1) as pool:
-            waiting = pool.submit(sqs.receive_message, QueueUrl=url, WaitTimeSeconds=20)
-            assert asked.wait(10)
-            busy = client(extra.url)
-            soon(lambda: waits(busy, url))
-            extra.stop()
-            assert "Messages" not in waiting.result(10)
+        assert post(extra.url, "CreateQueue", QueueName="quiet")[0] == 200
+        raw = Raw(extra.url)
+        raw.ask("ReceiveMessage", QueueUrl="quiet", WaitTimeSeconds=20)
+        for _ in range(3):  # once these are answered, that one was read
+            assert post(extra.url, "ListQueues")[0] == 200
+        extra.stop()
+        assert raw.answer() == (200, {})
+        assert raw.answer() is None
+        raw.close()
     finally:
         extra.kill()
 
 
-def waits(sqs: Any, url: str) -> bool:
-    """By now the other request was read: this one was sent after it, and is answered."""
-    sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["All"])
-    return True
+def test_front_ends_agree_on_who_may_do_what(tmp_path: Path) -> None:
+    """The server's own front end, and one beside it that shares its metadata."""
+    admin = create_user(tmp_path / "data", "admin", "--root")
+    till = create_user(tmp_path / "data", "till")
+    node = server(tmp_path)
+    beside = front_end(tmp_path, f"{node.facts['host']}:{node.facts['port']}", data="data")
+    try:
+        root = client(node.url, admin)
+        url = root.create_queue(QueueName="orders")["QueueUrl"]
+        users = [client(program.url, till) for program in (node, beside)]
+
+        def codes() -> set[str]:
+            send = {"QueueUrl": url, "MessageBody": "x"}
+            return {code_of(partial(user.send_message, **send)) for user in users}
+
+        assert codes() == {"AccessDenied"}
+        principal = {"AWS": "arn:aws:iam::000000000000:user/till"}
+        allow = {"Effect": "Allow", "Principal": principal, "Action": "sqs:SendMessage", "Resource": "*"}
+        root.set_queue_attributes(QueueUrl=url, Attributes={"Policy": json.dumps({"Statement": allow})})
+        soon(lambda: codes() == {""})
+        client(beside.url, admin).set_queue_attributes(QueueUrl=url, Attributes={"Policy": ""})
+        soon(lambda: codes() == {"AccessDenied"})
+        penstock("user", "delete", "till", "--yes", "--data", str(tmp_path / "data"))
+        soon(lambda: codes() == {"InvalidClientTokenId"})
+        beside.stop()
+        node.stop()
+    finally:
+        beside.kill()
+        node.kill()
 
 
 # --- a metadata file that cannot be written -----------------------------------------------------------------
