@@ -121,9 +121,10 @@ NEVER = """## What is not there
 - The quotas that AWS puts on throughput, such as 300 calls a second on a FIFO queue: Penstock's own limits are set with
   `penstock limit`.
 - Eventual consistency: SQS may take up to a minute to show a change; one server shows it with the next answer.
-- With several front ends before one server, tags, policies and the other attributes that only SQS has reach the others
-  about a tenth of a second after they were set through one. Messages, their states and deduplication are the server's, and
-  the same for all at once.
+- With several front ends before one server, tags, policies and the other attributes that only SQS has (among them
+  `ContentBasedDeduplication` and `ReceiveMessageWaitTimeSeconds`) reach the others about a tenth of a second after they
+  were set through one; until then another front end answers as if they were not set. Messages, their states and the
+  deduplication ids already used are the server's, and the same for all at once.
 - `MessageNotInflight`, `InvalidIdFormat` and `InvalidSecurity` stand in the model and are never answered: where they
   might be, the answer is `InvalidParameterValue`, `ReceiptHandleIsInvalid` or `AccessDenied`.
 - The limit of 120,000 messages in flight: only a strict server keeps it.
