@@ -244,6 +244,7 @@ def test_beyond_loopback_the_last_user_leaves_a_closed_door(tmp_path: Path) -> N
         {"origin": "null"},
         {"origin": "http://localhost.evil.example"},
         {"sec_fetch_site": "cross-site"},
+        {"user_agent": "Mozilla/5.0", "host": "rebound.example:9324"},
     ],
 )
 def test_without_users_a_web_page_from_elsewhere_is_not_let_in(
@@ -264,6 +265,8 @@ def test_without_users_a_web_page_from_elsewhere_is_not_let_in(
         {"origin": "http://[::1]:8080"},
         {"sec_fetch_site": "same-origin"},
         {"sec_fetch_site": "none"},
+        {"user_agent": "Mozilla/5.0", "host": "localhost:9324"},
+        {"user_agent": "Boto3/1.40", "host": "queues.example:9324"},
     ],
 )
 def test_without_users_a_local_page_is_let_in(server: Pipeline, headers: dict[str, str]) -> None:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from penstock.frontend.throttle import Throttle
 from penstock.metadata.cache import MetadataCache
-from penstock.metadata.request_limits import RequestLimit, encode
+from penstock.metadata.request_limits import RequestLimit, encode, key_of
 from penstock.metadata.store.interface import Change
+from penstock.model.limits import SECOND_MS
 from penstock.sqs.errors import ErrorKind, SqsError
+from tests.frontend.pipeline import Pipeline, query_request
 
 NOW_MS = 1_000_000
 
@@ -146,3 +150,37 @@ def test_the_number_of_buckets_is_bounded_and_the_idle_go_first(limits: Limits) 
     for number in range(1_000):
         assert passes(throttle, f"flood-{number}", None, 1, later_ms)
     assert len(throttle._buckets) <= 100
+
+
+def test_what_leads_nowhere_counts_too(tmp_path: Path) -> None:
+    """Who asks for a queue that is gone, or for nothing that makes sense, asks all the same."""
+    server = Pipeline(tmp_path)
+    server.store(key_of("user", "anonymous"), encode(RequestLimit(1, 3)))
+    codes = [
+        server.call("SendMessage", QueueUrl="nowhere", MessageBody="x").error,
+        server.call("SendMessage", QueueUrl="nowhere").error,
+        server.call("ListQueues").error,
+        server.call("SendMessage", QueueUrl="nowhere", MessageBody="x").error,
+        server.call("SendMessage", QueueUrl="nowhere").error,
+    ]
+    throttled = "RequestThrottled"
+    assert codes == ["QueueDoesNotExist", "MissingRequiredParameterException", "", throttled, throttled]
+    server.usage.close()
+
+
+def test_both_protocols_say_that_a_request_was_throttled(tmp_path: Path) -> None:
+    server = Pipeline(tmp_path)
+    server.store(key_of("user", "anonymous"), encode(RequestLimit(1, 1)))
+    server.must("ListQueues")
+    answer = server.call("ListQueues")
+    assert (answer.status, answer.error) == (403, "RequestThrottled")
+    assert answer.headers["x-amzn-query-error"].startswith("RequestThrottled;")
+    form = server.send(query_request("ListQueues"))
+    assert form.status == 403
+    assert b"<Code>RequestThrottled</Code>" in form.body
+    server.advance(SECOND_MS)
+    server.must("ListQueues")
+    server.store(key_of("user", "anonymous"), None)
+    for _ in range(10):
+        server.must("ListQueues")
+    server.usage.close()

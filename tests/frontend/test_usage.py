@@ -41,6 +41,7 @@ def test_every_request_leaves_one_event(tmp_path: Path) -> None:
     server.call("SendMessage", till, QueueUrl="orders", MessageBody="x")
     server.call("SendMessage", Key("AKIAIOSFODNN7EXAMPLE", "x"), QueueUrl="orders", MessageBody="x")
     server.call("NoSuchAction", admin)
+    server.send(query_request("SendMessage", QueueUrl="orders"))
     server.send(HttpRequest("GET", "/", "", {"host": HOST}))
     events = server.recorded()
     assert [(event["user"], event["action"], event["messages"], event["outcome"]) for event in events] == [
@@ -50,10 +51,11 @@ def test_every_request_leaves_one_event(tmp_path: Path) -> None:
         ("admin", "ReceiveMessage", 4, "ok"),
         ("admin", "DeleteMessage", 1, "ok"),
         ("admin", "SendMessage", 0, "AWS.SimpleQueueService.NonExistentQueue"),
-        ("admin", "", 0, "MissingParameter"),
+        ("admin", "SendMessage", 0, "MissingParameter"),
         ("till", "SendMessage", 0, "AccessDenied"),
         ("", "SendMessage", 0, "InvalidClientTokenId"),
         ("admin", "", 0, "InvalidAction"),
+        ("", "SendMessage", 0, "MissingAuthenticationToken"),
         ("", "", 0, "MissingAuthenticationToken"),
     ]
     assert server.usage.totals().dropped == 0

@@ -24,9 +24,11 @@ from penstock.sqs.signing_keys import SigningKeys
 
 ANONYMOUS = "anonymous"
 _SESSIONS = 10_000
-_LOCAL_ORIGIN = re.compile(
-    r"https?://(?:(?:[a-z0-9-]+\.)*localhost|127(?:\.[0-9]{1,3}){3}|\[::1\])(?::[0-9]+)?", re.IGNORECASE
-)
+_LOCAL = r"(?:(?:[a-z0-9_-]+\.)*localhost|127(?:\.[0-9]{1,3}){3}|\[::1\])(?::[0-9]+)?"
+_LOCAL_HOST = re.compile(_LOCAL, re.IGNORECASE)
+_LOCAL_ORIGIN = re.compile(f"https?://{_LOCAL}", re.IGNORECASE)
+_BROWSER = "Mozilla/"
+"""What every browser calls itself, for reasons of its own."""
 
 
 class Authenticator:
@@ -77,10 +79,14 @@ class Authenticator:
 def _refuse_foreign_pages(headers: dict[str, str]) -> None:
     """A browser says from where a page comes that makes it ask; SDKs and tools say nothing of the kind."""
     origin = headers.get("origin")
-    if origin is None:
-        foreign = headers.get("sec-fetch-site") in ("cross-site", "same-site")
-    else:
+    if origin is not None:
         foreign = not _LOCAL_ORIGIN.fullmatch(origin)
+    elif "sec-fetch-site" in headers:
+        foreign = headers["sec-fetch-site"] in ("cross-site", "same-site")
+    else:
+        # A page may have a name of its own that is made to lead here; then all it asks seems to come from itself.
+        browser = headers.get("user-agent", "").startswith(_BROWSER)
+        foreign = browser and not _LOCAL_HOST.fullmatch(headers.get("host", ""))
     if foreign:
         raise SqsError(
             ErrorKind.ACCESS_DENIED,

@@ -18,7 +18,7 @@ from penstock.frontend.resolved_queue import ResolvedQueue
 from penstock.frontend.services import Services
 from penstock.frontend.session import Session
 from penstock.frontend.steps import Steps
-from penstock.frontend.validate import validate
+from penstock.frontend.validate import asked_action, validate
 from penstock.metadata.store.interface import StoreUnavailableError, VersionConflictError
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.sqs.answers import answer, refusal
@@ -89,6 +89,7 @@ class Exchange:
             session = self._session = front.authenticator.authenticate(request, front.wall_ms())
             if call is None:
                 assert refused is not None
+                front.throttle.admit(session.user, None, 1, self._now_ms)
                 raise refused
             self._arn = queue_arn(call, session)
             if self._arn is not None:
@@ -166,6 +167,7 @@ class Exchange:
                 raise
         # Who may not ask gets the same answer whether there is such a queue or not.
         authorize(call, self._request, session, self._arn, None, self._peer, self._now_ms)
+        self._front.throttle.admit(session.user, None, call.entries, self._now_ms)
         raise queue_does_not_exist()
 
     def _context(self, call: Call, session: Session, queue: ResolvedQueue | None) -> Context:
@@ -209,10 +211,11 @@ class Exchange:
         self._record(result, outcome, response.status, len(response.body))
 
     def _record(self, result: Any, outcome: str, status: int, answer_bytes: int) -> None:
-        front = self._front
+        front, call = self._front, self._call
         front.usage.record(
             usage_event(
-                call=self._call,
+                call=call,
+                action=call.action.name if call is not None else asked_action(self._request, self._protocol),
                 session=self._session,
                 arn=self._arn,
                 result=result,

@@ -32,6 +32,7 @@ CANCELLED_STATUS = 499
 def usage_event(
     *,
     call: Call | None,
+    action: str,
     session: Session | None,
     arn: QueueArn | None,
     result: Any,
@@ -47,7 +48,7 @@ def usage_event(
         time_ms=now_ms,
         user=session.user if session is not None else NOBODY,
         account=session.account if session is not None else "",
-        action=call.action.name if call is not None else "",
+        action=action,
         queue=str(arn) if arn is not None else "",
         messages=_messages(call, result) if outcome == SUCCEEDED and call is not None else 0,
         bytes=size,
