@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 from xml.etree import ElementTree as ET
 
-UNKNOWN_TO_HTTP = (501, 505)
-"""What HTTP prescribes for a transfer coding and a version that a server does not know; SDKs do not try it again."""
 _REFUSAL_BYTES = 20_000
 _ANSWER_BYTES = 16 * 1024 * 1024
 _NAMESPACE = "{http://queue.amazonaws.com/doc/2012-11-05/}"
@@ -18,7 +16,7 @@ class Fault(Exception):
 
 def check_answer(status: int, headers: dict[str, str], body: bytes, *, bodiless: bool = False) -> None:
     """Raises a fault unless the answer is one; header names are in lower case."""
-    if not (200 <= status < 500 or status in UNKNOWN_TO_HTTP):
+    if not 200 <= status < 500:
         raise Fault(f"status {status}: {body[:300]!r}")
     if not headers.get("x-amzn-requestid"):
         raise Fault(f"no request id: {status} {headers} {body[:300]!r}")

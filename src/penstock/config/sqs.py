@@ -74,7 +74,7 @@ class SqsOptions(SharedOptions):
         ),
     )
     sqs_max_connections: int = field(
-        default=12_000,
+        default=16_000,
         metadata=option(
             "sqs.max_connections",
             kinds.count(1, 1_000_000),

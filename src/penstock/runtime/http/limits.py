@@ -13,7 +13,7 @@ MEBIBYTE = 1024 * KIBIBYTE
 class HttpLimits(msgspec.Struct, frozen=True, kw_only=True):
     """Every buffer and every wait of the HTTP server has one of these as its bound."""
 
-    max_connections: int = 12_000
+    max_connections: int = 16_000
     head_bytes: int = 64 * KIBIBYTE
     """The request line and the headers of one request."""
     headers: int = 128

@@ -223,13 +223,13 @@ class RequestReader:
     def _check_version(self, version: str) -> None:
         self._old_version = version == "1.0"
         if version != "1.1" and not self._old_version:
-            self._refuse(505, "This server speaks HTTP/1.1 and HTTP/1.0.")
+            self._refuse(400, "This server speaks HTTP/1.1 and HTTP/1.0.")
 
     def _check_coding(self, coding: str, length: str | None) -> None:
         if length is not None or self._old_version:
             self._refuse(400, "The length of the request's body is ambiguous.")
         if coding.lower() != "chunked":
-            self._refuse(501, "The only transfer coding that is understood is chunked.")
+            self._refuse(400, "The only transfer coding that is understood is chunked.")
 
     def _ignore_upgrade(self, data: bytes | memoryview, offset: int) -> None:
         """Goes on in HTTP/1.1 where the client offers another protocol.
