@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -290,32 +289,6 @@ def test_front_ends_agree_on_who_may_do_what(tmp_path: Path) -> None:
     finally:
         beside.kill()
         node.kill()
-
-
-# --- a metadata file that cannot be written -----------------------------------------------------------------
-
-
-def test_messages_flow_while_somebody_locks_the_metadata(tmp_path: Path) -> None:
-    program = server(tmp_path)
-    try:
-        sqs = client(program.url)
-        url = sqs.create_queue(QueueName="orders")["QueueUrl"]
-        with sqlite3.connect(tmp_path / "data" / "metadata.sqlite", isolation_level=None) as lock:
-            lock.execute("BEGIN IMMEDIATE")
-            with ThreadPoolExecutor(1) as pool:
-                tagging = pool.submit(code_of, lambda: sqs.tag_queue(QueueUrl=url, Tags={"a": "b"}))
-                sqs.send_message(QueueUrl=url, MessageBody="espresso")
-                (message,) = sqs.receive_message(QueueUrl=url)["Messages"]
-                sqs.delete_message(QueueUrl=url, ReceiptHandle=message["ReceiptHandle"])
-                assert not tagging.done()
-                assert tagging.result(20) == "ServiceUnavailable"
-            lock.execute("ROLLBACK")
-        lock.close()
-        assert "metadata" in program.log()
-        sqs.tag_queue(QueueUrl=url, Tags={"a": "b"})
-        program.stop()
-    finally:
-        program.kill()
 
 
 # --- stopping under load ------------------------------------------------------------------------------------
