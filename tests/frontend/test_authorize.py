@@ -187,6 +187,27 @@ def test_another_account_needs_both(server: Pipeline, admin: Key) -> None:
     assert not any(sends(server, key) for key in (stranger, powerless, root))
 
 
+def test_no_policy_makes_another_account_the_owner(server: Pipeline, admin: Key) -> None:
+    root = server.add_user("root", account=OTHER, root=True)
+    set_policy(server, admin, statement("Allow", "sqs:*", ORDERS, Principal={"AWS": OTHER}))
+    assert sends(server, root)
+    server.must("GetQueueAttributes", root, QueueUrl=URL, AttributeNames=["All"])
+    server.must("PurgeQueue", root, QueueUrl=URL)
+    asked: dict[str, dict[str, Any]] = {
+        "DeleteQueue": {"QueueUrl": URL},
+        "SetQueueAttributes": {"QueueUrl": URL, "Attributes": {"Policy": ""}},
+        "AddPermission": {"QueueUrl": URL, "Label": "l", "AWSAccountIds": [OTHER], "Actions": ["*"]},
+        "RemovePermission": {"QueueUrl": URL, "Label": "l"},
+        "TagQueue": {"QueueUrl": URL, "Tags": {"a": "b"}},
+        "UntagQueue": {"QueueUrl": URL, "TagKeys": ["a"]},
+        "ListQueueTags": {"QueueUrl": URL},
+        "StartMessageMoveTask": {"SourceArn": ORDERS},
+        "ListMessageMoveTasks": {"SourceArn": ORDERS},
+    }
+    for action, members in asked.items():
+        assert server.call(action, root, **members).error == DENIED, action
+
+
 def test_added_permissions_decide_and_removed_ones_do_not(server: Pipeline, admin: Key) -> None:
     stranger = server.add_user("stranger", policy(statement("Allow", "sqs:*")), account=OTHER)
     server.must(

@@ -18,6 +18,24 @@ from penstock.sqs.shapes.moves import (
 from penstock.sqs.shapes.queues import CreateQueueRequest
 from penstock.sqs.task_handle import decode_task_handle
 
+OWNER_ONLY = frozenset(
+    {
+        *(
+            "AddPermission",
+            "RemovePermission",
+            "SetQueueAttributes",
+            "DeleteQueue",
+            "CreateQueue",
+            "ListQueues",
+        ),
+        *("TagQueue", "UntagQueue", "ListQueueTags"),
+        *("StartMessageMoveTask", "ListMessageMoveTasks", "CancelMessageMoveTask"),
+    }
+)
+"""What no policy can hand to another account: who was let in could else let others in, or lock the owner's users out."""
+_ON_DEAD_LETTERS = ("ReceiveMessage", "DeleteMessage", "GetQueueAttributes")
+"""What whoever has to do with a message move task must be allowed beside it."""
+
 
 def authorize(
     call: Call,
@@ -36,7 +54,8 @@ def authorize(
     caller = session.caller
     if caller.root and caller.account == resource.account:
         return  # as `is_allowed` says too, which takes longer to find out
-    allowed = is_allowed(
+    foreign = caller.account != resource.account
+    allowed = not (foreign and call.action.name in OWNER_ONLY) and is_allowed(
         AccessRequest(
             caller=session.caller,
             action=action or call.action.name,
@@ -60,7 +79,7 @@ def authorize(
 def move_permissions(call: Call) -> list[tuple[str, QueueArn]]:
     """What a caller must be allowed who asks about a message move task: actions, each on a queue.
 
-    Who starts one receives, deletes and sends. Where the ARNs are none, the action says so.
+    Who starts one receives, deletes and sends. Where an ARN is none, the action says so.
     """
     parameters = call.parameters
     if isinstance(parameters, CancelMessageMoveTaskRequest):
@@ -71,9 +90,8 @@ def move_permissions(call: Call) -> list[tuple[str, QueueArn]]:
         return []
     if source is None:
         return []
-    needed = [(call.action.name, source)]
+    needed = [(action, source) for action in (call.action.name, *_ON_DEAD_LETTERS)]
     if isinstance(parameters, StartMessageMoveTaskRequest):
-        needed += [("ReceiveMessage", source), ("DeleteMessage", source), ("GetQueueAttributes", source)]
         target = _queue_of(parameters.destination_arn or "")
         if target is not None:
             needed.append(("SendMessage", target))
