@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from penstock.frontend.authorize import DECISIONS
 from penstock.sqs.http import Peer
 from tests.frontend.pipeline import LOCAL, Key, Pipeline
 
@@ -149,6 +150,35 @@ def test_conditions_on_encryption(server: Pipeline, admin: Key) -> None:
     set_policy(server, admin, statement("Deny", "sqs:*", ORDERS, Principal="*", Condition=plain))
     assert not sends(server, till)
     assert sends(server, till, Peer("127.0.0.1", secure=True))
+
+
+def test_conditions_on_the_time(server: Pipeline, admin: Key) -> None:
+    until = {"DateLessThan": {"aws:CurrentTime": "2023-11-14T22:14:00Z"}}
+    till = server.add_user("till", policy(statement("Allow", "sqs:*", "*", Condition=until)))
+    assert sends(server, till)
+    server.advance(60_000)
+    assert not sends(server, till)
+
+
+def test_names_in_policies(server: Pipeline, admin: Key) -> None:
+    own = f"arn:aws:sqs:*:{ACCOUNT}:${{aws:username}}"
+    orders = server.add_user("orders", policy(statement("Allow", "sqs:*", own)))
+    others = server.add_user("others", policy(statement("Allow", "sqs:*", own)))
+    assert sends(server, orders)
+    assert not sends(server, others)
+
+
+def test_what_was_decided_is_remembered_within_bounds(server: Pipeline, admin: Key) -> None:
+    till = server.add_user("till", policy(statement("Allow", "sqs:SendMessage", ORDERS)))
+    for number in range(3):
+        assert sends(server, till)
+        for name in range(DECISIONS):
+            url = f"queue-{number}-{name}"
+            assert server.call("SendMessage", till, QueueUrl=url, MessageBody="x").error == DENIED
+        session = server.services.authenticator.authenticate(
+            server.request("ListQueues", till), server.node.now_ms
+        )
+        assert 0 < len(session.decisions) <= DECISIONS
 
 
 # --- policies of queues -------------------------------------------------------------------------------------

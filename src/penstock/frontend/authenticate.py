@@ -105,11 +105,13 @@ def _session_of(owner: KeyOwner, region: str) -> Session:
     user = owner.user
     arn = f"arn:aws:iam::{user.account}:" + ("root" if user.root else f"user/{user.name}")
     caller = Caller(account=user.account, arn=arn, user_name=user.name, root=user.root)
+    policies = tuple(map(parse_identity_policy, owner.policies))
     return Session(
         caller=caller,
         account=user.account,
         region=region,
         user=user.name,
         sender_id=None if user.root else user.user_id,  # a root sends as its account
-        policies=tuple(map(parse_identity_policy, owner.policies)),
+        policies=policies,
+        conditional=any(policy.conditional for policy in policies),
     )

@@ -33,6 +33,8 @@ OWNER_ONLY = frozenset(
     }
 )
 """What no policy can hand to another account: who was let in could else let others in, or lock the owner's users out."""
+DECISIONS = 1_000
+"""So many are remembered of one caller."""
 _ON_DEAD_LETTERS = ("ReceiveMessage", "DeleteMessage", "GetQueueAttributes")
 """What whoever has to do with a message move task must be allowed beside it."""
 
@@ -54,26 +56,46 @@ def authorize(
     caller = session.caller
     if caller.root and caller.account == resource.account:
         return  # as `is_allowed` says too, which takes longer to find out
-    foreign = caller.account != resource.account
-    allowed = not (foreign and call.action.name in OWNER_ONLY) and is_allowed(
-        AccessRequest(
-            caller=session.caller,
-            action=action or call.action.name,
-            resource=str(resource),
-            owner=resource.account,
-            context=request_context(
-                session.caller,
-                now_s=now_ms / 1000,
-                source_ip=peer.address,
-                secure=peer.secure,
-                user_agent=request.headers.get("user-agent"),
-            ),
-        ),
-        session.policies,
-        policy,
-    )
+    name = action or call.action.name
+    known = session.decisions.get((name, resource))
+    if known is not None and known[0] is policy:
+        allowed = known[1]
+    else:
+        allowed = _decide(call, request, session, name, resource, policy, peer, now_ms)
     if not allowed:
         raise access_denied(str(resource))
+
+
+def _decide(
+    call: Call,
+    request: HttpRequest,
+    session: Session,
+    action: str,
+    resource: QueueArn,
+    policy: Policy | None,
+    peer: Peer,
+    now_ms: int,
+) -> bool:
+    """Asks all policies (80 µs for a small one, twice all the rest), and remembers what they said where it depends on nothing else."""
+    caller = session.caller
+    if caller.account != resource.account and call.action.name in OWNER_ONLY:
+        return False
+    context = request_context(
+        caller,
+        now_s=now_ms / 1000,
+        source_ip=peer.address,
+        secure=peer.secure,
+        user_agent=request.headers.get("user-agent"),
+    )
+    asked = AccessRequest(
+        caller=caller, action=action, resource=str(resource), owner=resource.account, context=context
+    )
+    allowed = is_allowed(asked, session.policies, policy)
+    if not session.conditional and (policy is None or not policy.conditional):
+        if len(session.decisions) >= DECISIONS:
+            session.decisions.clear()
+        session.decisions[action, resource] = (policy, allowed)
+    return allowed
 
 
 def move_permissions(call: Call) -> list[tuple[str, QueueArn]]:

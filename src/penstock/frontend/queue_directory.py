@@ -6,6 +6,8 @@ old (the native protocol may have altered the queue meanwhile).
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from penstock.frontend.native_names import Home, arn_of
 from penstock.frontend.queue_metadata import PREFIX, QueueMetadata, decode, key_of
 from penstock.frontend.resolved_queue import ResolvedQueue
@@ -117,4 +119,10 @@ class QueueDirectory:
 
 
 def _policy(attributes: QueueAttributes) -> Policy | None:
-    return parse_queue_policy(attributes.policy) if attributes.policy else None
+    return _parsed_policy(attributes.policy) if attributes.policy else None
+
+
+@lru_cache(maxsize=1024)
+def _parsed_policy(text: str) -> Policy:
+    """The same object for the same text: a queue is looked up every second, and decisions are remembered by it."""
+    return parse_queue_policy(text)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from penstock.sqs.names import QueueArn
 from penstock.sqs.policy import Policy
 from penstock.sqs.policy_evaluation import Caller
 
@@ -20,5 +21,9 @@ class Session(msgspec.Struct, frozen=True, kw_only=True):
     sender_id: str | None = None
     """What messages carry as `SenderId`; None: the account's own."""
     policies: tuple[Policy, ...] = ()
+    conditional: bool = False
+    """Whether any of the policies decides by more than who does what to which queue."""
+    decisions: dict[tuple[str, QueueArn], tuple[Policy | None, bool]] = msgspec.field(default_factory=dict)
+    """What was decided before, with the queue's policy that it was decided by; never where conditions had a say."""
     unrestricted: bool = False
     """Nothing is forbidden: there are no users yet, or this is the root of the account."""

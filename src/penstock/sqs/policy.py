@@ -75,6 +75,14 @@ class Policy(msgspec.Struct, frozen=True):
     variables: bool
     """Whether `${…}` means something: only since the second version of the language."""
 
+    @property
+    def conditional(self) -> bool:
+        """Whether it may decide otherwise about the same caller, action and resource at another time or place."""
+        return any(
+            statement.conditions or any(resource.has_variables for resource in statement.resources or ())
+            for statement in self.statements
+        )
+
 
 def parse_queue_policy(text: str) -> Policy:
     """The `Policy` attribute of a queue."""
