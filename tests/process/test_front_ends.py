@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -289,45 +288,3 @@ def test_front_ends_agree_on_who_may_do_what(tmp_path: Path) -> None:
     finally:
         beside.kill()
         node.kill()
-
-
-# --- stopping under load ------------------------------------------------------------------------------------
-
-
-def test_what_was_acknowledged_before_the_stop_is_there_after_it(tmp_path: Path) -> None:
-    program = server(tmp_path)
-    try:
-        url = client(program.url).create_queue(QueueName="orders")["QueueUrl"]
-        acknowledged: list[str] = []
-        many = threading.Event()
-
-        def send(name: int) -> None:
-            sqs = client(program.url)
-            for number in range(100_000):
-                try:
-                    sent = sqs.send_message(QueueUrl=url, MessageBody=f"{name}-{number}")
-                except Exception:
-                    return  # the server has stopped
-                acknowledged.append(sent["MessageId"])
-                if len(acknowledged) > 200:
-                    many.set()
-
-        with ThreadPoolExecutor(4) as pool:
-            senders = [pool.submit(send, name) for name in range(4)]
-            assert many.wait(60)
-            program.stop()
-            for sender in senders:
-                sender.result(60)
-        assert "dropped" not in program.log()
-    finally:
-        program.kill()
-    program = server(tmp_path)
-    try:
-        sqs = client(program.url)
-        found: set[str] = set()
-        while messages := sqs.receive_message(QueueUrl="orders", MaxNumberOfMessages=10).get("Messages"):
-            found |= {message["MessageId"] for message in messages}
-        assert set(acknowledged) <= found
-        program.stop()
-    finally:
-        program.kill()
