@@ -1,0 +1,1 @@
+"""Order by time: ids, clocks with uncertainty, commit wait and the window sorter. It decides and touches nothing."""

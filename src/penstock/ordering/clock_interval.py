@@ -1,0 +1,66 @@
+"""An interval that holds true time, and what a queue does when it is too wide.
+
+Nobody knows what time it is; a process knows two bounds. Order that is decided by comparing intervals holds whatever
+the clocks did inside them, and how wide they are says how long order takes.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple
+
+Readiness = Literal["go", "hold", "refuse"]
+
+
+class ClockInterval(NamedTuple):
+    """True time, in microseconds since 1970, is not before `earliest_us` and not after `latest_us`."""
+
+    earliest_us: int
+    latest_us: int
+
+    @property
+    def middle_us(self) -> int:
+        """The best guess."""
+        return (self.earliest_us + self.latest_us) // 2
+
+    @property
+    def uncertainty_us(self) -> int:
+        """How far the best guess may be off."""
+        return (self.latest_us - self.earliest_us + 1) // 2
+
+    def holds(self, time_us: float) -> bool:
+        """Whether true time may be this."""
+        return self.earliest_us <= time_us <= self.latest_us
+
+    def hull(self, other: ClockInterval) -> ClockInterval:
+        """What at least one of them allows, and everything between."""
+        return ClockInterval(min(self.earliest_us, other.earliest_us), max(self.latest_us, other.latest_us))
+
+    def contradicts(self, other: ClockInterval) -> bool:
+        """Whether no time lies in both."""
+        return self.earliest_us > other.latest_us or other.earliest_us > self.latest_us
+
+
+def around(time_us: int, error_us: int) -> ClockInterval:
+    """A reading and its error bound, as chrony and ClockBound give them."""
+    return ClockInterval(time_us - error_us, time_us + error_us)
+
+
+class UncertaintyPolicy(NamedTuple):
+    """How wide the interval may be for a strict queue, and what happens to sends while it is wider."""
+
+    max_uncertainty_us: int
+    when_wider: Literal["hold", "refuse"] = "refuse"
+
+    def judge(self, now: ClockInterval | None) -> Readiness:
+        """Whether to go on. None is a clock that has not been compared with any other yet."""
+        if now is not None and now.uncertainty_us <= self.max_uncertainty_us:
+            return "go"
+        return self.when_wider
+
+    def explain(self, now: ClockInterval | None) -> str:
+        """Why a send is held or refused, for the one who sent it."""
+        if now is None:
+            state = "the clock is not synchronized yet"
+        else:
+            state = f"the clock is uncertain by {now.uncertainty_us} µs"
+        return f"{state}, more than the {self.max_uncertainty_us} µs that strict order allows (max_uncertainty_us)"

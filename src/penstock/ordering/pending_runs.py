@@ -1,0 +1,162 @@
+"""Runs that wait for their turn: a heap of runs by their heads, merged only where they overlap.
+
+What is taken is everything up to a time, so all ids of one time leave together. Runs that do not overlap leave as
+whole ranges, whatever their length; those that do are merged by one stable sort, at the speed of C.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable
+from heapq import heapify, heappop, heappush, heapreplace
+from typing import NamedTuple
+
+from penstock.model.runs import Runs, runs_in_order
+from penstock.ordering.stamped_run import RunImage, StampedRun, run_from_image
+from penstock.ordering.timestamp_id import TimestampId
+
+HEADS_REMEMBERED = 256
+
+Entry = tuple[int, int, int, int, int, StampedRun]
+"""Time, process and counter of the first message left, its sequence number, its place in the run, the run."""
+
+
+class Taken(NamedTuple):
+    """What left, in order."""
+
+    runs: Runs
+    """Sequence numbers in the order of their ids; not sorted."""
+    messages: int
+    last: TimestampId
+    heads: list[TimestampId]
+    """Ids along the way, rising: the first of each run, the last 256 of them."""
+
+
+Piece = tuple[Entry, int]
+"""An entry and the place in its run where what is taken of it ends."""
+
+
+class PendingRuns:
+    """Stamped messages in no order of arrival; 8 bytes a message (16 where a batch had to be sorted)."""
+
+    __slots__ = ("_heap", "count")
+
+    def __init__(self) -> None:
+        self._heap: list[Entry] = []
+        self.count = 0
+
+    def insert(self, run: StampedRun, start: int = 0) -> None:
+        """Takes a run in from its place `start` on."""
+        left = len(run.times) - start
+        if left > 0:
+            heappush(self._heap, _entry(run, start))
+            self.count += left
+
+    def head_us(self) -> int | None:
+        """The smallest time that waits."""
+        return self._heap[0][0] if self._heap else None
+
+    def take_through(self, time_us: int) -> Taken | None:
+        """Takes out everything up to and with a time; None where nothing is."""
+        heap = self._heap
+        if not heap or heap[0][0] > time_us:
+            return None
+        pieces: list[Piece] = []
+        left = self.count
+        while heap and heap[0][0] <= time_us:
+            entry = heap[0]
+            start, run = entry[4], entry[5]
+            stop = len(run.times)
+            if run.times[-1] <= time_us:
+                heappop(heap)
+            else:
+                stop = bisect_right(run.times, time_us, start)
+                heapreplace(heap, _entry(run, stop))
+            pieces.append((entry, stop))
+            left -= stop - start
+        runs, last = _in_order(pieces)
+        heads = [TimestampId(*entry[:3]) for entry, _ in pieces[-HEADS_REMEMBERED:]]
+        taken = Taken(runs, self.count - left, last, heads)
+        self.count = left
+        return taken
+
+    def clear(self) -> None:
+        """Nothing waits any more."""
+        self._heap.clear()
+        self.count = 0
+
+    def dump(self) -> list[RunImage]:
+        """For the snapshot; equal states give equal bytes."""
+        return [run.image(start) for _, _, _, _, start, run in sorted(self._heap, key=_by_sequence)]
+
+    def load(self, images: Iterable[RunImage]) -> None:
+        """From the snapshot."""
+        self._heap = [_entry(run_from_image(image), 0) for image in images]
+        heapify(self._heap)
+        self.count = sum(len(entry[5]) for entry in self._heap)
+
+
+def _by_sequence(entry: Entry) -> int:
+    return entry[3]
+
+
+def _entry(run: StampedRun, start: int) -> Entry:
+    place = start if run.sequences is None else run.sequences[start] - run.base
+    return run.times[start], run.process, run.counter + place, run.base + place, start, run
+
+
+def _in_order(pieces: list[Piece]) -> tuple[Runs, TimestampId]:
+    """Pieces in the order of their heads as one order, and its last id."""
+    runs: Runs = []
+    overlapping: list[Piece] = []
+    last: tuple[int, int, int] = (-1, 0, 0)
+    for piece in pieces:
+        (head_us, process, counter, _, start, run), stop = piece
+        head = (head_us, process, counter)
+        if head > last:
+            if overlapping:
+                _append(runs, overlapping)
+            overlapping = [piece]
+            last = head if stop - start == 1 else run.id_at(stop - 1)
+            continue
+        overlapping.append(piece)
+        last = max(last, run.id_at(stop - 1))
+    _append(runs, overlapping)
+    return runs, TimestampId(*last)
+
+
+def _append(runs: Runs, pieces: list[Piece]) -> None:
+    """Adds pieces that overlap each other to the order, joining neighbours."""
+    if len(pieces) > 1:
+        more = _merged(pieces)
+    else:
+        (_, _, _, sequence, start, run), stop = pieces[0]
+        more = [(sequence, stop - start)] if run.sequences is None else run.runs(start, stop)
+    if runs:
+        first, count = runs[-1]
+        if first + count == more[0][0]:
+            runs[-1] = (first, count + more[0][1])
+            del more[0]
+    runs += more
+
+
+def _merged(pieces: list[Piece]) -> Runs:
+    # Equal times: process, then counter. The counters of two batches of a process never interleave, so with the
+    # pieces in that order a stable sort by time alone is the order of ids.
+    pieces.sort(key=_by_process)
+    times: list[int] = []
+    numbers: list[int] = []
+    for (head_us, _, _, sequence, start, run), stop in pieces:
+        if stop - start == 1:
+            times.append(head_us)
+            numbers.append(sequence)
+        else:
+            times += run.times[start:stop]
+            numbers += run.numbers(start, stop)
+    places = sorted(range(len(times)), key=times.__getitem__)
+    return runs_in_order(map(numbers.__getitem__, places))
+
+
+def _by_process(piece: Piece) -> tuple[int, int, int]:
+    run = piece[0][5]
+    return run.process, run.counter, run.base

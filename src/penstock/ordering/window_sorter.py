@@ -1,0 +1,189 @@
+"""The window sorter: messages in the order of their producers' synchronized stamps, sorted online.
+
+A message waits until its stamp is certainly a window W in the past (`earliest - W` has reached it) and then leaves,
+in the order of ids. So what arrives within W of its stamp, by true time, is always in order. The floor is the last
+id that left, or that was promised away by `close`; it only rises, and nothing is ever taken in at or below it: such
+a message is late. Time alone moves things on, so a producer that sends nothing holds up nobody; and a stamp beyond
+what time may be is refused, so no producer can push the floor into the future.
+
+Deciding and applying are apart: `judge` and `due_through` change nothing; `insert` and `emit_through` are what
+applying the records of a send and of an emission does, here, after a restart and on every replica.
+
+Memory: 8 bytes a waiting message (16 if its batch had to be sorted) and about 250 a batch. What waits is what
+arrives in W + the uncertainty + the allowed advance; the queue's own limits bound it where producers do not.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import deque
+from typing import NamedTuple
+
+import msgspec
+
+from penstock.model.runs import Runs
+from penstock.ordering.clock_interval import ClockInterval
+from penstock.ordering.pending_runs import HEADS_REMEMBERED, PendingRuns
+from penstock.ordering.stamped_run import RunImage, StampedRun
+from penstock.ordering.timestamp_id import BEFORE_ALL, TimestampId, last_of
+
+
+class Accepted(NamedTuple):
+    """All of the batch is in time."""
+
+    messages: int
+
+
+class Late(NamedTuple):
+    """The first `messages` messages of the run (in the order of ids) are late; the rest is in time."""
+
+    messages: int
+    lateness_us: int
+    """How far the oldest of them is behind what has left already."""
+    window_needed_us: int | None
+    """A window so long would have had it in time; None where the producer's clock is its own, so nobody can tell."""
+    precedes: TimestampId | None
+    """The nearest id known to have left that the oldest of them should have preceded; None: nothing left, the time
+    was closed."""
+
+
+class Refused(NamedTuple):
+    """A stamp of the batch is in the future: nothing of it is taken."""
+
+    stamp_us: int
+    limit_us: int
+
+    def explain(self) -> str:
+        """Why, for the one who sent it."""
+        return (
+            f"a message is stamped {self.stamp_us - self.limit_us} µs beyond what this server takes for the "
+            "latest possible time: the producer's clock is ahead; compare it with the server's again"
+        )
+
+
+Verdict = Accepted | Late | Refused
+
+
+class Emitted(NamedTuple):
+    """What left: sequence numbers in the order to deliver them, and the id of the last."""
+
+    runs: Runs
+    messages: int
+    last: TimestampId
+
+
+class SorterImage(msgspec.Struct, frozen=True, array_like=True):
+    """The sorter in a snapshot."""
+
+    floor: TimestampId
+    heads: list[TimestampId]
+    runs: list[RunImage]
+
+
+class WindowSorter:
+    """The order of one partition of a queue. `window_us` may be changed at any time."""
+
+    def __init__(self, window_us: int, allowed_ahead_us: int) -> None:
+        self.window_us = window_us
+        self.allowed_ahead_us = allowed_ahead_us
+        """How far ahead of `latest` a stamp may be: the uncertainty that producers are allowed."""
+        self.floor = BEFORE_ALL
+        self._pending = PendingRuns()
+        self._heads: deque[TimestampId] = deque(maxlen=HEADS_REMEMBERED)
+        """Ids that left lately, rising, to tell a late message which it should have preceded."""
+
+    @property
+    def pending(self) -> int:
+        """How many messages wait."""
+        return self._pending.count
+
+    # --- taking in ------------------------------------------------------------------------------------------
+
+    def judge(self, run: StampedRun, now: ClockInterval) -> Verdict:
+        """Whether the messages are in time, late or impossible; changes nothing."""
+        times = run.times
+        limit_us = now.latest_us + self.allowed_ahead_us
+        if times[-1] > limit_us:
+            return Refused(times[-1], limit_us)
+        if times[0] > self.floor.time_us or (oldest := run.id_at(0)) > self.floor:
+            return Accepted(len(times))
+        return Late(
+            messages=run.first_after(self.floor),
+            lateness_us=self.floor.time_us - oldest.time_us,
+            window_needed_us=max(0, now.latest_us - oldest.time_us),
+            precedes=self._preceded_by(oldest),
+        )
+
+    def _preceded_by(self, identifier: TimestampId) -> TimestampId | None:
+        heads = list(self._heads)
+        place = bisect_right(heads, identifier)
+        return heads[place] if place < len(heads) else None
+
+    def insert(self, run: StampedRun, late: int = 0) -> None:
+        """Takes in the messages of the run that are in time: all but the first `late`."""
+        if late < len(run) and run.id_at(late) <= self.floor:
+            raise ValueError(f"{run.id_at(late)} is at or below the floor {self.floor}")
+        self._pending.insert(run, late)
+
+    def add(self, run: StampedRun, now: ClockInterval) -> Verdict:
+        """Judges and takes in what is in time."""
+        verdict = self.judge(run, now)
+        if isinstance(verdict, Accepted):
+            self._pending.insert(run)
+        elif isinstance(verdict, Late):
+            self._pending.insert(run, verdict.messages)
+        return verdict
+
+    # --- letting out ----------------------------------------------------------------------------------------
+
+    def due_us(self) -> int | None:
+        """When `earliest` reaches this the next message may leave; None where none waits."""
+        head_us = self._pending.head_us()
+        return None if head_us is None else head_us + self.window_us
+
+    def due_through(self, now: ClockInterval) -> int | None:
+        """Up to which time messages may leave now; None where none may. This is what the record holds."""
+        due_us = self.due_us()
+        return None if due_us is None or due_us > now.earliest_us else now.earliest_us - self.window_us
+
+    def emit_through(self, time_us: int) -> Emitted | None:
+        """Lets everything up to and with a time leave. The same state and time give the same order, everywhere."""
+        taken = self._pending.take_through(time_us)
+        if taken is None:
+            return None
+        self.floor = taken.last
+        self._heads.extend(taken.heads)
+        if self._heads[-1] < taken.last:
+            self._heads.append(taken.last)
+        return Emitted(taken.runs, taken.messages, taken.last)
+
+    def emit(self, now: ClockInterval) -> Emitted | None:
+        """Lets leave what may."""
+        through_us = self.due_through(now)
+        return None if through_us is None else self.emit_through(through_us)
+
+    def closable_us(self, now: ClockInterval) -> int:
+        """Up to which time this partition may be closed now, for a merge with others."""
+        return now.earliest_us - self.window_us
+
+    def close(self, time_us: int) -> Emitted | None:
+        """Promises that nothing at or below a time is taken in any more; what waits up to there leaves."""
+        emitted = self.emit_through(time_us)
+        self.floor = max(self.floor, last_of(time_us))
+        return emitted
+
+    def clear(self) -> None:
+        """The queue was purged: nothing waits; the floor stays where it is."""
+        self._pending.clear()
+
+    # --- snapshots ------------------------------------------------------------------------------------------
+
+    def dump(self) -> SorterImage:
+        """For the snapshot."""
+        return SorterImage(self.floor, list(self._heads), self._pending.dump())
+
+    def load(self, image: SorterImage) -> None:
+        """From the snapshot."""
+        self.floor = image.floor
+        self._heads = deque(image.heads, maxlen=HEADS_REMEMBERED)
+        self._pending.load(image.runs)
