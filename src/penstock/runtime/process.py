@@ -71,25 +71,31 @@ def run_server(config: ServeConfig, announce: Callable[[Broker], None]) -> int:
     Raises `StartError` where it cannot start.
     """
     set_up_logging(config.log_level, config.log_format)
-    _allow_files(config.max_connections + _sqs_files(config))
-    return _run(lambda: open_broker(config), announce)
+    warning = _allow_files(config.max_connections, _sqs_connections(config))
+    return _run(lambda: open_broker(config), announce, warning)
 
 
 def run_front_end(config: FrontendConfig, announce: Callable[[RemoteFrontEnd], None]) -> int:
     """The same for a front end of its own."""
     set_up_logging(config.log_level, config.log_format)
-    _allow_files(_sqs_files(config))
-    return _run(lambda: open_front_end(config), announce)
+    warning = _allow_files(_sqs_connections(config))
+    return _run(lambda: open_front_end(config), announce, warning)
 
 
-def _run(open_service: Callable[[], Awaitable[Running]], announce: Callable[[Running], None]) -> int:
+def _run(
+    open_service: Callable[[], Awaitable[Running]], announce: Callable[[Running], None], warning: str | None
+) -> int:
     sys.setswitchinterval(SWITCH_SECONDS)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        return runner.run(_serve(open_service, announce))
+        return runner.run(_serve(open_service, announce, warning))
 
 
-async def _serve(open_service: Callable[[], Awaitable[Running]], announce: Callable[[Running], None]) -> int:
+async def _serve(
+    open_service: Callable[[], Awaitable[Running]], announce: Callable[[Running], None], warning: str | None
+) -> int:
     service = await open_service()
+    if warning is not None:  # not earlier: who cannot start is told why, and nothing else
+        log.warning(warning)
     stop = asyncio.Event()
     _stop_on_signals(stop)
     _reload_on_signal(service)
@@ -110,22 +116,25 @@ async def _serve(open_service: Callable[[], Awaitable[Running]], announce: Calla
     return 0
 
 
-def _sqs_files(config: ServeConfig | FrontendConfig) -> int:
-    return FILES_BESIDE_CONNECTIONS + (config.sqs_max_connections if config.sqs_listen is not None else 0)
+def _sqs_connections(config: ServeConfig | FrontendConfig) -> int:
+    return config.sqs_max_connections if config.sqs_listen is not None else 0
 
 
-def _allow_files(wanted: int) -> None:
-    """Every connection is an open file, and the usual limit of a shell is 1,024."""
+def _allow_files(*connections: int) -> str | None:
+    """Every connection is an open file, and the usual limit of a shell is 1,024. What to warn of, if anything.
+
+    Room for every door to be full at once is asked for; too little is what does not even do for the largest.
+    """
+    wanted = sum(connections) + FILES_BESIDE_CONNECTIONS
+    needed = max(connections) + FILES_BESIDE_CONNECTIONS
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft == resource.RLIM_INFINITY or soft >= wanted:
-        return
+        return None
     most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
-    if most < wanted:
-        log.warning(
-            "this process may open %d files, too few for all connections that are allowed; raise its limit (ulimit -n)",
-            most,
-        )
+    if most >= needed:
+        return None
+    return f"this process may open {most} files, too few for all connections that are allowed; raise its limit (ulimit -n)"
 
 
 def _stop_on_signals(stop: asyncio.Event) -> None:
