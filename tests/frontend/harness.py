@@ -18,7 +18,7 @@ from penstock.frontend.native_names import Home, native_name
 from penstock.frontend.queue_directory import QueueDirectory
 from penstock.frontend.resolved_queue import ResolvedQueue
 from penstock.frontend.session import Session
-from penstock.frontend.steps import Ask, DeleteEntry, PutEntry, Reply, SendOne, Step, Steps
+from penstock.frontend.steps import Ask, MetadataStep, PutEntry, RefreshEntry, Reply, SendOne, Step, Steps
 from penstock.metadata.cache import MetadataCache
 from penstock.metadata.store.interface import ABSENT, Change, Entry, VersionConflictError
 from penstock.model.batch import encode_parts
@@ -255,8 +255,11 @@ class FrontEnd:
 
     # -- metadata --------------------------------------------------------------------------------------------
 
-    def write(self, step: PutEntry | DeleteEntry) -> int | None:
+    def write(self, step: MetadataStep) -> int | None:
         """Carries out a write, and tells every cache that listens."""
+        if isinstance(step, RefreshEntry):
+            self._look_again(step.key)
+            return None
         try:
             if isinstance(step, PutEntry):
                 change = self.world.put(step.key, step.value, step.version)
@@ -274,6 +277,6 @@ class FrontEnd:
         entry = self.world.entries.get(key)
         if entry is not None:
             self.cache.apply(Change(*entry))
-        else:
+        elif self.cache.get(key) is not None:
             # Whatever version the removal had, it is later than what is known here.
             self.cache.apply(Change(key, None, self.cache.version(key) + 1))

@@ -25,7 +25,7 @@ from penstock.frontend.front_end import FrontEnd
 from penstock.frontend.native_names import Home
 from penstock.frontend.registry import Written
 from penstock.frontend.services import Services
-from penstock.frontend.steps import DeleteEntry, PutEntry, Reply
+from penstock.frontend.steps import MetadataStep, PutEntry, RefreshEntry, Reply
 from penstock.metadata.cache import MetadataCache
 from penstock.metadata.master_key import MasterKey
 from penstock.metadata.store.interface import Change, VersionConflictError
@@ -292,11 +292,17 @@ class Pipeline:
 
     # -- the metadata store ----------------------------------------------------------------------------------
 
-    def write(self, step: PutEntry | DeleteEntry, done: Written) -> None:
+    def carry_out(self, step: MetadataStep, done: Written) -> None:
         outcome: int | Exception | None
         try:
             if self.failing is not None:
                 raise self.failing
+            if isinstance(step, RefreshEntry):
+                entry = self.world.entries.get(step.key)
+                if entry is not None:
+                    self.cache.apply(Change(*entry))
+                self._later.append(lambda: done(None))
+                return
             if isinstance(step, PutEntry):
                 change = self.world.put(step.key, step.value, step.version)
             else:

@@ -13,9 +13,9 @@ from penstock.config import Address, ServeConfig
 from penstock.model.limits import DAY_MS
 from penstock.model.settings import QueueSettings
 from penstock.runtime.broker import open_broker
-from penstock.runtime.listening import StartError
 from penstock.runtime.clock import WallClock
 from penstock.runtime.embedded import running_server
+from penstock.runtime.listening import StartError
 from penstock.runtime.lone_flush import LoneFlush
 from penstock.runtime.worker import Worker
 from penstock.storage.errors import JournalFailedError

@@ -86,7 +86,7 @@ class Conversation:
             else:
                 self._ticket = self._engine.ask(step.request, step.body, self._answered)
         else:
-            self._registry.write(step, self._written)
+            self._registry.carry_out(step, self._written)
 
     def _receive(self, step: Ask) -> None:
         if self._cancelled:  # while the queue was looked up: messages would only be taken to be given back

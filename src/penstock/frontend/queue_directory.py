@@ -11,7 +11,7 @@ from functools import lru_cache
 from penstock.frontend.native_names import Home, arn_of
 from penstock.frontend.queue_metadata import PREFIX, QueueMetadata, decode, key_of
 from penstock.frontend.resolved_queue import ResolvedQueue
-from penstock.frontend.steps import Steps, ask
+from penstock.frontend.steps import Steps, ask, refresh
 from penstock.metadata.cache import MetadataCache
 from penstock.metadata.store.interface import ABSENT, Change
 from penstock.model.errors import ErrorCode, PenstockError
@@ -51,6 +51,12 @@ class QueueDirectory:
     def fresh(self, native_name: str, now_ms: int) -> Steps[ResolvedQueue]:
         """The queue as it is now, whatever is remembered; raises `PenstockError` where the engine has none."""
         description = yield from ask(DescribeQueue(native_name), QueueDescription)
+        known = self._queues.get(native_name)
+        if known is None or known.queue_id != description.queue_id:
+            metadata, _ = self.metadata_of(native_name, description.queue_id)
+            if metadata is None:
+                # Made just now, perhaps, through a front end whose news has not arrived here.
+                yield from refresh(key_of(native_name))
         return self.learn(description, now_ms)
 
     def find(self, native_name: str, now_ms: int) -> Steps[ResolvedQueue | None]:

@@ -1,18 +1,18 @@
-"""What the front end asks of the metadata store: writes. It reads from the cache."""
+"""What the front end asks of the metadata store: writes, and a look where the cache may be late."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Protocol
 
-from penstock.frontend.steps import DeleteEntry, PutEntry
+from penstock.frontend.steps import MetadataStep
 
 Written = Callable[[int | Exception | None], None]
 
 
 class Registry(Protocol):
-    """Carries out writes in the background; once `done` is called the cache knows of them."""
+    """Works in the background; once `done` is called the cache knows what came of it."""
 
-    def write(self, step: PutEntry | DeleteEntry, done: Written) -> None:
-        """`done` is called once, later, with the new version (None for a removal) or with what went wrong."""
+    def carry_out(self, step: MetadataStep, done: Written) -> None:
+        """`done` is called once, later, with the new version (None where there is none) or with what went wrong."""
         ...

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Generator
 from typing import Any, NamedTuple, TypeVar
 
+from penstock.metadata.store.interface import StoreUnavailableError
 from penstock.model.batch import Buffer
 from penstock.wire.messages import Answer, Request
 
@@ -60,7 +61,14 @@ class DeleteEntry(NamedTuple):
     version: int | None = None
 
 
-Step = Ask | SendOne | PutEntry | DeleteEntry
+class RefreshEntry(NamedTuple):
+    """A look at the store itself: afterwards the cache knows what stands there. Its outcome is None."""
+
+    key: str
+
+
+MetadataStep = PutEntry | DeleteEntry | RefreshEntry
+Step = Ask | SendOne | MetadataStep
 Steps = Generator[Step, Any, Result]
 
 
@@ -75,6 +83,14 @@ def put(key: str, value: bytes, version: int | None = None) -> Steps[int]:
     """Writes metadata; the new version."""
     new_version: int = yield PutEntry(key, value, version)
     return new_version
+
+
+def refresh(key: str) -> Steps[None]:
+    """Sees to it that the cache knows what stands under a key, as far as the store can be reached."""
+    try:
+        yield RefreshEntry(key)
+    except StoreUnavailableError:
+        pass  # what is known has to do
 
 
 def delete(key: str, version: int | None = None) -> Steps[None]:

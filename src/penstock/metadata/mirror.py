@@ -60,7 +60,7 @@ class MetadataMirror:
         try:
             new = await self._store.put(key, value, version, lease)
         except VersionConflictError:
-            await self._refresh(key)
+            await self.refresh(key)
             raise
         self._apply_own(Change(key, value, new))
         return new
@@ -70,14 +70,14 @@ class MetadataMirror:
         try:
             gone = await self._store.delete(key, version)
         except VersionConflictError:
-            await self._refresh(key)
+            await self.refresh(key)
             raise
         if gone != ABSENT:
             self._apply_own(Change(key, None, gone))
         return gone
 
-    async def _refresh(self, key: str) -> None:
-        """The cache was behind: whoever tries again shall see what is there now."""
+    async def refresh(self, key: str) -> None:
+        """Looks at the store, where the cache may be behind: who looks again there sees what is there now."""
         known = self.cache.version(key)
         entry = await self._store.get(key)
         if entry is not None:

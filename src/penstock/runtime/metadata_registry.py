@@ -1,11 +1,11 @@
-"""Carries out the front end's writes of metadata: through the mirror, so that the cache knows of them at once."""
+"""Carries out what the front end asks of the metadata store: through the mirror, so that the cache knows at once."""
 
 from __future__ import annotations
 
 import asyncio
 
 from penstock.frontend.registry import Written
-from penstock.frontend.steps import DeleteEntry, PutEntry
+from penstock.frontend.steps import DeleteEntry, MetadataStep, PutEntry
 from penstock.metadata.mirror import MetadataMirror
 
 
@@ -16,19 +16,21 @@ class MetadataRegistry:
         self._mirror = mirror
         self._tasks: set[asyncio.Task[None]] = set()
 
-    def write(self, step: PutEntry | DeleteEntry, done: Written) -> None:
+    def carry_out(self, step: MetadataStep, done: Written) -> None:
         """See `Registry`."""
-        task = asyncio.get_running_loop().create_task(self._write(step, done))
+        task = asyncio.get_running_loop().create_task(self._carry_out(step, done))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _write(self, step: PutEntry | DeleteEntry, done: Written) -> None:
+    async def _carry_out(self, step: MetadataStep, done: Written) -> None:
         outcome: int | Exception | None = None
         try:
             if isinstance(step, PutEntry):
                 outcome = await self._mirror.put(step.key, step.value, step.version)
-            else:
+            elif isinstance(step, DeleteEntry):
                 await self._mirror.delete(step.key, step.version)
+            else:
+                await self._mirror.refresh(step.key)
         except Exception as error:
             outcome = error
         done(outcome)

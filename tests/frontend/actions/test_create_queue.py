@@ -282,3 +282,13 @@ def test_accounts_and_regions_side_by_side() -> None:
     assert bad.query_code == "InvalidParameterValue"
     delete(fronts[1])
     assert create(fronts[0]) == front.url("orders")
+
+
+def test_what_was_made_elsewhere_is_known_at_once() -> None:
+    here = FrontEnd()
+    elsewhere = FrontEnd(here.world, deaf=True)
+    attributes = {"FifoQueue": "true", "ContentBasedDeduplication": "true"}
+    here.call(create_queue, "CreateQueue", QueueName="made.fifo", Attributes=attributes, tags={"a": "1"})
+    queue = elsewhere.run(elsewhere.queues.resolve("made.fifo", elsewhere.node.now_ms))
+    assert queue.traits.content_based_deduplication
+    assert queue.tags == {"a": "1"}
