@@ -121,10 +121,20 @@ NEVER = """## What is not there
 - The quotas that AWS puts on throughput, such as 300 calls a second on a FIFO queue: Penstock's own limits are set with
   `penstock limit`.
 - Eventual consistency: SQS may take up to a minute to show a change; one server shows it with the next answer.
-- With several front ends before one server, tags, policies and the other attributes that only SQS has (among them
-  `ContentBasedDeduplication` and `ReceiveMessageWaitTimeSeconds`) reach the others about a tenth of a second after they
-  were set through one; until then another front end answers as if they were not set. Messages, their states and the
-  deduplication ids already used are the server's, and the same for all at once.
+- With several front ends before one server, a change of tags, policies and the other attributes that only SQS has (among
+  them `ContentBasedDeduplication` and `ReceiveMessageWaitTimeSeconds`) of a queue that another front end already uses
+  reaches that one about a tenth of a second later. A new queue is known to all at once, and so are messages, their
+  states and the deduplication ids already used: those are the server's.
+- A dead letter moves when its last receive ends (by time or by `ChangeMessageVisibility` to 0), not when somebody asks for
+  it once more; its count in the dead-letter queue goes on as with SQS.
+- A message that a move task brings back keeps its `MessageId`; SQS gives it a new one.
+- `ChangeMessageVisibility` with a receipt whose visibility timeout is over is refused with `InvalidParameterValue`, as if
+  the message were gone; SQS accepts it on standard queues while nobody else has received the message.
+- Changing `DeduplicationScope` of a queue applies to what is sent from then on; SQS stays with the scope it was created
+  with. `DelaySeconds` longer than the retention period is refused.
+- Move tasks do not take messages along that are in flight while they pass, end after no time, and are not limited to 100
+  an account.
+- A policy with `Principal: "*"` lets in everybody who signs, not requests without a signature.
 - `MessageNotInflight`, `InvalidIdFormat` and `InvalidSecurity` stand in the model and are never answered: where they
   might be, the answer is `InvalidParameterValue`, `ReceiptHandleIsInvalid` or `AccessDenied`.
 - The limit of 120,000 messages in flight: only a strict server keeps it.
