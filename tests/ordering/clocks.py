@@ -16,14 +16,14 @@ class TrueTime:
 
 
 class LocalClock:
-    """A monotonic clock. While it shows `d`, true time passes by `d` × (1 ± drift)."""
+    """A monotonic clock, read in whole microseconds. While it shows `d`, true time passes by `d` × (1 ± drift)."""
 
     def __init__(self, true: TrueTime, drift_ppm: int, start_us: int = 5_000) -> None:
         self._true = true
         self._shows_us = Fraction(start_us)
         self._drift_ppm = drift_ppm
 
-    def run(self, shown_us: int, bend: float) -> None:
+    def run(self, shown_us: int | Fraction, bend: float) -> None:
         """Lets the clock show `shown_us` more; `bend` in [-1, 1] says how it drifts meanwhile."""
         rate = 1 + Fraction(round(bend * self._drift_ppm * 1_000), MILLION * 1_000)
         self._shows_us += shown_us

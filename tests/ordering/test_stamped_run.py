@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from array import array
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.ordering.stamped_run import run_from_image, run_of, run_of_range
-from penstock.ordering.timestamp_id import TimestampId
+from penstock.model.errors import PenstockError
+from penstock.ordering.stamped_run import check_ids, run_from_image, run_of, run_of_range
+from penstock.ordering.timestamp_id import COUNTERS, PROCESS_MAX, TIME_MAX, TimestampId
 from tests.ordering.producers import expand
 
 TIMES = st.lists(st.integers(0, 6), min_size=1, max_size=12)
@@ -38,6 +42,19 @@ def test_what_is_left_of_a_run_survives_a_snapshot(times: list[int], data: st.Da
     copy = run_from_image(run.image(start))
     assert [copy.id_at(i) for i in range(len(copy))] == [run.id_at(i) for i in range(start, len(run))]
     assert list(copy.numbers(0, len(copy))) == list(run.numbers(start, len(run)))
+
+
+@pytest.mark.parametrize(
+    ("times", "process", "counter"),
+    [([1], PROCESS_MAX + 1, 0), ([1, 2], 1, COUNTERS - 1), ([TIME_MAX + 1], 1, 0)],
+)
+def test_stamps_that_are_no_ids_are_refused(times: list[int], process: int, counter: int) -> None:
+    with pytest.raises(PenstockError, match="bad stamps"):
+        check_ids(array("Q", times), process, counter)
+
+
+def test_the_greatest_ids_are_ids() -> None:
+    check_ids(array("Q", [1, TIME_MAX]), PROCESS_MAX, COUNTERS - 2)
 
 
 def test_ids_taken_at_once_are_one_time() -> None:

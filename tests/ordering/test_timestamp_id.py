@@ -56,7 +56,10 @@ def test_the_bounds_of_a_time_hold_its_ids(identifier: TimestampId) -> None:
     )
 
 
-@pytest.mark.parametrize("text", ["", "0" * 25, "0" * 27, "W" * 26, "v" * 26, "0" * 25 + "1", "é" * 26])
+@pytest.mark.parametrize(
+    "text",
+    ["", "0" * 25, "0" * 27, "W" * 26, "v" * 26, "0" * 25 + "1", "é" * 26, "+" + "0" * 25, " " + "0" * 25],
+)
 def test_text_that_is_no_id_is_refused(text: str) -> None:
     with pytest.raises(PenstockError, match="is not a timestamp id"):
         timestamp_id.from_text(text)

@@ -37,8 +37,8 @@ def reloaded(sorter: WindowSorter) -> WindowSorter:
 def test_what_arrives_within_the_window_leaves_as_a_plain_sort_would_have_it(
     sent: list[SentBatch], error_us: int, data: st.DataObject
 ) -> None:
-    # A batch waits for its last stamp, so its first may be 60 older on top of the delay.
-    sorter = WindowSorter(window_us=90, allowed_ahead_us=0)
+    # A batch waits for its last stamp, so its first may be 60 older on top of the delay of 30: less than the window.
+    sorter = WindowSorter(window_us=91, allowed_ahead_us=0)
     ids: dict[int, TimestampId] = {}
     left: list[int] = []
     base = 1
@@ -146,7 +146,9 @@ def test_a_message_leaves_when_its_window_is_certainly_over() -> None:
     sorter = WindowSorter(100, 0)
     sorter.add(run_of([1_000], 1, 0, 1), exact(1_000))
     assert sorter.due_us() == 1_100
+    assert sorter.due_through(ClockInterval(1_099, 1_300)) is None
     assert sorter.emit(ClockInterval(1_099, 1_300)) is None
+    assert sorter.due_through(ClockInterval(1_105, 1_300)) == 1_005
     assert sorter.emit(ClockInterval(1_100, 1_300)) is not None
     assert sorter.due_us() is None
 

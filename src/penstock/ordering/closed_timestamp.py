@@ -111,9 +111,7 @@ class PartitionMerge:
             _, _, _, partition, sequence, start, run = heappop(heap)
             stop = bisect_right(run.times, limit_us, start)
             if heap and heap[0][0] <= limit_us:
-                time_us, process, counter = heap[0][:3]
-                before_it = run.first_after(TimestampId(time_us, process, counter - 1))
-                stop = max(start + 1, min(stop, before_it))
+                stop = min(stop, run.first_after(TimestampId(*heap[0][:3])))
             if stop < len(run):
                 heappush(heap, _entry(partition, run, stop))
             taken.append(Slice(partition, (sequence, stop - start)))

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from penstock.model.errors import ErrorCode, PenstockError
 from penstock.model.runs import Runs, runs_in_order
-from penstock.ordering.timestamp_id import TimestampId
+from penstock.ordering.timestamp_id import COUNTERS, PROCESS_MAX, TIME_MAX, TimestampId
 
 if TYPE_CHECKING:
     Column = array[int]
@@ -93,7 +94,10 @@ class StampedRun:
 
 
 def run_of(times: Iterable[int], process: int, counter: int, base: int) -> StampedRun:
-    """A batch as it came: the times of its messages, the id of its first, the sequence number of its first."""
+    """A batch as it came: the times of its messages, the id of its first, the sequence number of its first.
+
+    The times of a column that is passed are not copied: it belongs to the run from then on.
+    """
     column = times if isinstance(times, array) else array("Q", times)
     if len(column) == 1:
         return StampedRun(column, process, counter, base)
@@ -104,6 +108,16 @@ def run_of(times: Iterable[int], process: int, counter: int, base: int) -> Stamp
     places = sorted(range(len(column)), key=column.__getitem__)
     sequences = array("Q", [base + place for place in places])
     return StampedRun(array("Q", ordered), process, counter, base, sequences)
+
+
+def check_ids(times: Column, process: int, counter: int) -> None:
+    """Raises unless the ids of a batch are ids; for batches that come from outside."""
+    if process > PROCESS_MAX or counter + len(times) > COUNTERS or max(times, default=0) > TIME_MAX:
+        raise PenstockError(
+            ErrorCode.BAD_REQUEST,
+            f"bad stamps: process {process}, counters from {counter}, {len(times)} times up to {max(times, default=0)}; "
+            f"at most {PROCESS_MAX}, {COUNTERS - 1} and {TIME_MAX}",
+        )
 
 
 def run_of_range(first: TimestampId, count: int, base: int) -> StampedRun:

@@ -22,7 +22,8 @@ PROCESS_MAX = 2**PROCESS_BITS - 1
 COUNTERS = 2**COUNTER_BITS
 ID_BYTES = (TIME_BITS + PROCESS_BITS + COUNTER_BITS) // 8
 TEXT_CHARACTERS = 26
-_PADDING = "=" * 6
+_SPARE_BITS = 5 * TEXT_CHARACTERS - 8 * ID_BYTES
+"""Zeros at the end of the text."""
 
 
 class TimestampId(NamedTuple):
@@ -73,10 +74,12 @@ def from_bytes(data: bytes) -> TimestampId:
 
 def from_text(text: str) -> TimestampId:
     """The id of 26 characters; only the one way in which `to_text` writes it is understood."""
-    try:
-        found = from_bytes(base64.b32hexdecode(text + _PADDING))
-    except (ValueError, PenstockError):
-        found = None
+    found = None
+    if len(text) == TEXT_CHARACTERS:
+        try:  # the digits of base 32 are the same, and `int` is 10 times as fast as `base64`
+            found = from_integer(int(text, 32) >> _SPARE_BITS)
+        except (ValueError, PenstockError):
+            pass
     if found is None or found.to_text() != text:
         raise PenstockError(
             ErrorCode.BAD_REQUEST,

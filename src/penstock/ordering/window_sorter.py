@@ -1,7 +1,7 @@
 """The window sorter: messages in the order of their producers' synchronized stamps, sorted online.
 
 A message waits until its stamp is certainly a window W in the past (`earliest - W` has reached it) and then leaves,
-in the order of ids. So what arrives within W of its stamp, by true time, is always in order. The floor is the last
+in the order of ids. So what arrives less than W after its stamp, by true time, is always in order. The floor is the last
 id that left, or that was promised away by `close`; it only rises, and nothing is ever taken in at or below it: such
 a message is late. Time alone moves things on, so a producer that sends nothing holds up nobody; and a stamp beyond
 what time may be is refused, so no producer can push the floor into the future.
