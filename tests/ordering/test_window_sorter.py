@@ -211,6 +211,16 @@ def test_a_late_message_is_told_how_late_and_what_it_should_have_preceded() -> N
     assert sorter.pending == 1
 
 
+def test_what_left_together_is_told_apart() -> None:
+    sorter = WindowSorter(0, 0)
+    for base, time_us in enumerate((1_000, 2_000, 3_000), start=1):
+        sorter.add(run_of([time_us], 1, base, base), exact(3_000))
+    sorter.emit(exact(3_000))
+    verdict = sorter.judge(run_of([1_500], 2, 0, 4), exact(3_000))
+    assert isinstance(verdict, Late)
+    assert verdict.precedes == TimestampId(2_000, 1, 2)
+
+
 def test_a_silent_producer_holds_up_nobody_and_what_left_nothing_stays_open() -> None:
     sorter = WindowSorter(10, 0)
     sorter.add(run_of([100], 1, 0, 1), exact(100))

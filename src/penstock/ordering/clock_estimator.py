@@ -66,9 +66,15 @@ class _Drift(NamedTuple):
     def moved(self, sample: _Sample, now_us: int) -> ClockInterval:
         elapsed_us = now_us - sample.at_us
         earliest_us, latest_us = sample.known
-        return ClockInterval(
-            earliest_us + self.shortest_us(elapsed_us), latest_us + self.longest_us(elapsed_us)
-        )
+        if elapsed_us > 0:
+            earliest_us += self.shortest_us(elapsed_us)
+        else:  # taken before the answer came, or in the same tick as it, who knows on which side
+            earliest_us -= self.longest_us(-elapsed_us)
+        if elapsed_us >= 0:
+            latest_us += self.longest_us(elapsed_us)
+        else:
+            latest_us -= self.shortest_us(-elapsed_us)
+        return ClockInterval(earliest_us, latest_us)
 
 
 class _Source:
@@ -91,7 +97,8 @@ class _Source:
             self._doubt = None
         self._samples.append(sample)
         # Lower bounds all move at one rate, and so do upper bounds: which is best now is so for as long as it is kept.
-        moved = [(self._drift.moved(kept, at_us), kept) for kept in self._samples]
+        later_us = max(kept.at_us for kept in self._samples) + self._drift.granularity_us + 1
+        moved = [(self._drift.moved(kept, later_us), kept) for kept in self._samples]
         self._earliest = max(moved, key=lambda pair: pair[0].earliest_us)[1]
         self._latest = min(moved, key=lambda pair: pair[0].latest_us)[1]
         return "contradicted" if contradicted else "agreed"
@@ -108,7 +115,10 @@ class _Source:
 
 
 class ClockEstimator:
-    """The interval of true time of one process; readings are given in the order in which they were taken.
+    """The interval of true time of one process, by its local monotonic clock.
+
+    Readings for which the interval is asked come in the order in which they were taken, and never from before a
+    question that is answered already; exchanges may be taken in whenever it suits.
 
     The local clock should be one that nobody corrects (CLOCK_MONOTONIC_RAW): what disciplines CLOCK_MONOTONIC may
     bend it far beyond any drift.
@@ -117,8 +127,7 @@ class ClockEstimator:
     def __init__(self, drift_ppm: int = DRIFT_PPM, granularity_us: int = GRANULARITY_US) -> None:
         self._drift = _Drift(drift_ppm, granularity_us)
         self._sources: dict[str, _Source] = {}
-        self._newest_us: int | None = None
-        self._since_us = 0
+        self._newest_us = self._since_us = -(2**63)
         self.contradictions = 0
         """Exchanges that could not be true together with those before: somebody's clock broke its bounds."""
         self.breaks = 0
@@ -127,9 +136,9 @@ class ClockEstimator:
     def learn(self, exchange: Exchange, source: str = "server") -> Learned:
         """Takes an exchange in, and says what it did to what was known."""
         sent_us, received, answered, returned_us = exchange
-        self._pass(returned_us)
         if returned_us < sent_us or sent_us < self._since_us:
             return "rejected"  # the local clock broke while the exchange was under way
+        self._newest_us = max(sent_us, self._newest_us)
         latest_us = received.latest_us + self._drift.longest_us(returned_us - sent_us)
         if answered.earliest_us > latest_us:
             self.contradictions += 1
@@ -168,7 +177,7 @@ class ClockEstimator:
         return bool(known) and max(k.earliest_us for k in known) > min(k.latest_us for k in known)
 
     def _pass(self, now_us: int) -> None:
-        if self._newest_us is not None and now_us < self._newest_us:
+        if now_us < self._newest_us:
             self._sources.clear()
             self._since_us = now_us
             self.breaks += 1

@@ -27,7 +27,7 @@ class ClockInterval(NamedTuple):
         """How far the best guess may be off."""
         return (self.latest_us - self.earliest_us + 1) // 2
 
-    def holds(self, time_us: float) -> bool:
+    def holds(self, time_us: int) -> bool:
         """Whether true time may be this."""
         return self.earliest_us <= time_us <= self.latest_us
 

@@ -9,7 +9,7 @@ what time may be is refused, so no producer can push the floor into the future.
 Deciding and applying are apart: `judge` and `due_through` change nothing; `insert` and `emit_through` are what
 applying the records of a send and of an emission does, here, after a restart and on every replica.
 
-Memory: 8 bytes a waiting message (16 if its batch had to be sorted) and about 250 a batch. What waits is what
+Memory: 8 bytes a waiting message (16 if its batch had to be sorted) and about 430 a batch. What waits is what
 arrives in W + the uncertainty + the allowed advance; the queue's own limits bound it where producers do not.
 """
 
