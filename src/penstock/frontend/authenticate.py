@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
+from typing import NamedTuple
 
 from penstock.frontend.native_names import Home
 from penstock.frontend.session import Session
@@ -16,6 +17,7 @@ from penstock.metadata.user_directory import KeyOwner, UserDirectory
 from penstock.sqs.authorization import Authorization, read_authorization
 from penstock.sqs.errors import ErrorKind, SqsError
 from penstock.sqs.http import HttpRequest
+from penstock.sqs.known_signer import KnownSigner, is_usual, start_of
 from penstock.sqs.names import account_of_access_key, region_of_host
 from penstock.sqs.policy import parse_identity_policy
 from penstock.sqs.policy_evaluation import Caller
@@ -31,6 +33,12 @@ _BROWSER = "Mozilla/"
 """What every browser calls itself, for reasons of its own."""
 
 
+class _Known(NamedTuple):
+    owner: KeyOwner
+    signer: KnownSigner
+    session: Session
+
+
 class Authenticator:
     """Knows the users and the keys that were derived from their secrets lately."""
 
@@ -40,24 +48,48 @@ class Authenticator:
         self._open_without_users = open_without_users
         self._keys = SigningKeys()
         self._sessions: dict[tuple[str, str], tuple[KeyOwner, Session]] = {}
+        self._known: dict[str, _Known] = {}
+        """Who signed rightly before, by what their headers begin with."""
 
     def authenticate(self, request: HttpRequest, wall_ms: int) -> Session:
         """Who signed the request; raises where nobody known did. `wall_ms` is what clocks on walls show."""
         if self._open_without_users and not self._users.has_users():
             return self._anybody(request)
+        header = request.headers.get("authorization")
+        if header is not None:
+            known = self._known.get(start_of(header))
+            if (
+                known is not None
+                and self._users.find_key(known.owner.key_id) is known.owner
+                and known.signer.has_signed(request, header, wall_ms // 1000)
+            ):
+                return known.session
+        return self._unknown(request, header, wall_ms // 1000)
+
+    def _unknown(self, request: HttpRequest, header: str | None, now_s: int) -> Session:
+        """With every question asked, and an answer to each."""
         authorization = read_authorization(request)
         scope = authorization.scope
         owner = self._users.find_key(scope.access_key)
         if owner is None:
             raise invalid_access_key()
-        verify_signature(request, authorization, owner.secret, wall_ms // 1000, self._keys)
-        known = self._sessions.get((scope.access_key, scope.region))
+        verify_signature(request, authorization, owner.secret, now_s, self._keys)
+        session = self._session_of(owner, scope.region)
+        if header is not None and is_usual(header, scope):
+            if len(self._known) >= _SESSIONS:
+                self._known.clear()
+            key = self._keys.get(owner.secret, scope.day, scope.region)
+            self._known[start_of(header)] = _Known(owner, KnownSigner(scope, key), session)
+        return session
+
+    def _session_of(self, owner: KeyOwner, region: str) -> Session:
+        known = self._sessions.get((owner.key_id, region))
         if known is not None and known[0] is owner:
             return known[1]
-        session = _session_of(owner, scope.region)
+        session = _session_of(owner, region)
         if len(self._sessions) > _SESSIONS:
             self._sessions.clear()
-        self._sessions[scope.access_key, scope.region] = (owner, session)
+        self._sessions[owner.key_id, region] = (owner, session)
         return session
 
     def _anybody(self, request: HttpRequest) -> Session:

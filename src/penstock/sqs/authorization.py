@@ -221,13 +221,22 @@ def _check_day(scope: Scope, timestamp: str) -> None:
         )
 
 
-@lru_cache(maxsize=512)
 def _epoch_s(timestamp: str) -> int:
-    """Requests of one second share their timestamp."""
+    seconds = seconds_of(timestamp)
+    if seconds is None:
+        raise incomplete(_bad_date(timestamp))
+    return seconds
+
+
+@lru_cache(maxsize=512)
+def seconds_of(timestamp: str) -> int | None:
+    """The time that a timestamp of 16 characters tells, if it tells one; requests of one second share theirs."""
+    if not _TIMESTAMP.fullmatch(timestamp):
+        return None
     try:
         return int(datetime.strptime(timestamp, "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC).timestamp())
     except ValueError:
-        raise incomplete(_bad_date(timestamp)) from None
+        return None
 
 
 def _bad_date(text: str) -> str:

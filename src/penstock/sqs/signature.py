@@ -17,9 +17,9 @@ from penstock.sqs.signing_keys import SERVICE, TERMINATOR, SigningKeys, sha256_h
 
 SKEW_SECONDS = 15 * 60
 
-_TARGET = "x-amz-target"
-_PAYLOAD = "x-amz-content-sha256"
-_UNSIGNED = ("UNSIGNED-PAYLOAD", "STREAMING-")
+TARGET = "x-amz-target"
+PAYLOAD = "x-amz-content-sha256"
+UNSIGNED = ("UNSIGNED-PAYLOAD", "STREAMING-")
 _MISMATCH = (
     "The request signature we calculated does not match the signature you provided. Check your AWS Secret "
     "Access Key and signing method. Consult the service documentation for details."
@@ -79,8 +79,8 @@ def _basic(moment_s: int) -> str:
 def _check_what_is_signed(request: HttpRequest, scope: Scope) -> None:
     headers = request.headers
     # An unsigned target would let anyone on the way turn one action into another.
-    if _TARGET in headers and _TARGET not in scope.signed_headers:
-        raise does_not_match(f"'{_TARGET}' must be a 'SignedHeader' in the AWS Authorization.")
-    payload = headers.get(_PAYLOAD)
-    if payload is not None and payload.startswith(_UNSIGNED):
+    if TARGET in headers and TARGET not in scope.signed_headers:
+        raise does_not_match(f"'{TARGET}' must be a 'SignedHeader' in the AWS Authorization.")
+    payload = headers.get(PAYLOAD)
+    if payload is not None and payload.startswith(UNSIGNED):
         raise does_not_match(f"{payload[:64]} is not supported: the payload must be signed.")
