@@ -13,7 +13,7 @@ from penstock.frontend.context import Context
 from penstock.frontend.conversation import Conversation
 from penstock.frontend.dispatch import FUNCTIONS
 from penstock.frontend.record_usage import CANCELLED, CANCELLED_STATUS, SUCCEEDED, usage_event
-from penstock.frontend.resolve import native_name_of, queue_arn
+from penstock.frontend.resolve import Place, native_name_of, place_of
 from penstock.frontend.resolved_queue import ResolvedQueue
 from penstock.frontend.services import Services
 from penstock.frontend.session import Session
@@ -44,13 +44,12 @@ class Exchange:
     """Everything one request needs to remember until it is answered."""
 
     __slots__ = (
-        "_arn",
         "_call",
         "_conversation",
         "_front",
-        "_name",
         "_now_ms",
         "_peer",
+        "_place",
         "_protocol",
         "_reply",
         "_request",
@@ -72,8 +71,7 @@ class Exchange:
         self._protocol = Protocol.NONE
         self._call: Call | None = None
         self._session: Session | None = None
-        self._arn: QueueArn | None = None
-        self._name = ""
+        self._place: Place | None = None
         self._conversation: Conversation | None = None
 
     def run(self) -> Callable[[], None] | None:
@@ -91,10 +89,11 @@ class Exchange:
                 assert refused is not None
                 front.throttle.admit(session.user, None, 1, self._now_ms)
                 raise refused
-            self._arn = queue_arn(call, session)
-            if self._arn is not None:
-                self._name = native_name_of(front.home, self._arn)
-            steps = self._on_queue(call, session) if self._arn is not None else self._on_none(call, session)
+            place = self._place = place_of(front.home, call, session)
+            if place is not None:
+                steps = self._on_queue(call, session, place)
+            else:
+                steps = self._on_none(call, session)
         except SqsError as error:
             self._ended(None, error)
             return None
@@ -138,35 +137,35 @@ class Exchange:
             return None  # who may ask is told by the action
         return queue.policy
 
-    def _on_queue(self, call: Call, session: Session) -> Steps[Any]:
+    def _on_queue(self, call: Call, session: Session, place: Place) -> Steps[Any]:
         """An action on a queue, once more where the queue was made anew behind our back."""
-        queues, now_ms = self._front.queues, self._now_ms
-        queue = queues.remembered(self._name, now_ms)
+        front, now_ms = self._front, self._now_ms
+        queue = front.queues.remembered(place.native_name, now_ms)
         if queue is None:
-            queue = yield from self._resolve(call, session)
+            queue = yield from self._resolve(call, session, place)
         authorize(call, self._request, session, queue.arn, queue.policy, self._peer, now_ms)
-        self._front.throttle.admit(session.user, self._name, call.entries, now_ms)
+        front.throttle.admit(session.user, place.native_name, call.entries, now_ms)
         function = FUNCTIONS[call.action.name]
         try:
             return (yield from function(self._context(call, session, queue)))
         except PenstockError as error:
             if error.code is not ErrorCode.QUEUE_NOT_FOUND:
                 raise
-        queues.forget(self._name)
-        again = yield from self._resolve(call, session)
+        front.queues.forget(place.native_name)
+        again = yield from self._resolve(call, session, place)
         if again.queue_id == queue.queue_id:
             raise queue_does_not_exist()
         authorize(call, self._request, session, again.arn, again.policy, self._peer, now_ms)
         return (yield from function(self._context(call, session, again)))
 
-    def _resolve(self, call: Call, session: Session) -> Steps[ResolvedQueue]:
+    def _resolve(self, call: Call, session: Session, place: Place) -> Steps[ResolvedQueue]:
         try:
-            return (yield from self._front.queues.resolve(self._name, self._now_ms))
+            return (yield from self._front.queues.resolve(place.native_name, self._now_ms))
         except PenstockError as error:
             if error.code is not ErrorCode.QUEUE_NOT_FOUND:
                 raise
         # Who may not ask gets the same answer whether there is such a queue or not.
-        authorize(call, self._request, session, self._arn, None, self._peer, self._now_ms)
+        authorize(call, self._request, session, place.arn, None, self._peer, self._now_ms)
         self._front.throttle.admit(session.user, None, call.entries, self._now_ms)
         raise queue_does_not_exist()
 
@@ -214,17 +213,17 @@ class Exchange:
         front, call = self._front, self._call
         front.usage.record(
             usage_event(
-                call=call,
-                action=call.action.name if call is not None else asked_action(self._request, self._protocol),
-                session=self._session,
-                arn=self._arn,
-                result=result,
-                outcome=outcome,
-                status=status,
-                size=len(self._request.body) + answer_bytes,
-                now_ms=self._now_ms,
-                latency_us=front.timer_us() - self._started_us,
-                request_id=self._request_id,
+                call,
+                call.action.name if call is not None else asked_action(self._request, self._protocol),
+                self._session,
+                self._place.arn_text if self._place is not None else "",
+                result,
+                outcome,
+                status,
+                len(self._request.body) + answer_bytes,
+                self._now_ms,
+                front.timer_us() - self._started_us,
+                self._request_id,
             )
         )
 
@@ -233,8 +232,8 @@ class Exchange:
             case SqsError():
                 return raised
             case PenstockError():
-                if raised.code is ErrorCode.QUEUE_NOT_FOUND and self._name:
-                    self._front.queues.forget(self._name)
+                if raised.code is ErrorCode.QUEUE_NOT_FOUND and self._place is not None:
+                    self._front.queues.forget(self._place.native_name)
                 return sqs_error_of(raised)
             case VersionConflictError():
                 return service_unavailable("Others change the same queue. Please try again.")

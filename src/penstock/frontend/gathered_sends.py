@@ -9,7 +9,9 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import NamedTuple
+from itertools import chain
+
+import msgspec
 
 from penstock.frontend.engine import EngineLink
 from penstock.frontend.steps import Reply
@@ -30,7 +32,7 @@ _ONE_ALONE = (ErrorCode.QUEUE_FULL, ErrorCode.MESSAGE_TOO_LARGE)
 """What one message of a batch may be to blame for: then each is tried alone. Nothing was stored, so nothing doubles."""
 
 
-class _Message(NamedTuple):
+class _Message(msgspec.Struct, frozen=True):
     body: bytes
     attributes: bytes
     done: Stored
@@ -48,10 +50,11 @@ class GatheredSends:
 
     def send(self, queue_id: int, body: bytes, attributes: bytes, done: Stored) -> None:
         """Sends a message with others; `done` gets its sequence number, or why there is none."""
-        is_first = not self._waiting
-        messages = self._waiting.get(queue_id)
+        waiting = self._waiting
+        is_first = not waiting
+        messages = waiting.get(queue_id)
         if messages is None:
-            messages = self._waiting[queue_id] = []
+            messages = waiting[queue_id] = []
         messages.append(_Message(body, attributes, done))
         self._bytes += len(body) + len(attributes)
         if self._bytes >= BYTES or len(messages) >= MESSAGES:
@@ -81,7 +84,7 @@ class GatheredSends:
             return
         answer = outcome.answer
         assert isinstance(answer, SendResult)
-        sequences = (sequence for first, count in answer.runs for sequence in range(first, first + count))
+        sequences = chain.from_iterable([range(first, first + count) for first, count in answer.runs])
         for message, sequence in zip(messages, sequences, strict=True):
             _tell(message.done, sequence)
 

@@ -6,7 +6,6 @@ from typing import Any
 
 from penstock.frontend.session import Session
 from penstock.sqs.call import Call
-from penstock.sqs.names import QueueArn
 from penstock.sqs.shapes.batches import (
     ChangeMessageVisibilityBatchResult,
     DeleteMessageBatchResult,
@@ -16,7 +15,7 @@ from penstock.sqs.shapes.messages import (
     ChangeMessageVisibilityRequest,
     DeleteMessageRequest,
     ReceiveMessageResult,
-    SendMessageRequest,
+    SendMessageResult,
 )
 from penstock.usage.event import UsageEvent
 
@@ -30,11 +29,10 @@ CANCELLED_STATUS = 499
 
 
 def usage_event(
-    *,
     call: Call | None,
     action: str,
     session: Session | None,
-    arn: QueueArn | None,
+    queue: str,
     result: Any,
     outcome: str,
     status: int,
@@ -43,25 +41,27 @@ def usage_event(
     latency_us: int,
     request_id: str,
 ) -> UsageEvent:
-    """One event; `size` is what went over the wire in both directions, without headers."""
+    """One event; `queue` is an ARN or empty, `size` is what went over the wire in both directions, without headers."""
     return UsageEvent(
-        time_ms=now_ms,
-        user=session.user if session is not None else NOBODY,
-        account=session.account if session is not None else "",
-        action=action,
-        queue=str(arn) if arn is not None else "",
-        messages=_messages(call, result) if outcome == SUCCEEDED and call is not None else 0,
-        bytes=size,
-        outcome=outcome,
-        status=status,
-        latency_us=latency_us,
-        request_id=request_id,
+        now_ms,
+        session.user if session is not None else NOBODY,
+        session.account if session is not None else "",
+        action,
+        queue,
+        _messages(call, result) if outcome == SUCCEEDED and call is not None else 0,
+        size,
+        outcome,
+        status,
+        latency_us,
+        request_id,
     )
 
 
 def _messages(call: Call, result: Any) -> int:
     """How many messages a call that succeeded sent, received, deleted or changed."""
     match result:
+        case SendMessageResult():  # before the rest, because most requests end here
+            return 1
         case None:
             return int(isinstance(call.parameters, DeleteMessageRequest | ChangeMessageVisibilityRequest))
         case ReceiveMessageResult():
@@ -69,4 +69,4 @@ def _messages(call: Call, result: Any) -> int:
         case SendMessageBatchResult() | DeleteMessageBatchResult() | ChangeMessageVisibilityBatchResult():
             return len(result.successful)
         case _:
-            return int(isinstance(call.parameters, SendMessageRequest))
+            return 0

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Generator
 from typing import Any, NamedTuple, TypeVar
 
+import msgspec
+
 from penstock.metadata.store.interface import StoreUnavailableError
 from penstock.model.batch import Buffer
 from penstock.wire.messages import Answer, Request
@@ -17,14 +19,14 @@ Result = TypeVar("Result")
 Given = TypeVar("Given", bound=Answer)
 
 
-class Ask(NamedTuple):
+class Ask(msgspec.Struct, frozen=True):
     """A native request; its outcome is a `Reply`, or a `PenstockError` that is thrown in."""
 
     request: Request
     body: Buffer = b""
 
 
-class SendOne(NamedTuple):
+class SendOne(msgspec.Struct, frozen=True):
     """One message without delay, group, id or priority; it may travel with others of the same turn.
 
     Its outcome is its sequence number, or a `PenstockError` that is thrown in.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
 
 from penstock.sqs.actions import ACTIONS
 from penstock.sqs.call import Call, read_call
@@ -16,21 +15,17 @@ _ACTION = re.compile(r"(?:^|&)Action=([A-Za-z]{1,64})(?:&|$)")
 _FORM_BYTES = 4096
 
 
-class Validated(NamedTuple):
-    """A request as far as it could be read; either a call or what is wrong with it."""
-
-    protocol: Protocol
-    call: Call | None
-    refused: SqsError | None
+Validated = tuple[Protocol, Call | None, SqsError | None]
+"""A request as far as it could be read; either a call or what is wrong with it."""
 
 
 def validate(request: HttpRequest) -> Validated:
     """Never raises: who may not ask at all is told that, and not what is wrong with the question."""
     protocol = protocol_of(request)
     try:
-        return Validated(protocol, read_call(request, protocol), None)
+        return protocol, read_call(request, protocol), None
     except SqsError as refused:
-        return Validated(protocol, None, refused)
+        return protocol, None, refused
 
 
 def asked_action(request: HttpRequest, protocol: Protocol) -> str:

@@ -14,6 +14,8 @@ from penstock.sqs.query_form import parse_form
 from penstock.sqs.refusals import malformed, missing_parameter, unknown_operation
 from penstock.sqs.shapes.kinds import QueueRequest, Request
 
+_TARGETS = {json_protocol.TARGET_PREFIX + name: action for name, action in ACTIONS.items()}
+
 
 class Call(msgspec.Struct, frozen=True):
     """One call of the API; `queue` is what an action on a queue works on, None for the others."""
@@ -32,7 +34,8 @@ class Call(msgspec.Struct, frozen=True):
 def read_call(request: HttpRequest, protocol: Protocol) -> Call:
     """The call that a request makes; raises what the caller must be told instead."""
     if protocol is Protocol.JSON:
-        action = _json_action(request)
+        target = request.headers.get("x-amz-target", "")
+        action = _TARGETS.get(target) or _refuse_action(target.removeprefix(json_protocol.TARGET_PREFIX))
         parameters = json_protocol.decode_parameters(action, request.body)
     elif protocol is Protocol.NONE:
         raise unknown_operation("")
@@ -49,15 +52,6 @@ def read_call(request: HttpRequest, protocol: Protocol) -> Call:
         if value is None or value == "" or value == {}:
             raise missing_parameter(shown)
     return Call(action, parameters, protocol, queue)
-
-
-def _json_action(request: HttpRequest) -> Action:
-    target = request.headers.get("x-amz-target", "")
-    name = target.removeprefix(json_protocol.TARGET_PREFIX)
-    action = ACTIONS.get(name)
-    if action is None or name == target:
-        return _refuse_action(name)
-    return action
 
 
 def _refuse_action(name: str) -> Action:

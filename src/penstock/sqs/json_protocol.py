@@ -22,7 +22,7 @@ TARGET_PREFIX = "AmazonSQS."
 DEPTH = 16
 """How deep a request may nest where it has to be walked; a real one nests four deep."""
 
-_DECODERS = {name: msgspec.json.Decoder(action.request) for name, action in ACTIONS.items()}
+_DECODE = {name: msgspec.json.Decoder(action.request).decode for name, action in ACTIONS.items()}
 _MEMBERS = {
     name: frozenset(field.encode_name for field in msgspec.structs.fields(action.request))
     for name, action in ACTIONS.items()
@@ -35,7 +35,7 @@ def decode_parameters(action: Action, body: bytes) -> Request:
     if len(body) > REQUEST_BYTES:
         raise request_too_large(REQUEST_BYTES)
     try:
-        return _DECODERS[action.name].decode(body or b"{}")
+        return _DECODE[action.name](body or b"{}")
     except msgspec.ValidationError as error:
         # Only this slow path knows that null means absent: nobody who is in a hurry sends nulls.
         if b"null" not in body:
