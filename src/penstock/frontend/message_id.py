@@ -6,6 +6,7 @@ dead-letter queue and back.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import lru_cache
 from hashlib import blake2b
 
@@ -30,13 +31,19 @@ def message_id(queue_id: int, sequence: int) -> str:
     return f"{start}{(sequence * _SCATTER ^ mask) & _HALF:012x}"
 
 
+def sent_ids(queue_id: int, sequences: Iterable[int]) -> list[str]:
+    """The ids of messages that were first sent to this queue."""
+    start, mask = _of_queue(queue_id)
+    return [f"{start}{(sequence * _SCATTER ^ mask) & _HALF:012x}" for sequence in sequences]
+
+
 def message_ids(queue_id: int, first: int, count: int, origin: Origin | None) -> list[str]:
     """The ids of a run of messages, wherever they came from."""
     if origin is None:
-        return [message_id(queue_id, sequence) for sequence in range(first, first + count)]
+        return sent_ids(queue_id, range(first, first + count))
     if origin.roots is not None:
         return [message_id(*root) for root in origin.roots]
-    return [message_id(origin.source_id, sequence) for sequence in _sequences(origin.runs)]
+    return sent_ids(origin.source_id, _sequences(origin.runs))
 
 
 def _sequences(runs: Runs) -> list[int]:

@@ -3,29 +3,34 @@
 from __future__ import annotations
 
 from binascii import Error, a2b_base64, b2a_base64
+from collections.abc import Sequence
 from struct import Struct
-from typing import NamedTuple
 
 from penstock.sqs.refusals import bad_receipt_handle
 
 _TOKEN_BYTES = 32
 _place = Struct("<QI")
-_queue_id = Struct("<Q")
+_queue_and_place = Struct(f"<Q{_TOKEN_BYTES - 8}xQI")
 _BYTES = _TOKEN_BYTES + _place.size
 _CHARACTERS = (_BYTES + 2) // 3 * 4
 
 
-class ReceiptHandle(NamedTuple):
-    """What a handle stands for."""
-
-    token: bytes
-    sequence: int
-    received: int
+ReceiptHandle = tuple[bytes, int, int]
+"""What a handle stands for: the token, the sequence number, and how often the message had been received."""
 
 
 def encode_handle(token: bytes, sequence: int, received: int) -> str:
     """The text that is given out."""
     return b2a_base64(token + _place.pack(sequence, received), newline=False).decode()
+
+
+def encode_handles(token: bytes, first: int, received: Sequence[int]) -> list[str]:
+    """The texts of messages in a row, with how often each was received."""
+    pack = _place.pack
+    return [
+        b2a_base64(token + pack(sequence, times), newline=False).decode()
+        for sequence, times in enumerate(received, first)
+    ]
 
 
 def read_handle(text: str, queue_id: int) -> ReceiptHandle:
@@ -37,7 +42,9 @@ def read_handle(text: str, queue_id: int) -> ReceiptHandle:
         raw = b""
     # A token begins with the queue that it is for. Of another queue, or of an earlier one of the same name, it is
     # worth nothing here, whoever may read and delete there.
-    if len(raw) != _BYTES or _queue_id.unpack_from(raw)[0] != queue_id:
+    if len(raw) != _BYTES:
         raise bad_receipt_handle(text)
-    sequence, received = _place.unpack_from(raw, _TOKEN_BYTES)
-    return ReceiptHandle(raw[:_TOKEN_BYTES], sequence, received)
+    for_queue, sequence, received = _queue_and_place.unpack(raw)
+    if for_queue != queue_id:
+        raise bad_receipt_handle(text)
+    return raw[:_TOKEN_BYTES], sequence, received

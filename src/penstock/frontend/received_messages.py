@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from base64 import b64encode
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from penstock.frontend.deduplicate import GIVEN_ID
 from penstock.frontend.message_id import message_ids
 from penstock.frontend.native_names import Home, arn_of
 from penstock.frontend.outgoing_batch import SENDER_ID
-from penstock.frontend.receipt_handle import encode_handle
+from penstock.frontend.receipt_handle import encode_handles
 from penstock.frontend.resolved_queue import ResolvedQueue
 from penstock.model.batch import ATTRIBUTES, DEDUPLICATION, GROUPS, Batch
 from penstock.sqs.digests import attributes_md5, body_md5
@@ -45,35 +45,43 @@ class MessageView:
 
     def messages(
         self, batches: Sequence[DeliveredBatch], body: memoryview, token: bytes | None
-    ) -> Iterator[Message]:
+    ) -> list[Message]:
         """The messages of a delivery, or with no token of a peek: those have no receipt handle."""
+        messages: list[Message] = []
         start = 0
         for head in batches:
-            yield from self._run(head, Batch(body[start : start + head.size]), token)
+            self._add_run(messages, head, Batch(body[start : start + head.size]), token)
             start += head.size
+        return messages
 
-    def _run(self, head: DeliveredBatch, batch: Batch, token: bytes | None) -> Iterator[Message]:
+    def _add_run(
+        self, messages: list[Message], head: DeliveredBatch, batch: Batch, token: bytes | None
+    ) -> None:
+        count = head.count
         counts = head.receive_counts
-        first = head.first
-        identities = message_ids(self._queue.queue_id, first, head.count, head.origin)
-        bodies = batch.bodies()
+        if isinstance(counts, int):
+            counts = [counts] * count
+        identities = message_ids(self._queue.queue_id, head.first, count, head.origin)
+        handles = encode_handles(token, head.first, counts) if token is not None else [None] * count
         plain = (
             not batch.columns and not self._system_names
         )  # most messages: a body, and nobody asks for more
-        for index in range(head.count):
-            received = counts if isinstance(counts, int) else counts[index]
-            content = bodies[index]
-            digest = body_md5(content)
+        for index, content in enumerate(batch.bodies()):
             encoding: str | None = None
             try:
                 text = content.decode()
             except UnicodeDecodeError:
-                text, encoding = b64encode(content).decode(), "base64"
-                digest = body_md5(text.encode())
-            handle = encode_handle(token, first + index, received) if token is not None else None
+                content = b64encode(content)
+                text, encoding = content.decode(), "base64"
+            digest = body_md5(content)
             if plain:
-                yield Message(
-                    message_id=identities[index], receipt_handle=handle, md5_of_body=digest, body=text
+                messages.append(
+                    Message(
+                        message_id=identities[index],
+                        receipt_handle=handles[index],
+                        md5_of_body=digest,
+                        body=text,
+                    )
                 )
                 continue
             stored = (
@@ -85,16 +93,20 @@ class MessageView:
                 else {}
             )
             system = (
-                self._system(head, batch, index, received, stored, encoding) if self._system_names else {}
+                self._system(head, batch, index, counts[index], stored, encoding)
+                if self._system_names
+                else {}
             )
-            yield Message(
-                message_id=identities[index],
-                receipt_handle=handle,
-                md5_of_body=digest,
-                body=text,
-                attributes=system,
-                md5_of_message_attributes=attributes_md5(attributes),
-                message_attributes=attributes,
+            messages.append(
+                Message(
+                    message_id=identities[index],
+                    receipt_handle=handles[index],
+                    md5_of_body=digest,
+                    body=text,
+                    attributes=system,
+                    md5_of_message_attributes=attributes_md5(attributes),
+                    message_attributes=attributes,
+                )
             )
 
     def _system(

@@ -6,7 +6,7 @@ from typing import cast
 
 from penstock.frontend.context import Context
 from penstock.frontend.receipt_handle import read_handle
-from penstock.frontend.settling import Settling
+from penstock.frontend.settling import Outcome, Settling
 from penstock.frontend.steps import Steps
 from penstock.sqs.batches import check_entries, failed_entry
 from penstock.sqs.errors import SqsError
@@ -27,7 +27,9 @@ def delete_message(context: Context) -> Steps[None]:
     settling = _settling(context)
     settling.add(handle, read_handle(handle, context.queue.queue_id))
     outcomes = yield from settling.settle(Delete)
-    _raise_if_expired(context, handle, stale=outcomes[handle].stale, error=outcomes[handle].error)
+    error = _error_of(context, handle, outcomes[handle])
+    if error is not None:
+        raise error
 
 
 def delete_message_batch(context: Context) -> Steps[DeleteMessageBatchResult]:
@@ -35,11 +37,12 @@ def delete_message_batch(context: Context) -> Steps[DeleteMessageBatchResult]:
     entries = cast(DeleteMessageBatchRequest, context.call.parameters).entries
     check_entries("DeleteMessageBatch", entries)
     settling = _settling(context)
+    queue_id = context.queue.queue_id
     failed: list[BatchResultErrorEntry] = []
     bad: set[str] = set()
     for entry in entries:
         try:
-            settling.add(entry.receipt_handle, read_handle(entry.receipt_handle, context.queue.queue_id))
+            settling.add(entry.receipt_handle, read_handle(entry.receipt_handle, queue_id))
         except SqsError as error:
             bad.add(entry.id)
             failed.append(failed_entry(entry.id, error))
@@ -49,12 +52,11 @@ def delete_message_batch(context: Context) -> Steps[DeleteMessageBatchResult]:
         if entry.id in bad:
             continue
         outcome = outcomes[entry.receipt_handle]
-        try:
-            _raise_if_expired(context, entry.receipt_handle, stale=outcome.stale, error=outcome.error)
-        except SqsError as error:
-            failed.append(failed_entry(entry.id, error))
-        else:
+        failure = None if outcome.done else _error_of(context, entry.receipt_handle, outcome)
+        if failure is None:
             successful.append(DeleteMessageBatchResultEntry(id=entry.id))
+        else:
+            failed.append(failed_entry(entry.id, failure))
     return DeleteMessageBatchResult(successful=successful, failed=failed)
 
 
@@ -63,8 +65,7 @@ def _settling(context: Context) -> Settling:
     return Settling(after_lease=not context.queue.traits.fifo, together=True)
 
 
-def _raise_if_expired(context: Context, handle: str, *, stale: bool, error: SqsError | None) -> None:
-    if error is not None:
-        raise error
-    if stale and context.queue.traits.fifo:
-        raise expired_receipt_handle(handle)
+def _error_of(context: Context, handle: str, outcome: Outcome) -> SqsError | None:
+    if outcome.stale and context.queue.traits.fifo:
+        return expired_receipt_handle(handle)
+    return outcome.error

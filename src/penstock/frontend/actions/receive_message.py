@@ -64,7 +64,7 @@ def receive_message(context: Context) -> Steps[ReceiveMessageResult]:
             raise over_limit("Too many messages in flight.") from None
         raise
     delivery = cast(Delivery, reply.answer)
-    return ReceiveMessageResult(messages=list(view.messages(delivery.batches, reply.body, delivery.token)))
+    return ReceiveMessageResult(messages=view.messages(delivery.batches, reply.body, delivery.token))
 
 
 def _peek_start(request: ReceiveMessageRequest) -> int | None:
@@ -78,4 +78,4 @@ def _peek_start(request: ReceiveMessageRequest) -> int | None:
 def _peek(context: Context, view: MessageView, start: int, most: int) -> Steps[ReceiveMessageResult]:
     reply: Reply = yield Ask(Peek(context.queue.queue_id, start, most))
     peeked = cast(Peeked, reply.answer)
-    return ReceiveMessageResult(messages=list(view.messages(peeked.batches, reply.body, None)))
+    return ReceiveMessageResult(messages=view.messages(peeked.batches, reply.body, None))

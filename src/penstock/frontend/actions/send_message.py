@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import cast
 
 from penstock.frontend.context import Context
-from penstock.frontend.message_id import message_id
+from penstock.frontend.message_id import message_id, sent_ids
 from penstock.frontend.outgoing_batch import encode_alone, encode_messages
 from penstock.frontend.sequence_number import sequence_number
 from penstock.frontend.steps import Ask, Reply, SendOne, Steps
@@ -92,7 +92,7 @@ def _send(
     )
     reply: Reply = yield Ask(Send(queue.queue_id), payload)
     runs = cast(SendResult, reply.answer).runs
-    sequences = (sequence for first, count in runs for sequence in range(first, first + count))
-    for (entry_id, message), sequence in zip(messages, sequences, strict=True):
-        identity = message_id(queue.queue_id, sequence)
+    sequences = [sequence for first, count in runs for sequence in range(first, first + count)]
+    identities = sent_ids(queue.queue_id, sequences)
+    for (entry_id, message), sequence, identity in zip(messages, sequences, identities, strict=True):
         successful.append(sent_entry(entry_id, message, identity, sequence_number(queue, sequence)))
