@@ -74,6 +74,10 @@ def test_who_is_locked_out_looks_like_nobody(server: Pipeline, admin: Key) -> No
     disabled_user = server.add_user("till")
     disabled_key = server.add_user("kitchen")
     deleted = server.add_user("waiter")
+    for key in (disabled_user, disabled_key, deleted):
+        assert (
+            server.call("ListQueues", key).error == "AccessDeniedException"
+        )  # known, from here on remembered
     server.change_user("till", enabled=False)
     server.change_key(disabled_key, enabled=False)
     server.store(USERS + "waiter", None)
