@@ -99,7 +99,7 @@ def test_what_waits_is_counted() -> None:
 @pytest.mark.parametrize("batch_messages", [1, 10])
 def test_a_wrong_checksum_fails_the_run(batch_messages: int) -> None:
     async def scenario(stub: SqsStub, endpoint: Endpoint) -> None:
-        stub.md5 = lambda text: "0" * 32  # type: ignore[method-assign]
+        stub.md5 = lambda text: "0" * 32  # type: ignore[method-assign]  # a wrong digest, planted
         with pytest.raises(WrongAnswer, match="was answered"):
             await perform(sending(endpoint, 40, batch_messages), at_once)
 

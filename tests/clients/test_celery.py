@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-import boto3  # type: ignore[import-untyped]
+import boto3
 import pytest
 
 from tests.clients.environments import PROGRAMS, Environments, client_variables, run_for_json

@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 from pathlib import Path
 
-import boto3  # type: ignore[import-untyped]
+import boto3
 import pytest
 
 from tests.clients.environments import PROGRAMS, Environments, client_variables, run_for_json

@@ -8,7 +8,7 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
-import boto3  # type: ignore[import-untyped]
+import boto3
 import pytest
 
 from tests.clients.environments import NODE_PROGRAMS, Environments, client_variables

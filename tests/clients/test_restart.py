@@ -8,7 +8,7 @@ import signal
 from pathlib import Path
 from typing import Any
 
-import boto3  # type: ignore[import-untyped]
+import boto3
 import pytest
 
 from tests.clients.server import Endpoint, running

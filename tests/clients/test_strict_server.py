@@ -6,9 +6,9 @@ import uuid
 from collections.abc import Iterator
 from typing import Any
 
-import boto3  # type: ignore[import-untyped]
+import boto3
 import pytest
-from botocore.exceptions import ClientError  # type: ignore[import-untyped]
+from botocore.exceptions import ClientError
 
 from tests.clients.server import Endpoint
 

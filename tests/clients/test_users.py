@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import boto3  # type: ignore[import-untyped]
+import boto3
 import pytest
-from botocore.config import Config  # type: ignore[import-untyped]
-from botocore.exceptions import ClientError  # type: ignore[import-untyped]
+from botocore.config import Config
+from botocore.exceptions import ClientError
 
 from tests.clients.server import Endpoint, administer, create_user, served
 

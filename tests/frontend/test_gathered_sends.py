@@ -55,7 +55,7 @@ def test_messages_of_one_turn_travel_together_and_are_answered_apart() -> None:
     engine, sends = gathered()
     outcomes: dict[str, int | PenstockError] = {}
     for name in ("a", "b", "c"):
-        sends.send(7, name.encode(), b"", lambda outcome, name=name: outcomes.__setitem__(name, outcome))  # type: ignore[misc]
+        sends.send(7, name.encode(), b"", lambda outcome, name=name: outcomes.__setitem__(name, outcome))  # type: ignore[misc]  # a lambda
     assert engine.asked == []
     engine.end_turn()
     ((queue_id, batch, _, stands_for),) = engine.asked

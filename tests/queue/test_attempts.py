@@ -15,7 +15,7 @@ from tests.queue.rig import START_MS, Rig, expand
 
 def served(count: int = 3, **settings: object) -> tuple[Rig, Granted]:
     """Messages out for a second under the attempt "a"."""
-    rig = Rig(QueueSettings(ordering="fifo", visibility_timeout_ms=1_000, **settings))  # type: ignore[arg-type]
+    rig = Rig(QueueSettings(ordering="fifo", visibility_timeout_ms=1_000, **settings))  # type: ignore[arg-type]  # as the test names them
     rig.send_groups([b"g"] * count)
     decision = receiving.grant(rig.partition, count, 1 << 20, None, START_MS, b"a")
     assert decision is not None
@@ -85,7 +85,7 @@ def test_it_is_forgotten_after_five_minutes() -> None:
     rig.extend(first.lease, [(1, 3)], 2 * limits.ATTEMPT_MS)
     assert again(rig, START_MS + limits.ATTEMPT_MS) is None
     rig.send_groups([b"other"], START_MS + limits.ATTEMPT_MS)
-    assert expand(rig.receive(5, START_MS + limits.ATTEMPT_MS).runs) == [4]  # type: ignore[union-attr]
+    assert expand(rig.receive(5, START_MS + limits.ATTEMPT_MS).runs) == [4]  # type: ignore[union-attr]  # it was served
     assert len(rig.partition.attempts) == 0, "any receive forgets what is over"
 
 

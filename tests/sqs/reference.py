@@ -6,13 +6,13 @@ Its model of SQS is JSON only. The Query model is made from it with the names th
 import copy
 from typing import Any
 
-import botocore.session  # type: ignore[import-untyped]
-from botocore.auth import SigV4Auth, SigV4QueryAuth  # type: ignore[import-untyped]
-from botocore.awsrequest import AWSRequest  # type: ignore[import-untyped]
-from botocore.credentials import Credentials  # type: ignore[import-untyped]
-from botocore.model import ServiceModel  # type: ignore[import-untyped]
-from botocore.parsers import create_parser  # type: ignore[import-untyped]
-from botocore.serialize import create_serializer  # type: ignore[import-untyped]
+import botocore.session
+from botocore.auth import SigV4Auth, SigV4QueryAuth
+from botocore.awsrequest import AWSRequest
+from botocore.credentials import Credentials
+from botocore.model import ServiceModel
+from botocore.parsers import create_parser
+from botocore.serialize import create_serializer
 
 from penstock.sqs.http import HttpRequest, HttpResponse
 

@@ -110,7 +110,7 @@ def test_a_disk_that_refuses_is_said_once_and_written_to_again_when_it_can_be(
     with caplog.at_level(logging.INFO, "penstock.usage"):
         for round_number in (1, 2, 3):
             usage.record(event(round_number))
-            until(lambda count=round_number: usage.totals().dropped == count)  # type: ignore[misc]
+            until(lambda count=round_number: usage.totals().dropped == count)  # type: ignore[misc]  # a lambda with its own number
         directory.unlink()
         usage.record(event(4))
         until(lambda: usage.totals().written == 1)

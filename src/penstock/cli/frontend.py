@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from penstock.cli.exits import FAILED, CommandError, reported
 from penstock.cli.output import error_console, print_facts, print_json
-from penstock.cli.parameters import Json
+from penstock.cli.parameters import ConfigFile, Json, LogFormat, LogLevel, ReadyFile
 from penstock.cli.serve import sqs_line, write_ready_file
 
 if TYPE_CHECKING:
@@ -46,25 +45,10 @@ def frontend(
             show_default=False,
         ),
     ] = None,
-    config: Annotated[
-        Path | None,
-        typer.Option(
-            "--config",
-            help="A TOML file; see `penstock check-config`.",
-            metavar="FILE",
-            envvar="PENSTOCK_CONFIG",
-        ),
-    ] = None,
-    log_level: Annotated[
-        str | None, typer.Option("--log-level", help="debug, info (default), warning, error.")
-    ] = None,
-    log_format: Annotated[str | None, typer.Option("--log-format", help="text (default) or json.")] = None,
-    ready_file: Annotated[
-        Path | None,
-        typer.Option(
-            "--ready-file", help="Write where everything is to this file once it listens.", metavar="FILE"
-        ),
-    ] = None,
+    config: ConfigFile = None,
+    log_level: LogLevel = None,
+    log_format: LogFormat = None,
+    ready_file: ReadyFile = None,
     json: Json = False,
 ) -> None:
     """Run a front end of its own: SQS in, the native protocol out. Several may serve one server."""

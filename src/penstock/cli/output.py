@@ -174,3 +174,8 @@ def moment_json(milliseconds: int | None) -> str | None:
         return None
     stamp = datetime.fromtimestamp(milliseconds / 1000, UTC)
     return stamp.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def state_word(enabled: bool) -> str:
+    """How a user's or a key's state is shown."""
+    return "enabled" if enabled else "disabled"

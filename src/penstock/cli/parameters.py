@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -62,5 +63,23 @@ Data = Annotated[
         metavar="DIR",
         show_default=False,
         rich_help_panel="Common",
+    ),
+]
+UserName = Annotated[str, typer.Argument(metavar="NAME", help="The user's name.", show_default=False)]
+ConfigFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--config",
+        help="A TOML file; see `penstock check-config`.",
+        metavar="FILE",
+        envvar="PENSTOCK_CONFIG",
+    ),
+]
+LogLevel = Annotated[str | None, typer.Option("--log-level", help="debug, info (default), warning, error.")]
+LogFormat = Annotated[str | None, typer.Option("--log-format", help="text (default) or json.")]
+ReadyFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--ready-file", help="Write where everything is to this file once it listens.", metavar="FILE"
     ),
 ]

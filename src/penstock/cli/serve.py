@@ -11,7 +11,7 @@ import typer
 
 from penstock.cli.exits import FAILED, CommandError, reported
 from penstock.cli.output import console, error_console, print_facts, print_json
-from penstock.cli.parameters import Json
+from penstock.cli.parameters import ConfigFile, Json, LogFormat, LogLevel, ReadyFile
 
 if TYPE_CHECKING:
     from penstock.config.serve import ServeConfig
@@ -45,31 +45,16 @@ def serve(
             show_default=False,
         ),
     ] = None,
-    config: Annotated[
-        Path | None,
-        typer.Option(
-            "--config",
-            help="A TOML file; see `penstock check-config`.",
-            metavar="FILE",
-            envvar="PENSTOCK_CONFIG",
-        ),
-    ] = None,
+    config: ConfigFile = None,
     durability: Annotated[
         str | None,
         typer.Option(
             "--durability", help="sync (default): on disk before it is acknowledged; os: faster, weaker."
         ),
     ] = None,
-    log_level: Annotated[
-        str | None, typer.Option("--log-level", help="debug, info (default), warning, error.")
-    ] = None,
-    log_format: Annotated[str | None, typer.Option("--log-format", help="text (default) or json.")] = None,
-    ready_file: Annotated[
-        Path | None,
-        typer.Option(
-            "--ready-file", help="Write where everything is to this file once it listens.", metavar="FILE"
-        ),
-    ] = None,
+    log_level: LogLevel = None,
+    log_format: LogFormat = None,
+    ready_file: ReadyFile = None,
     json: Json = False,
 ) -> None:
     """Run the server: no other service needed, data in one directory."""

@@ -8,8 +8,16 @@ import typer
 
 from penstock.cli import user_key, user_policy
 from penstock.cli.exits import reported
-from penstock.cli.output import moment, print_facts, print_hint, print_json, print_line, print_table
-from penstock.cli.parameters import Data, Json, Yes
+from penstock.cli.output import (
+    moment,
+    print_facts,
+    print_hint,
+    print_json,
+    print_line,
+    print_table,
+    state_word,
+)
+from penstock.cli.parameters import Data, Json, UserName, Yes
 
 if TYPE_CHECKING:
     from penstock.cli.metadata_store import OpenMetadata
@@ -19,7 +27,6 @@ app = typer.Typer(no_args_is_help=True, help="Users, their access keys and their
 app.add_typer(user_key.app, name="key")
 app.add_typer(user_policy.app, name="policy")
 
-UserName = Annotated[str, typer.Argument(metavar="NAME", help="The user's name.", show_default=False)]
 FIRST_POLICY = "default"
 
 
@@ -76,7 +83,7 @@ def list_users(data: Data = None, json: Json = False) -> None:
                 user.name,
                 user.account,
                 "yes" if user.root else "no",
-                _state(user.enabled),
+                state_word(user.enabled),
                 str(sum(key.user_id == user.user_id for key in keys)),
                 str(len(user.policies)),
                 moment(user.created_ms),
@@ -107,12 +114,12 @@ def show(name: UserName, data: Data = None, json: Json = False) -> None:
         "arn": f"arn:aws:iam::{user.account}:user/{user.name}",
         "user id": user.user_id,
         "root": "yes" if user.root else "no",
-        "state": _state(user.enabled),
+        "state": state_word(user.enabled),
         "created": moment(user.created_ms),
         "policies": ", ".join(user.policies) or "none",
     }
     for key in keys:
-        facts[f"key {key.key_id}"] = f"{_state(key.enabled)}, created {moment(key.created_ms)}"
+        facts[f"key {key.key_id}"] = f"{state_word(key.enabled)}, created {moment(key.created_ms)}"
     print_facts(f"user {user.name}", facts)
 
 
@@ -157,11 +164,7 @@ def _set_enabled(name: str, enabled: bool, data: str | None, json: bool) -> None
     if json:
         print_json(user_json(user))
     else:
-        print_line(f"user {name} is {_state(enabled)}", "green")
-
-
-def _state(enabled: bool) -> str:
-    return "enabled" if enabled else "disabled"
+        print_line(f"user {name} is {state_word(enabled)}", "green")
 
 
 def user_json(user: User) -> dict[str, object]:

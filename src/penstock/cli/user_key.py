@@ -7,8 +7,16 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from penstock.cli.exits import reported
-from penstock.cli.output import moment, moment_json, print_hint, print_json, print_line, print_table
-from penstock.cli.parameters import Data, Json, Yes
+from penstock.cli.output import (
+    moment,
+    moment_json,
+    print_hint,
+    print_json,
+    print_line,
+    print_table,
+    state_word,
+)
+from penstock.cli.parameters import Data, Json, UserName, Yes
 
 if TYPE_CHECKING:
     from penstock.cli.metadata_store import OpenMetadata
@@ -16,7 +24,6 @@ if TYPE_CHECKING:
 
 app = typer.Typer(no_args_is_help=True, help="A user's access keys.")
 
-UserName = Annotated[str, typer.Argument(metavar="NAME", help="The user's name.", show_default=False)]
 KeyId = Annotated[str, typer.Argument(metavar="KEYID", help="The access key id: AKIA….", show_default=False)]
 
 
@@ -52,7 +59,7 @@ def list_keys(name: UserName, data: Data = None, json: Json = False) -> None:
         for key in keys:
             print_json(key_json(key))
     elif keys:
-        rows = [(key.key_id, _state(key.enabled), moment(key.created_ms)) for key in keys]
+        rows = [(key.key_id, state_word(key.enabled), moment(key.created_ms)) for key in keys]
         print_table(("access key", "state", "created"), rows)
     else:
         print_line(f"user {name} has no access key")
@@ -96,11 +103,7 @@ def _set_enabled(key_id: str, enabled: bool, data: str | None, json: bool) -> No
     if json:
         print_json(key_json(key))
     else:
-        print_line(f"access key {key_id} is {_state(enabled)}", "green")
-
-
-def _state(enabled: bool) -> str:
-    return "enabled" if enabled else "disabled"
+        print_line(f"access key {key_id} is {state_word(enabled)}", "green")
 
 
 def show_secret(key: AccessKey, secret: str) -> None:

@@ -10,14 +10,13 @@ import typer
 
 from penstock.cli.exits import USAGE, CommandError, reported
 from penstock.cli.output import print_json, print_line, printable
-from penstock.cli.parameters import Data, Json
+from penstock.cli.parameters import Data, Json, UserName
 
 if TYPE_CHECKING:
     from penstock.cli.metadata_store import OpenMetadata
 
 app = typer.Typer(no_args_is_help=True, help="What a user may do.")
 
-UserName = Annotated[str, typer.Argument(metavar="NAME", help="The user's name.", show_default=False)]
 PolicyName = Annotated[
     str, typer.Argument(metavar="POLICYNAME", help="The policy's name.", show_default=False)
 ]

@@ -19,11 +19,6 @@ ReceiptHandle = tuple[bytes, int, int]
 """What a handle stands for: the token, the sequence number, and how often the message had been received."""
 
 
-def encode_handle(token: bytes, sequence: int, received: int) -> str:
-    """The text that is given out."""
-    return b2a_base64(token + _place.pack(sequence, received), newline=False).decode()
-
-
 def encode_handles(token: bytes, first: int, received: Sequence[int]) -> list[str]:
     """The texts of messages in a row, with how often each was received."""
     pack = _place.pack

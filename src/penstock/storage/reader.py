@@ -171,7 +171,7 @@ class Reader:
         if isinstance(stored, RawEntry):
             self.cached_bytes -= _weight(stored)
             return
-        owner: Sized = stored[1].data.obj  # type: ignore[assignment]
+        owner: Sized = stored[1].data.obj  # type: ignore[assignment]  # bytes, as above
         shared = self._shared.get(id(owner))
         if shared is None:
             self.cached_bytes -= _weight(stored)

@@ -6,9 +6,9 @@ from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
-import botocore.session  # type: ignore[import-untyped]
-from botocore.config import Config  # type: ignore[import-untyped]
-from botocore.loaders import Loader  # type: ignore[import-untyped]
+import botocore.session
+from botocore.config import Config
+from botocore.loaders import Loader
 
 from tests.clients.server import Endpoint
 

@@ -7,7 +7,7 @@ import time
 import uuid
 from typing import Any
 
-from botocore.exceptions import ClientError  # type: ignore[import-untyped]
+from botocore.exceptions import ClientError
 
 MOVE_SECONDS = 30
 

@@ -9,9 +9,9 @@ import uuid
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import boto3  # type: ignore[import-untyped]
+import boto3
 import pytest
-from botocore.config import Config  # type: ignore[import-untyped]
+from botocore.config import Config
 
 MakeQueue = Callable[..., str]
 

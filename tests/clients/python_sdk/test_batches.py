@@ -133,7 +133,7 @@ def test_a_batch_that_is_none_is_refused_whole(sqs: Any, queue: str) -> None:
     for kind, batch, text in refused:
         with pytest.raises(kind) as caught:
             sqs.send_message_batch(QueueUrl=queue, Entries=batch)
-        assert caught.value.response["Error"]["Message"] == text  # type: ignore[attr-defined]
+        assert caught.value.response["Error"]["Message"] == text  # type: ignore[attr-defined]  # ClientError has no types
     with pytest.raises(kinds.EmptyBatchRequest):
         sqs.delete_message_batch(QueueUrl=queue, Entries=[])
     with pytest.raises(kinds.EmptyBatchRequest):

@@ -7,11 +7,11 @@ import uuid
 from typing import Any
 from xml.etree.ElementTree import fromstring
 
-import boto3  # type: ignore[import-untyped]
+import boto3
 import pytest
-from botocore.auth import SigV4QueryAuth  # type: ignore[import-untyped]
-from botocore.awsrequest import AWSRequest  # type: ignore[import-untyped]
-from botocore.credentials import Credentials  # type: ignore[import-untyped]
+from botocore.auth import SigV4QueryAuth
+from botocore.awsrequest import AWSRequest
+from botocore.credentials import Credentials
 
 NAMESPACE = "{http://queue.amazonaws.com/doc/2012-11-05/}"
 

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from botocore.exceptions import ClientError  # type: ignore[import-untyped]
+from botocore.exceptions import ClientError
 
 
 def policy_of(sqs: Any, url: str) -> Any:

@@ -6,7 +6,7 @@ import base64
 
 import pytest
 
-from penstock.frontend.receipt_handle import encode_handle
+from penstock.frontend.receipt_handle import encode_handles
 from tests.frontend.actions.messages import Queue
 from tests.frontend.harness import FrontEnd
 
@@ -70,7 +70,7 @@ def test_a_forged_receipt_fails_alone() -> None:
     queue = Queue(FrontEnd())
     good = received(queue, 2)
     raw = base64.b64decode(good[0])
-    forged = encode_handle(raw[:31] + bytes([raw[31] ^ 1]), 0, 1)
+    (forged,) = encode_handles(raw[:31] + bytes([raw[31] ^ 1]), 0, [1])
     result = queue.delete_batch({"a": good[0], "b": forged, "c": good[1], "d": "junk"})
     assert sorted(entry.id for entry in result.successful) == ["a", "c"]
     assert {entry.id: entry.code for entry in result.failed} == {

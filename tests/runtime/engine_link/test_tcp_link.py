@@ -23,7 +23,7 @@ from tests.runtime.harness import async_test, small_config
 
 @asynccontextmanager
 async def linked(port: int, **options: int) -> AsyncIterator[TcpLink]:
-    link = TcpLink(Address("127.0.0.1", port), asyncio.get_running_loop(), **options)  # type: ignore[arg-type]
+    link = TcpLink(Address("127.0.0.1", port), asyncio.get_running_loop(), **options)  # type: ignore[arg-type]  # as the test names them
     link.start()
     try:
         yield link

@@ -20,6 +20,7 @@ from penstock.runtime.http.house import Handler, Refuse
 from penstock.runtime.http.limits import HttpLimits
 from penstock.runtime.http.server import HttpServer
 from penstock.sqs.http import HttpRequest, HttpResponse, Peer
+from tests.runtime.harness import until
 
 TEST_SECONDS = 30
 
@@ -57,12 +58,6 @@ def run_on(loop_name: str, test: Callable[[], Awaitable[None]]) -> None:
     with asyncio.Runner(loop_factory=LOOPS[loop_name]) as runner:
         runner.run(within_time())
     assert reports == []
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    """Returns when something inside the server has come about that nobody is told of."""
-    while not condition():  # noqa: ASYNC110
-        await asyncio.sleep(0)
 
 
 # -- the server --------------------------------------------------------------------------------------------------

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from penstock.sqs.http import HttpRequest, HttpResponse, Peer
-from tests.runtime.http.harness import Desk, answer, echo, on_both_loops, request_bytes, serving, until
+from tests.runtime.harness import until
+from tests.runtime.http.harness import Desk, answer, echo, on_both_loops, request_bytes, serving
 
 HEAD = "POST / HTTP/1.1\r\nHost: h\r\n"
 MEBIBYTE = 1024 * 1024
@@ -123,13 +124,13 @@ async def test_a_client_that_does_not_read_is_not_read_from_until_it_does() -> N
 
     async with serving(handler, write_buffer_bytes=65536) as served:
         client = await served.client(receive_buffer=65536)
-        client.writer.transport.pause_reading()  # type: ignore[attr-defined]
+        client.writer.transport.pause_reading()  # type: ignore[attr-defined]  # a socket's transport
         client.send(request_bytes("/0") + request_bytes("/1"))
         client.request("/2")
         connection = await served.connection()
         await until(lambda: connection.paused)
         assert handled == ["/0"]
-        client.writer.transport.resume_reading()  # type: ignore[attr-defined]
+        client.writer.transport.resume_reading()  # type: ignore[attr-defined]  # a socket's transport
         for _ in range(3):
             assert len((await client.answer()).body) == len(LARGE)
         assert handled == ["/0", "/1", "/2"]
@@ -140,7 +141,7 @@ async def test_a_client_that_never_reads_is_dropped_and_its_requests_cancelled()
     desk = Desk()
     async with serving(desk, write_buffer_bytes=65536, stalled_seconds=30) as served:
         client = await served.client(receive_buffer=65536)
-        client.writer.transport.pause_reading()  # type: ignore[attr-defined]
+        client.writer.transport.pause_reading()  # type: ignore[attr-defined]  # a socket's transport
         client.send(request_bytes("/0") + request_bytes("/1"))
         await desk.visit(1)
         desk.visits[0].reply(answer(LARGE))

@@ -6,7 +6,8 @@ from collections.abc import Callable
 
 from penstock.runtime.http.server import HttpServer
 from penstock.sqs.http import HttpRequest, HttpResponse, Peer
-from tests.runtime.http.harness import Desk, answer, echo, on_both_loops, request_bytes, serving, until
+from tests.runtime.harness import until
+from tests.runtime.http.harness import Desk, answer, echo, on_both_loops, request_bytes, serving
 
 
 @on_both_loops

@@ -9,7 +9,8 @@ import pytest
 
 from penstock.runtime.http.answers import encode_answer
 from penstock.sqs.http import HttpRequest, HttpResponse, Peer
-from tests.runtime.http.harness import Desk, answer, echo, on_both_loops, request_bytes, serving, until
+from tests.runtime.harness import until
+from tests.runtime.http.harness import Desk, answer, echo, on_both_loops, request_bytes, serving
 
 HEAD = "POST / HTTP/1.1\r\nHost: h\r\n"
 

@@ -7,7 +7,8 @@ import socket
 
 import pytest
 
-from tests.runtime.http.harness import Desk, answer, echo, on_both_loops, request_bytes, serving, until
+from tests.runtime.harness import until
+from tests.runtime.http.harness import Desk, answer, echo, on_both_loops, request_bytes, serving
 
 
 @on_both_loops

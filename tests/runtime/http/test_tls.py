@@ -12,7 +12,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from penstock.runtime.http.tls import Tls, TlsError
-from tests.runtime.http.harness import Desk, answer, echo, on_both_loops, request_bytes, serving, until
+from tests.runtime.harness import until
+from tests.runtime.http.harness import Desk, answer, echo, on_both_loops, request_bytes, serving
 
 NOW = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
 

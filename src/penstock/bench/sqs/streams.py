@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+from abc import ABC, abstractmethod
 
 from penstock.bench.sqs import answers, bodies
-from penstock.bench.sqs.bodies import Content, contents
+from penstock.bench.sqs.bodies import contents
 from penstock.bench.sqs.connection import Connection, Conversation
 from penstock.bench.sqs.signing import Signer
 from penstock.bench.sqs.tasks import Endpoint, ReceiveAndDelete, Send
@@ -14,7 +15,7 @@ RECEIVE_MESSAGES = 10
 _TIMEOUT_SECONDS = 100.0
 
 
-class Stream:
+class Stream(ABC):
     """Work that several connections share; it is done when the last of them has nothing left to do."""
 
     def __init__(self) -> None:
@@ -32,13 +33,13 @@ class Stream:
         async with asyncio.timeout(_TIMEOUT_SECONDS):
             await self.done
 
+    @abstractmethod
     def conversation(self) -> Conversation:
         """Itself, as connections see it."""
-        raise NotImplementedError
 
+    @abstractmethod
     def ask(self, connection: Connection) -> None:
         """The next request on a connection, or its end."""
-        raise NotImplementedError
 
     def begin(self, connection: Connection) -> None:
         """One more connection stands."""
@@ -73,20 +74,13 @@ async def connect(endpoint: Endpoint, conversation: Conversation, connections: i
     return opened
 
 
-class Sending(Stream):
-    """SendMessage: every request was signed before the clock started."""
+class PreparedStream(Stream):
+    """Requests that were made before the clock started, each with what its answer is checked against."""
 
-    def __init__(self, task: Send) -> None:
+    def __init__(self, requests: list[tuple[bytes, object]], count: int) -> None:
         super().__init__()
-        signer = Signer(task.endpoint, "SendMessage")
-        self._requests = [
-            (signer.request(bodies.send_body(task.endpoint.queue_url, content)), answers.sent_mark(content))
-            for content in contents(task.size_bytes)
-        ]
-        self._left = task.messages
-
-    def conversation(self) -> Conversation:
-        return self
+        self._requests = requests
+        self._left = count
 
     def ask(self, connection: Connection) -> None:
         if not self._left:
@@ -95,6 +89,21 @@ class Sending(Stream):
         self._left -= 1
         request, connection.state = self._requests[self._left % len(self._requests)]
         connection.write(request)
+
+
+class Sending(PreparedStream):
+    """SendMessage: every request was signed before the clock started."""
+
+    def __init__(self, task: Send) -> None:
+        signer = Signer(task.endpoint, "SendMessage")
+        requests: list[tuple[bytes, object]] = [
+            (signer.request(bodies.send_body(task.endpoint.queue_url, content)), answers.sent_mark(content))
+            for content in contents(task.size_bytes)
+        ]
+        super().__init__(requests, task.messages)
+
+    def conversation(self) -> Conversation:
+        return self
 
     def answered(self, connection: Connection, body: bytes) -> None:
         assert isinstance(connection.state, bytes)
@@ -102,30 +111,21 @@ class Sending(Stream):
         self.ask(connection)
 
 
-class SendingBatches(Stream):
+class SendingBatches(PreparedStream):
     """SendMessageBatch, signed before the clock started."""
 
     def __init__(self, task: Send) -> None:
-        super().__init__()
         signer = Signer(task.endpoint, "SendMessageBatch")
         known = contents(task.size_bytes)
-        self._requests: list[tuple[bytes, list[Content]]] = []
+        requests: list[tuple[bytes, object]] = []
         for first in range(len(known)):
             batch = [known[(first + step) % len(known)] for step in range(task.batch_messages)]
             body = bodies.send_batch_body(task.endpoint.queue_url, batch)
-            self._requests.append((signer.request(body), batch))
-        self._left = task.messages // task.batch_messages
+            requests.append((signer.request(body), batch))
+        super().__init__(requests, task.messages // task.batch_messages)
 
     def conversation(self) -> Conversation:
         return self
-
-    def ask(self, connection: Connection) -> None:
-        if not self._left:
-            self.end(connection)
-            return
-        self._left -= 1
-        request, connection.state = self._requests[self._left % len(self._requests)]
-        connection.write(request)
 
     def answered(self, connection: Connection, body: bytes) -> None:
         assert isinstance(connection.state, list)
