@@ -22,6 +22,7 @@ EXAMPLES: list[Record] = [
     records.Deleted(1, RUNS, 10),
     records.Released(1, RUNS, "lease-ended", 10, 20),
     records.Extended(1, RUNS, 10, 20),
+    records.Resumed(1, RUNS, 10, 20),
     records.Matured([], 10),
     records.Expired(RUNS, "ttl", 10),
     records.Dropped(RUNS, 10),

@@ -217,10 +217,17 @@ class Reference:
         for message in self.held(lease, sequences):
             self._end(message, "deleted")
 
-    def waiting(self, sequences: Iterable[int], received: int) -> list[Message]:
+    def waiting(
+        self, sequences: Iterable[int], received: int, states: Iterable[str] = ("ready", "delayed")
+    ) -> list[Message]:
         """Which of the messages wait and have been received so often."""
         found = (self.messages.get(sequence) for sequence in sorted(set(sequences)))
-        return [m for m in found if m and m.state in ("ready", "delayed") and 0 < m.receives == received]
+        return [m for m in found if m and m.state in states and 0 < m.receives == received]
+
+    def resume(self, lease: int, sequences: Iterable[int], received: int, until_ms: int) -> None:
+        """Those that are ready and that nobody has received since are out again."""
+        for message in self.waiting(sequences, received, ["ready"]):
+            message.state, message.lease, message.until_ms = "leased", lease, until_ms
 
     def delete_waiting(self, sequences: Iterable[int], received: int) -> None:
         """Those that nobody has received since are gone."""

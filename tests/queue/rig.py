@@ -130,13 +130,27 @@ class Rig:
         """Deletes under a lease."""
         return self.carry_out(settling.delete(self.partition, lease, runs, now_ms, received))
 
-    def release(self, lease: int, runs: Runs, now_ms: int = START_MS, delay_ms: int = 0) -> Outcome:
+    def release(
+        self,
+        lease: int,
+        runs: Runs,
+        now_ms: int = START_MS,
+        delay_ms: int = 0,
+        received: int | None = None,
+    ) -> Outcome:
         """Gives back under a lease."""
-        return self.carry_out(settling.release(self.partition, lease, runs, delay_ms, now_ms))
+        return self.carry_out(settling.release(self.partition, lease, runs, delay_ms, now_ms, received))
 
-    def extend(self, lease: int, runs: Runs, timeout_ms: int, now_ms: int = START_MS) -> Outcome:
+    def extend(
+        self,
+        lease: int,
+        runs: Runs,
+        timeout_ms: int,
+        now_ms: int = START_MS,
+        received: int | None = None,
+    ) -> Outcome:
         """Extends under a lease."""
-        return self.carry_out(settling.extend(self.partition, lease, runs, timeout_ms, now_ms))
+        return self.carry_out(settling.extend(self.partition, lease, runs, timeout_ms, now_ms, received))
 
     def upkeep(self, now_ms: int) -> None:
         """Everything that time alone does, until nothing is due."""

@@ -142,11 +142,17 @@ class World:
                 if received is not None:
                     self.reference.delete_waiting(named, received)
             case "release":
-                outcome = self.rig.release(lease, given, self.now_ms, time_ms)
+                if received is not None and not time_ms:
+                    held += self.reference.waiting(named, received, ["ready"])
+                outcome = self.rig.release(lease, given, self.now_ms, time_ms, received)
                 self.reference.release(lease, named, self.now_ms, time_ms)
             case "extend":
-                outcome = self.rig.extend(lease, given, time_ms, self.now_ms)
+                if received is not None:
+                    held += self.reference.waiting(named, received, ["ready"])
+                outcome = self.rig.extend(lease, given, time_ms, self.now_ms, received)
                 self.reference.extend(lease, named, self.now_ms + time_ms)
+                if received is not None:
+                    self.reference.resume(lease, named, received, self.now_ms + time_ms)
         assert outcome.done == len(held)
         assert outcome.gone == gone
         assert outcome.done + outcome.gone + len(expand(outcome.stale)) == len(named)

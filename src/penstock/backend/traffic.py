@@ -306,10 +306,18 @@ def _decide(
         case Release():
             may_move = parts.may_move(partition)
             return settling.release(
-                partition, lease, receipt.runs, request.delay_ms, now_ms, may_move=may_move
+                partition,
+                lease,
+                receipt.runs,
+                request.delay_ms,
+                now_ms,
+                receipt.received,
+                may_move=may_move,
             )
         case Extend():
-            return settling.extend(partition, lease, receipt.runs, request.visibility_timeout_ms, now_ms)
+            return settling.extend(
+                partition, lease, receipt.runs, request.visibility_timeout_ms, now_ms, receipt.received
+            )
 
 
 def _check_counts(messages: int, visibility_timeout_ms: int | None) -> None:

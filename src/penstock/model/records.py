@@ -183,6 +183,15 @@ class SettingsChanged(msgspec.Struct, frozen=True, array_like=True, tag=14):
     at_ms: int
 
 
+class Resumed(msgspec.Struct, frozen=True, array_like=True, tag=15):
+    """The lease on the messages had ended, nobody received them since, and they are out under it again."""
+
+    lease: int
+    runs: Runs
+    at_ms: int
+    until_ms: int
+
+
 class QueueCreated(msgspec.Struct, frozen=True, array_like=True, tag=20):
     """Catalogue: a queue exists. Its id is its incarnation and is never used again."""
 
@@ -221,6 +230,7 @@ QueueRecord = (
     | OriginsForgotten
     | Purged
     | SettingsChanged
+    | Resumed
 )
 CatalogueRecord = QueueCreated | QueueDeleted | QueueRemoved
 Record = QueueRecord | CatalogueRecord

@@ -61,6 +61,12 @@ class AttemptTable:
         if attempt.ended >= attempt.messages:
             self._drop(identifier)
 
+    def lease_resumed(self, lease: int) -> None:
+        """Messages of the lease came back and are out again, at the wish of one who got the answer: nobody asks anew."""
+        identifier = self._by_lease.get(lease)
+        if identifier is not None:
+            self._drop(identifier)
+
     def forget(self, now_ms: int) -> None:
         """Drops those that are too long ago, oldest first; stops at the first that is not."""
         while self._attempts:

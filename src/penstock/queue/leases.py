@@ -88,6 +88,14 @@ class LeaseTable:
         lease.parts = [*parts, (until_ms, together)]
         self._watch(until_ms, number)
 
+    def resume(self, number: int, runs: Runs, at_ms: int, until_ms: int) -> None:
+        """Messages that a lease held once are out under it again, whether or not it still holds others."""
+        if number in self.leases:
+            self.extend(number, runs, until_ms)
+        else:
+            self.leases[number] = Lease(at_ms, [(until_ms, runs)])
+            self._watch(until_ms, number)
+
     def _watch(self, until_ms: int, number: int) -> None:
         heappush(self._heap, (until_ms, number))
         if len(self._heap) >= self._rebuild_at:

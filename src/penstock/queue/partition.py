@@ -96,6 +96,11 @@ class Partition:
                 self._released(record)
             case records.Extended():
                 self.leases.extend(record.lease, record.runs, record.until_ms)
+            case records.Resumed():
+                self.table.move(record.runs, states.LEASED)
+                self.leases.resume(record.lease, record.runs, record.at_ms, record.until_ms)
+                if self.attempts:
+                    self.attempts.lease_resumed(record.lease)
             case records.Matured():
                 due = self.delays.take_due(record.at_ms)
                 self._ready(record.runs)

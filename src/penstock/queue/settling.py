@@ -1,14 +1,14 @@
 """Deciding what a receipt may still do: delete, release, extend. A stale one does nothing (I4).
 
-A receipt is stale once its lease on the message has ended. A delete alone may look further: with the receive
-count that the message was delivered with, it also takes one that nobody has received since.
+A receipt is stale once its lease on the message has ended. With the receive count that the message was delivered
+with it may do more, as long as nobody has received the message since: delete it, and if it is ready hide it again.
 """
 
 from __future__ import annotations
 
 from penstock.model import limits
 from penstock.model.errors import ErrorCode, PenstockError
-from penstock.model.records import Deleted, Extended, MoveStarted, Purged, Released, ReleaseReason
+from penstock.model.records import Deleted, Extended, MoveStarted, Purged, Released, ReleaseReason, Resumed
 from penstock.model.runs import Runs, count_of, difference, intersection, normalized, runs_of
 from penstock.queue import states
 from penstock.queue.decision import Decision, Outcome, Written
@@ -29,10 +29,19 @@ def delete(
 
 
 def release(
-    partition: Partition, lease: int, runs: Runs, delay_ms: int, now_ms: int, *, may_move: bool = True
+    partition: Partition,
+    lease: int,
+    runs: Runs,
+    delay_ms: int,
+    now_ms: int,
+    received: int | None = None,
+    *,
+    may_move: bool = True,
 ) -> Decision[Outcome]:
     """The consumer gives the messages back. `may_move`: the dead-letter queue is there."""
     done, outcome = _held(partition, lease, runs)
+    if received and outcome.stale and not delay_ms:  # what is asked for is so already: nothing to write
+        _, outcome = _with_ready(partition, outcome, received)
     ready_ms = now_ms + delay_ms
     return Decision(
         give_back(partition, lease, done, "released", now_ms, ready_ms, may_move=may_move), outcome
@@ -40,12 +49,22 @@ def release(
 
 
 def extend(
-    partition: Partition, lease: int, runs: Runs, visibility_timeout_ms: int, now_ms: int
+    partition: Partition,
+    lease: int,
+    runs: Runs,
+    visibility_timeout_ms: int,
+    now_ms: int,
+    received: int | None = None,
 ) -> Decision[Outcome]:
-    """The consumer lives and wants to keep the messages for longer."""
+    """The consumer lives and wants to keep the messages for longer; with `received`, or to have them back."""
     done, outcome = _held(partition, lease, runs)
-    record = Extended(lease, done, now_ms, now_ms + visibility_timeout_ms)
-    return Decision((Written(record),) if done else (), outcome)
+    until_ms = now_ms + visibility_timeout_ms
+    written: tuple[Written, ...] = (Written(Extended(lease, done, now_ms, until_ms)),) if done else ()
+    if received and outcome.stale:
+        back, outcome = _with_ready(partition, outcome, received)
+        if back:
+            written = (*written, Written(Resumed(lease, back, now_ms, until_ms)))
+    return Decision(written, outcome)
 
 
 def give_back(
@@ -88,6 +107,19 @@ def _not_received_since(partition: Partition, runs: Runs, received: int) -> Runs
         counts = partition.table.receive_counts(run)
         found.extend(run[0] + offset for offset, count in enumerate(counts) if count == received)
     return runs_of(found)
+
+
+def _with_ready(partition: Partition, outcome: Outcome, received: int) -> tuple[Runs, Outcome]:
+    """Which of the stale messages are ready and received by nobody since, and the outcome with them as done.
+
+    Not those that wait out a delay: its timer would stay, and could end a later delay early.
+    """
+    late = _not_received_since(partition, outcome.stale, received)
+    ready = partition.table.among(states.RUNS_IN[states.READY], late)
+    if not ready:
+        return [], outcome
+    stale = difference(outcome.stale, ready)
+    return ready, Outcome(outcome.done + count_of(ready), outcome.gone, stale)
 
 
 def _received_at_least(partition: Partition, runs: Runs, most: int) -> Runs:

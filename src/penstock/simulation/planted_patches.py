@@ -267,9 +267,16 @@ def forged_receipts_work() -> Sequence[Patch]:
 
 def release_delay_ignored() -> Sequence[Patch]:
     def release(
-        partition: Partition, lease: int, runs: Runs, delay_ms: int, now_ms: int, *, may_move: bool
+        partition: Partition,
+        lease: int,
+        runs: Runs,
+        delay_ms: int,
+        now_ms: int,
+        received: int | None,
+        *,
+        may_move: bool,
     ) -> Any:
-        return real(partition, lease, runs, 0, now_ms, may_move=may_move)
+        return real(partition, lease, runs, 0, now_ms, received, may_move=may_move)
 
     real = settling.release
     return [(settling, "release", release)]

@@ -112,8 +112,9 @@ class Receipt(msgspec.Struct, frozen=True, array_like=True):
     token: bytes
     runs: Runs
     received: int | None = None
-    """The receive count of all these messages in the delivery; with it `Delete` also deletes those whose lease has
-    ended and that nobody has received since. Other requests do not look at it."""
+    """The receive count of all these messages in the delivery; with it a request also counts for those whose lease has
+    ended and that nobody has received since: `Delete` deletes them, `Extend` hides those that are ready under the
+    lease again, and `Release` without a delay takes those that are ready as given back."""
 
 
 class Delete(msgspec.Struct, frozen=True, array_like=True, tag=13):

@@ -128,8 +128,6 @@ NEVER = """## What is not there
 - A dead letter moves when its last receive ends (by time or by `ChangeMessageVisibility` to 0), not when somebody asks for
   it once more; its count in the dead-letter queue goes on as with SQS.
 - A message that a move task brings back keeps its `MessageId`; SQS gives it a new one.
-- `ChangeMessageVisibility` with a receipt whose visibility timeout is over is refused with `InvalidParameterValue`, as if
-  the message were gone; SQS accepts it on standard queues while nobody else has received the message.
 - Changing `DeduplicationScope` of a queue applies to what is sent from then on; SQS stays with the scope it was created
   with. `DelaySeconds` longer than the retention period is refused.
 - Move tasks do not take messages along that are in flight while they pass, end after no time, and are not limited to 100

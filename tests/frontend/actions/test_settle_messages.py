@@ -108,6 +108,41 @@ def test_visibility_is_changed_from_now_on() -> None:
     assert len(queue.receive()) == 1
 
 
+def test_late_but_not_received_again_it_is_hidden_again() -> None:
+    queue = Queue(FrontEnd(), VisibilityTimeout="1")
+    (handle,) = received(queue)
+    queue.front.node.advance(5_000)
+    queue.change(handle, 20)
+    queue.front.node.advance(19_000)
+    assert queue.receive() == []
+    queue.front.node.advance(1_100)
+    message = queue.receive_one(AttributeNames=["All"])
+    assert message.attributes["ApproximateReceiveCount"] == "2"
+
+
+def test_late_messages_are_hidden_again_and_given_back_in_a_batch() -> None:
+    queue = Queue(FrontEnd(), VisibilityTimeout="1")
+    first, second = received(queue, 2)
+    queue.front.node.advance(5_000)
+    result = queue.change_batch({"hide": (first, 20), "back": (second, 0)})
+    assert [entry.id for entry in result.successful] == ["hide", "back"]
+    assert queue.bodies() == ["1"]
+    queue.delete(first)
+    queue.front.node.advance(60_000)
+    assert queue.bodies() == ["1"]
+
+
+def test_a_receipt_of_an_earlier_receive_changes_nothing() -> None:
+    queue = Queue(FrontEnd(), VisibilityTimeout="1")
+    (handle,) = received(queue)
+    queue.front.node.advance(5_000)
+    queue.receive_one()
+    assert "not available for visibility timeout change" in queue.change_refused(handle, 60).message
+    queue.front.node.advance(5_000)
+    assert "not available for visibility timeout change" in queue.change_refused(handle, 0).message
+    assert len(queue.receive()) == 1
+
+
 def test_visibility_zero_gives_the_message_back_at_once() -> None:
     queue = Queue(FrontEnd())
     (handle,) = received(queue)

@@ -28,7 +28,7 @@ def change_message_visibility(context: Context) -> Steps[None]:
     request = cast(ChangeMessageVisibilityRequest, context.call.parameters)
     handle = request.receipt_handle
     seconds = parameters.required_visibility_timeout(request.visibility_timeout, context.compatibility)
-    outcomes = yield from _change({handle: read_handle(handle, context.queue.queue_id)}, seconds)
+    outcomes = yield from _change(context, {handle: read_handle(handle, context.queue.queue_id)}, seconds)
     _raise_if_not_done(context, handle, outcomes[handle])
 
 
@@ -50,7 +50,7 @@ def change_message_visibility_batch(context: Context) -> Steps[ChangeMessageVisi
             asked.append((entry.id, entry.receipt_handle, seconds))
     outcomes: dict[int, dict[str, Outcome]] = {}
     for seconds, handles in changes.items():
-        outcomes[seconds] = yield from _change(handles, seconds)
+        outcomes[seconds] = yield from _change(context, handles, seconds)
     successful: list[ChangeMessageVisibilityBatchResultEntry] = []
     for entry_id, text, seconds in asked:
         try:
@@ -62,11 +62,12 @@ def change_message_visibility_batch(context: Context) -> Steps[ChangeMessageVisi
     return ChangeMessageVisibilityBatchResult(successful=successful, failed=failed)
 
 
-def _change(handles: dict[str, ReceiptHandle], seconds: int) -> Steps[dict[str, Outcome]]:
+def _change(context: Context, handles: dict[str, ReceiptHandle], seconds: int) -> Steps[dict[str, Outcome]]:
     def request(receipts: list[Receipt]) -> Settlement:
         return Extend(receipts, seconds * SECOND_MS) if seconds else Release(receipts)
 
-    settling = Settling()
+    # Late is not too late as long as nobody has received the message since, except where order is strict.
+    settling = Settling(after_lease=not context.queue.traits.fifo)
     for text, handle in handles.items():
         settling.add(text, handle)
     return settling.settle(request)

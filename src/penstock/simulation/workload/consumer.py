@@ -55,7 +55,7 @@ class Settler:
         stage = self._stage
         life = messages[0].life
         settlements = stage.recorder.settling(messages, kind, amount_ms)
-        late = kind == "delete" and stage.random.random() < 0.4
+        late = stage.random.random() < 0.4
         parts = _by_count(messages) if late else [list(messages)]
         receipts = [
             Receipt(
