@@ -19,6 +19,7 @@ from penstock.model.batch import (
     GROUPS,
     HEADER_BYTES,
     PRIORITIES,
+    STAMPS,
     TTLS,
     UNSET,
     Batch,
@@ -49,15 +50,16 @@ class Sample:
             groups=self.names if has & GROUPS else None,
             deduplication_ids=self.names[::-1] if has & DEDUPLICATION else None,
             attributes=self.attributes if has & ATTRIBUTES else None,
+            stamps_us=self.times if has & STAMPS else None,
         )
 
 
-Message = tuple[bytes, int, int | None, int | None, bytes, bytes, bytes]
+Message = tuple[bytes, int, int | None, int | None, bytes, bytes, bytes, int | None]
 
 
 def messages(batch: Batch) -> list[Message]:
     """Every message with every column, read one by one."""
-    delays, ttls = batch.integers(DELAYS), batch.integers(TTLS)
+    delays, ttls, stamps = batch.integers(DELAYS), batch.integers(TTLS), batch.integers(STAMPS)
     groups, identifiers = batch.names(GROUPS), batch.names(DEDUPLICATION)
     priorities = batch.priorities() if batch.columns & PRIORITIES else bytes(batch.count)
     return [
@@ -69,6 +71,7 @@ def messages(batch: Batch) -> list[Message]:
             b"" if groups is None else groups[i],
             b"" if identifiers is None else identifiers[i],
             batch.attributes(i),
+            None if stamps is None else stamps[i],
         )
         for i in range(batch.count)
     ]
@@ -107,6 +110,8 @@ def test_what_goes_in_comes_out(sample: Sample) -> None:
     delays, ttls = batch.integers(DELAYS), batch.integers(TTLS)
     assert (None if delays is None else list(delays)) == (sample.times if has & DELAYS else None)
     assert (None if ttls is None else list(ttls)) == (sample.times[::-1] if has & TTLS else None)
+    stamps = batch.integers(STAMPS)
+    assert (None if stamps is None else list(stamps)) == (sample.times if has & STAMPS else None)
     assert batch.names(GROUPS) == (sample.names if has & GROUPS else None)
     assert batch.names(DEDUPLICATION) == (sample.names[::-1] if has & DEDUPLICATION else None)
     attributes = sample.attributes if has & ATTRIBUTES else [b""] * batch.count

@@ -11,6 +11,7 @@ an object per message unless a person wants to look at one. Layout, little-endia
     groups       u8 length × count, then the bytes    if GROUPS          length 0 = none
     dedup. ids   u8 length × count, then the bytes    if DEDUPLICATION   length 0 = none
     attributes   u32 size × count, then the bytes     if ATTRIBUTES      msgpack maps, size 0 = none
+    stamps       u64 × count                          if STAMPS          the producer's times, microseconds
     bodies       the bytes of all bodies, in order
 """
 
@@ -36,11 +37,11 @@ if TYPE_CHECKING:
     """Where each body begins and the last ends; of each column: offset, width, where each message's bytes begin."""
 
 VERSION = 1
-PRIORITIES, DELAYS, TTLS, GROUPS, DEDUPLICATION, ATTRIBUTES = 1, 2, 4, 8, 16, 32
-ALL_COLUMNS = 63
+PRIORITIES, DELAYS, TTLS, GROUPS, DEDUPLICATION, ATTRIBUTES, STAMPS = 1, 2, 4, 8, 16, 32, 64
+ALL_COLUMNS = 127
 UNSET = 2**64 - 1
 
-_WIDTHS = {PRIORITIES: 1, DELAYS: 8, TTLS: 8, GROUPS: 1, DEDUPLICATION: 1, ATTRIBUTES: 4}
+_WIDTHS = {PRIORITIES: 1, DELAYS: 8, TTLS: 8, GROUPS: 1, DEDUPLICATION: 1, ATTRIBUTES: 4, STAMPS: 8}
 _WITH_BYTES = frozenset({GROUPS, DEDUPLICATION, ATTRIBUTES})
 _COPIED_BYTES = 1024
 """Slices with smaller bodies are copied into one buffer: cheaper than handling several."""
@@ -147,7 +148,7 @@ class Batch:
         return self.data[offset:block]
 
     def integers(self, column: int) -> memoryview | None:
-        """The DELAYS or TTLS column."""
+        """The DELAYS, TTLS or STAMPS column."""
         if not self.columns & column:
             return None
         offset, block = self.offsets[column]
@@ -235,7 +236,7 @@ class Batch:
     def select(self, indexes: Sequence[int]) -> Batch:
         """A new batch of the chosen messages, in the order given."""
         bodies = self.bodies()
-        delays, ttls = self.integers(DELAYS), self.integers(TTLS)
+        delays, ttls, stamps = self.integers(DELAYS), self.integers(TTLS), self.integers(STAMPS)
         groups, identifiers, priorities = self.names(GROUPS), self.names(DEDUPLICATION), self.priorities()
         return encode(
             [bodies[i] for i in indexes],
@@ -245,6 +246,7 @@ class Batch:
             groups=[groups[i] for i in indexes] if groups is not None else None,
             deduplication_ids=[identifiers[i] for i in indexes] if identifiers is not None else None,
             attributes=[self.attributes(i) for i in indexes] if self.columns & ATTRIBUTES else None,
+            stamps_us=[stamps[i] for i in indexes] if stamps is not None else None,
         )
 
 
@@ -263,6 +265,7 @@ def encode_parts(
     groups: Sequence[bytes] | None = None,
     deduplication_ids: Sequence[bytes] | None = None,
     attributes: Sequence[bytes] | None = None,
+    stamps_us: Iterable[int] | None = None,
 ) -> bytes:
     """Encodes bodies and whichever columns are given; the result is what travels and what is stored."""
     sizes = array("I", map(len, bodies))
@@ -286,6 +289,9 @@ def encode_parts(
         columns |= ATTRIBUTES
         parts.append(memoryview(array("I", map(len, attributes))))
         parts.extend(attributes)
+    if stamps_us is not None:
+        columns |= STAMPS
+        parts.append(memoryview(array("Q", stamps_us)))
     parts[0] = _HEADER.pack(VERSION, columns, 0, len(sizes), sum(sizes))
     parts.extend(bodies)
     return b"".join(parts)
@@ -300,6 +306,7 @@ def encode(
     groups: Sequence[bytes] | None = None,
     deduplication_ids: Sequence[bytes] | None = None,
     attributes: Sequence[bytes] | None = None,
+    stamps_us: Iterable[int] | None = None,
 ) -> Batch:
     """Like `encode_parts`, as a checked batch."""
     return Batch(
@@ -311,5 +318,6 @@ def encode(
             groups=groups,
             deduplication_ids=deduplication_ids,
             attributes=attributes,
+            stamps_us=stamps_us,
         )
     )

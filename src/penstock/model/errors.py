@@ -27,6 +27,10 @@ class ErrorCode(StrEnum):
     ATTEMPT_CHANGED = "attempt-changed"
     NO_DEAD_LETTER_QUEUE = "no-dead-letter-queue"
     UNSUPPORTED = "unsupported"
+    CLOCK_UNCERTAIN = "clock-uncertain"
+    STAMP_IN_FUTURE = "stamp-in-future"
+    OFFSET_GONE = "offset-gone"
+    NOT_A_MEMBER = "not-a-member"
     TOO_MANY_WAITING = "too-many-waiting"
     LIMIT_REACHED = "limit-reached"
     DISK_FULL = "disk-full"
@@ -65,6 +69,14 @@ ERRORS: dict[ErrorCode, ErrorRow] = {
         "the queue has no dead-letter queue, or no source to return to", False
     ),
     ErrorCode.UNSUPPORTED: ErrorRow("the queue's settings do not allow this", False),
+    ErrorCode.CLOCK_UNCERTAIN: ErrorRow("the time is more uncertain than the queue's order allows", True),
+    ErrorCode.STAMP_IN_FUTURE: ErrorRow("a message is stamped later than it can be by now", True),
+    ErrorCode.OFFSET_GONE: ErrorRow(
+        "the log no longer holds the offset; its message says where it begins", False
+    ),
+    ErrorCode.NOT_A_MEMBER: ErrorRow(
+        "the group has given the reader's share to somebody else; join it again", False
+    ),
     ErrorCode.TOO_MANY_WAITING: ErrorRow("too many receivers are waiting on the queue", True),
     ErrorCode.LIMIT_REACHED: ErrorRow("a limit of the node is reached", False),
     ErrorCode.DISK_FULL: ErrorRow("the disk is full; sends are refused until space returns", True),

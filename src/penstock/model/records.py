@@ -19,8 +19,19 @@ from penstock.model.settings import QueueSettings
 CATALOGUE = 0
 """The partition number of the node's own catalogue of queues."""
 
-Reason = Literal["max-receives", "expired", "overflow", "queue-deleted", "redrive"]
+Reason = Literal["max-receives", "expired", "overflow", "queue-deleted", "redrive", "late"]
 ReleaseReason = Literal["released", "lease-ended", "undelivered"]
+
+
+class Lateness(msgspec.Struct, frozen=True, array_like=True):
+    """How late messages of a batch were: behind a floor, the time up to which messages had left already."""
+
+    floor_us: int
+    """A message's own lateness is this less its stamp."""
+    window_needed_us: int | None
+    """A window so long would have had the oldest of them in time; None: nobody can tell."""
+    precedes: str | None
+    """The id that the oldest of them should have preceded, as text; None: none is known."""
 
 
 class Origin(msgspec.Struct, frozen=True, array_like=True):
@@ -40,6 +51,8 @@ class Origin(msgspec.Struct, frozen=True, array_like=True):
     Whoever moves a message on, in whatever direction, passes this on, so that a message is known by one name for
     as long as it lives.
     """
+    late: Lateness | None = None
+    """With reason `late`."""
 
     def part(self, places: Sequence[int]) -> Origin:
         """The origin of some messages of the batch, by their places in it, in rising order."""
@@ -53,6 +66,7 @@ class Origin(msgspec.Struct, frozen=True, array_like=True):
             [self.receive_counts[place] for place in places],
             self.moved_ms,
             None if self.roots is None else [self.roots[place] for place in places],
+            self.late,
         )
 
     def first_homes(self) -> list[tuple[int, int]]:
@@ -76,6 +90,13 @@ class Sent(msgspec.Struct, frozen=True, array_like=True, tag=1):
     origin: Origin | None = None
     duplicates: list[tuple[int, int]] | None = None
     """(index in the producer's batch, sequence of the original) of messages left out as duplicates."""
+    stamp_us: int = 0
+    """The server's stamp of all messages, or the producer's where the batch has no column of them; 0: none."""
+    process: int = 0
+    counter: int = 0
+    """With a producer's stamps: the rest of the id of the first message; counters run on along the batch."""
+    late: int = 0
+    """So many messages, the first in the order of ids, were late: they are not sorted in."""
 
 
 class Leased(msgspec.Struct, frozen=True, array_like=True, tag=2):
@@ -145,6 +166,7 @@ class MoveStarted(msgspec.Struct, frozen=True, array_like=True, tag=9):
     target: str
     reason: Reason
     at_ms: int
+    late: Lateness | None = None
 
 
 class MoveFinished(msgspec.Struct, frozen=True, array_like=True, tag=10):
@@ -190,6 +212,56 @@ class Resumed(msgspec.Struct, frozen=True, array_like=True, tag=15):
     runs: Runs
     at_ms: int
     until_ms: int
+
+
+class Sorted(msgspec.Struct, frozen=True, array_like=True, tag=24):
+    """Messages that waited in the window left it, in the order of their stamps.
+
+    `through`: up to which time, in microseconds; on a causal queue the first sequence number of the last batch whose
+    window is over.
+    """
+
+    through: int
+    at_ms: int
+
+
+class Closed(msgspec.Struct, frozen=True, array_like=True, tag=16):
+    """The partition takes in, and stamps, nothing at or below this time any more."""
+
+    through_us: int
+    at_ms: int
+
+
+class LogCut(msgspec.Struct, frozen=True, array_like=True, tag=17):
+    """The retained log begins at `end` now."""
+
+    end: int
+    reason: Literal["age", "bytes"]
+    at_ms: int
+
+
+class OffsetCommitted(msgspec.Struct, frozen=True, array_like=True, tag=18):
+    """A group of readers goes on at `offset`: it is done with everything before."""
+
+    group: str
+    offset: int
+    at_ms: int
+
+
+class GroupChanged(msgspec.Struct, frozen=True, array_like=True, tag=19):
+    """A group of readers has these members, in the order in which they joined; shares follow from that."""
+
+    group: str
+    generation: int
+    members: list[str]
+    at_ms: int
+
+
+class GroupRemoved(msgspec.Struct, frozen=True, array_like=True, tag=23):
+    """Nothing of the group is remembered."""
+
+    group: str
+    at_ms: int
 
 
 class QueueCreated(msgspec.Struct, frozen=True, array_like=True, tag=20):

@@ -11,7 +11,10 @@ from penstock.model import limits
 from penstock.model.errors import ErrorCode, PenstockError
 
 Overflow = Literal["reject", "drop-oldest", "dead-letter"]
-Ordering = Literal["best-effort", "fifo"]
+Ordering = Literal["best-effort", "fifo", "causal", "clock"]
+Stamps = Literal["server", "producer"]
+WhenUncertain = Literal["hold", "refuse"]
+Consumption = Literal["queue", "log", "both"]
 
 QUEUE_NAME = re.compile(rf"[A-Za-z0-9_-][A-Za-z0-9_.-]{{0,{limits.QUEUE_NAME_CHARACTERS - 1}}}")
 
@@ -20,6 +23,20 @@ class QueueSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """Everything a queue can be told; `None` means "no limit" or "none"."""
 
     ordering: Ordering = "best-effort"
+    stamps: Stamps = "server"
+    """Whose stamps order a `clock` queue; a `causal` queue goes by its producers' in any case."""
+    window_ms: int = limits.WINDOW_MS_DEFAULT
+    """How long messages ordered by their producers' stamps wait for older ones."""
+    max_uncertainty_ms: int = limits.MAX_UNCERTAINTY_MS_DEFAULT
+    """How uncertain the time of a `clock` queue may be."""
+    when_uncertain: WhenUncertain = "refuse"
+    """What happens to sends while it is more uncertain."""
+    consumption: Consumption = "queue"
+    """Whether messages are deleted by consumers, retained for readers of the log, or both."""
+    retain_bytes: int | None = None
+    """A log keeps its newest messages of so many bytes, if they are not older than the retention."""
+    idle_expiry_ms: int | None = None
+    """A queue that nobody has used for so long is deleted."""
     max_messages: int | None = None
     max_bytes: int | None = None
     max_message_bytes: int = limits.MESSAGE_BYTES_DEFAULT
@@ -34,9 +51,36 @@ class QueueSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
     @property
     def fifo(self) -> bool:
-        """Whether groups are delivered in strict order."""
+        """Whether groups are delivered in the order of the server's numbers."""
         return self.ordering == "fifo"
 
+    @property
+    def strict(self) -> bool:
+        """Whether groups are delivered in one order, each message only after its predecessor is gone."""
+        return self.ordering != "best-effort"
+
+    @property
+    def server_stamped(self) -> bool:
+        """Whether the server stamps messages with its clock, and answers when the stamp has passed."""
+        return self.ordering == "clock" and self.stamps == "server"
+
+    @property
+    def sorted(self) -> bool:
+        """Whether messages are sorted by their producers' stamps before they are delivered."""
+        return self.ordering == "causal" or (self.ordering == "clock" and self.stamps == "producer")
+
+    @property
+    def has_queue(self) -> bool:
+        """Whether consumers receive and delete messages."""
+        return self.consumption != "log"
+
+    @property
+    def has_log(self) -> bool:
+        """Whether messages are retained for readers of the log."""
+        return self.consumption != "queue"
+
+
+_FIXED = ("ordering", "stamps", "consumption")
 
 _RANGES: dict[str, tuple[int, int]] = {
     "max_messages": (1, limits.QUEUE_MESSAGES_MAX),
@@ -48,6 +92,10 @@ _RANGES: dict[str, tuple[int, int]] = {
     "default_ttl_ms": (1, limits.RETENTION_MS_MAX),
     "deduplication_window_ms": (1, limits.DEDUPLICATION_WINDOW_MS_MAX),
     "max_receives": (1, limits.RECEIVE_COUNT_MAX),
+    "window_ms": (0, limits.WINDOW_MS_MAX),
+    "max_uncertainty_ms": (1, limits.WINDOW_MS_MAX),
+    "retain_bytes": (1, limits.QUEUE_BYTES_MAX),
+    "idle_expiry_ms": (limits.IDLE_EXPIRY_MS_MIN, limits.RETENTION_MS_MAX),
 }
 
 
@@ -83,6 +131,51 @@ def check_settings(name: str, settings: QueueSettings) -> None:
         )
     if settings.dead_letter_queue is None and settings.overflow == "dead-letter":
         raise PenstockError(ErrorCode.BAD_REQUEST, "overflow 'dead-letter' needs a dead_letter_queue")
+    _check_order(settings)
+    _check_log(settings)
+
+
+def _check_order(settings: QueueSettings) -> None:
+    """What order by time leaves no room for."""
+    if settings.stamps == "producer" and settings.ordering != "clock":
+        raise PenstockError(
+            ErrorCode.BAD_REQUEST, "stamps 'producer' is for ordering 'clock'; 'causal' has them anyway"
+        )
+    if settings.sorted and settings.delay_ms:
+        raise PenstockError(
+            ErrorCode.BAD_REQUEST,
+            "a queue ordered by its producers' stamps has a window_ms, not a delay_ms",
+        )
+    if settings.sorted and settings.has_log:
+        raise PenstockError(
+            ErrorCode.BAD_REQUEST,
+            "a log is in the order of arrival: producers' stamps can order a queue only (consumption 'queue')",
+        )
+
+
+_NOT_FOR_LOGS = (
+    "max_messages",
+    "max_bytes",
+    "delay_ms",
+    "default_ttl_ms",
+    "max_receives",
+    "dead_letter_queue",
+)
+
+
+def _check_log(settings: QueueSettings) -> None:
+    """What belongs to a log, and what does not."""
+    if settings.retain_bytes is not None and not settings.has_log:
+        raise PenstockError(ErrorCode.BAD_REQUEST, "retain_bytes is for logs (consumption 'log' or 'both')")
+    if settings.has_queue:
+        return
+    for field in _NOT_FOR_LOGS:
+        if getattr(settings, field):
+            raise PenstockError(
+                ErrorCode.BAD_REQUEST,
+                f"{field} is for queues whose messages are received; consumption 'log' has retention_ms and "
+                "retain_bytes",
+            )
 
 
 def changed_settings(current: QueueSettings, changes: dict[str, object]) -> QueueSettings:
@@ -92,6 +185,7 @@ def changed_settings(current: QueueSettings, changes: dict[str, object]) -> Queu
         settings = msgspec.convert(merged, QueueSettings)
     except msgspec.ValidationError as error:
         raise PenstockError(ErrorCode.BAD_REQUEST, f"bad queue settings: {error}") from None
-    if settings.ordering != current.ordering:
-        raise PenstockError(ErrorCode.BAD_REQUEST, "ordering is fixed when the queue is created")
+    for field in _FIXED:
+        if getattr(settings, field) != getattr(current, field):
+            raise PenstockError(ErrorCode.BAD_REQUEST, f"{field} is fixed when the queue is created")
     return settings

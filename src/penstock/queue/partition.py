@@ -139,6 +139,12 @@ class Partition:
                 self._purged(record)
             case records.SettingsChanged():
                 self.settings = record.settings
+            case records.Sorted() | records.Closed():
+                raise NotImplementedError
+            case (
+                records.LogCut() | records.OffsetCommitted() | records.GroupChanged() | records.GroupRemoved()
+            ):
+                raise NotImplementedError
             case _ as unreachable:
                 assert_never(unreachable)
 

@@ -80,6 +80,8 @@ class SendResult(msgspec.Struct, frozen=True, array_like=True, tag=105):
     runs: Runs
     duplicates: list[int]
     sent_ms: int
+    stamp_us: int = 0
+    """The server's stamp, on a queue that it stamps."""
 
 
 class DeliveredBatch(msgspec.Struct, frozen=True, array_like=True):
@@ -96,6 +98,10 @@ class DeliveredBatch(msgspec.Struct, frozen=True, array_like=True):
     """Of exactly these messages: its runs, receive counts and roots have one entry a message, in this order."""
     states: list[MessageState] | None = None
     """For `Peeked` only."""
+    stamp_us: int = 0
+    process: int = 0
+    counter: int = 0
+    """Of the first message: its timestamp id. The batch's column of stamps, if it has one, has the times of all."""
 
 
 class Delivery(msgspec.Struct, frozen=True, array_like=True, tag=106):
@@ -104,6 +110,21 @@ class Delivery(msgspec.Struct, frozen=True, array_like=True, tag=106):
     token: bytes
     until_ms: int
     batches: list[DeliveredBatch]
+
+
+class QueueDelivery(msgspec.Struct, frozen=True, array_like=True):
+    """What one queue gave to a `ReceiveAny`, under a lease of its own."""
+
+    queue_id: int
+    token: bytes
+    until_ms: int
+    batches: list[DeliveredBatch]
+
+
+class GroupDelivery(msgspec.Struct, frozen=True, array_like=True, tag=119):
+    """Body: the slices of all batches, one after the other, in the order of `deliveries`."""
+
+    deliveries: list[QueueDelivery]
 
 
 class ReceiptOutcome(msgspec.Struct, frozen=True, array_like=True):

@@ -67,6 +67,13 @@ class Send(msgspec.Struct, frozen=True, array_like=True, tag=8):
     queue_id: int
     producer: int = 0
     number: int = 0
+    process: int = 0
+    counter: int = 0
+    """For stamped batches: the process and the counter of the first message's timestamp id; counters run on."""
+    time_us: int = 0
+    """For stamped batches without a column of stamps: the time of all messages. 0 and no column: not stamped."""
+    uncertainty_us: int = 0
+    """How far the stamps may be off, by what the producer knows of its clock."""
 
 
 class Receive(msgspec.Struct, frozen=True, array_like=True, tag=9):
@@ -82,6 +89,23 @@ class Receive(msgspec.Struct, frozen=True, array_like=True, tag=9):
     attempt: bytes = b""
     """Asked again under the same id within 5 minutes it gives the same messages under the same lease, extended. An
     attempt that found nothing is not remembered; one whose messages were settled since fails with `attempt-changed`."""
+
+
+class WeightedQueue(msgspec.Struct, frozen=True, array_like=True):
+    """A queue of a priority group."""
+
+    queue_id: int
+    weight: int
+
+
+class ReceiveAny(msgspec.Struct, frozen=True, array_like=True, tag=30):
+    """Receives from several queues, each served by its weight. Answered with `GroupDelivery` as `Receive` is."""
+
+    queues: list[WeightedQueue]
+    max_messages: int = 10
+    wait_ms: int = 0
+    visibility_timeout_ms: int | None = None
+    max_bytes: int | None = None
 
 
 class Subscribe(msgspec.Struct, frozen=True, array_like=True, tag=10):

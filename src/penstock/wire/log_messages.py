@@ -1,0 +1,151 @@
+"""Reading a retained log: slices of it, groups of readers with their offsets and members.
+
+An offset is a sequence number: that of the next message to read.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class ReadLog(msgspec.Struct, frozen=True, array_like=True, tag=22):
+    """Reads from `start` on. Answered with `LogSlice`, at once or when a message arrives or `wait_ms` has passed.
+
+    Fails with `offset-gone` where the log begins later: nothing is ever skipped silently. With `group`, `member` and
+    `generation` it fails with `not-a-member` where the group gave the share to somebody else, and renews the
+    member's lease.
+    """
+
+    queue_id: int
+    start: int
+    max_messages: int = 1_000
+    max_bytes: int | None = None
+    wait_ms: int = 0
+    group: str = ""
+    member: str = ""
+    generation: int = 0
+
+
+class FindOffset(msgspec.Struct, frozen=True, array_like=True, tag=23):
+    """Answered with `LogBounds`; `found` is the first message sent at or after `time_ms`, or the end."""
+
+    queue_id: int
+    time_ms: int | None = None
+
+
+class CommitOffset(msgspec.Struct, frozen=True, array_like=True, tag=24):
+    """Answered with `Done`, after it is on disk. With a member it is refused unless the share is the member's.
+
+    Without a member (empty) anybody may commit for a group that has none; it makes the group if need be.
+    """
+
+    queue_id: int
+    group: str
+    offset: int
+    member: str = ""
+    generation: int = 0
+
+
+class JoinGroup(msgspec.Struct, frozen=True, array_like=True, tag=25):
+    """Answered with `GroupMembership`. Asked again it renews the lease, which otherwise ends after `lease_ms`.
+
+    A new group begins at `start` (`None`: where the log begins).
+    """
+
+    queue_id: int
+    group: str
+    member: str
+    lease_ms: int = 10_000
+    start: int | None = None
+
+
+class LeaveGroup(msgspec.Struct, frozen=True, array_like=True, tag=26):
+    """Answered with `Done`; the member's share goes to others at once."""
+
+    queue_id: int
+    group: str
+    member: str
+
+
+class ListGroups(msgspec.Struct, frozen=True, array_like=True, tag=27):
+    """Answered with `GroupList`, by name, at most `limit` after the name `after`."""
+
+    queue_id: int
+    after: str = ""
+    limit: int = 1_000
+
+
+class SeekGroup(msgspec.Struct, frozen=True, array_like=True, tag=28):
+    """Answered with `GroupDescription`. Exactly one of the two is given. Members start again from there."""
+
+    queue_id: int
+    group: str
+    offset: int | None = None
+    time_ms: int | None = None
+
+
+class DeleteGroup(msgspec.Struct, frozen=True, array_like=True, tag=29):
+    """Answered with `Done`; refused while it has members."""
+
+    queue_id: int
+    group: str
+
+
+class LoggedBatch(msgspec.Struct, frozen=True, array_like=True):
+    """A run of messages and their slice of the body (`size` bytes, one encoded batch, verbatim)."""
+
+    first: int
+    count: int
+    sent_ms: int
+    size: int
+    stamp_us: int = 0
+    process: int = 0
+    counter: int = 0
+
+
+class LogSlice(msgspec.Struct, frozen=True, array_like=True, tag=114):
+    """Body: the slices of `batches`, one after the other; without gaps from `start` of the request to `next`."""
+
+    batches: list[LoggedBatch]
+    next: int
+    """Where to go on."""
+    end: int
+    """Where the log ended when this was read."""
+
+
+class LogBounds(msgspec.Struct, frozen=True, array_like=True, tag=115):
+    """Where the log begins and ends, and what was looked for."""
+
+    begin: int
+    end: int
+    found: int
+
+
+class GroupMembership(msgspec.Struct, frozen=True, array_like=True, tag=116):
+    """What a member may read: its share of the partitions, by number, for as long as its lease lasts."""
+
+    generation: int
+    shares: list[tuple[int, int]]
+    """(partition, offset to go on at); none: others have all of them, the member stands by."""
+    members: int
+    lease_ms: int
+
+
+class GroupDescription(msgspec.Struct, frozen=True, array_like=True, tag=117):
+    """A group as operators see it."""
+
+    name: str
+    offset: int
+    committed_ms: int
+    lag_messages: int
+    lag_ms: int
+    """How long ago the next message was sent; 0 where none waits."""
+    generation: int
+    members: list[str]
+
+
+class GroupList(msgspec.Struct, frozen=True, array_like=True, tag=118):
+    """A page of groups; `more` says whether another follows."""
+
+    groups: list[GroupDescription]
+    more: bool
