@@ -152,3 +152,29 @@ def test_a_server_that_cannot_start_says_why_in_one_sentence(tmp_path: Path) -> 
             assert sentence in result.stderr
             assert result.stderr.startswith("error: ")
             assert len(result.stderr.splitlines()) == 1
+
+
+def test_the_server_keeps_to_the_processors_it_is_told(tmp_path: Path) -> None:
+    one = min(os.sched_getaffinity(0))
+    with serve(tmp_path / "data", "--cpus", str(one)) as (process, _):
+        threads = [int(name) for name in os.listdir(f"/proc/{process.pid}/task")]
+        assert len(threads) > 1
+        assert all(os.sched_getaffinity(thread) == {one} for thread in threads)
+
+
+def test_processors_that_are_not_there_are_refused_in_one_sentence(tmp_path: Path) -> None:
+    command = [
+        sys.executable,
+        "-m",
+        "penstock.cli.main",
+        "serve",
+        *ANY_PORTS,
+        "--data",
+        str(tmp_path / "data"),
+    ]
+    refused = subprocess.run(
+        [*command, "--cpus", "4095"], capture_output=True, text=True, timeout=PROCESS_SECONDS
+    )
+    assert refused.returncode == 1
+    assert "cannot keep to processors 4095: this process may use" in refused.stderr
+    assert "Traceback" not in refused.stderr

@@ -9,7 +9,7 @@ import typer
 
 from penstock.cli.exits import FAILED, CommandError, reported
 from penstock.cli.output import error_console, print_facts, print_json
-from penstock.cli.parameters import ConfigFile, Json, LogFormat, LogLevel, ReadyFile
+from penstock.cli.parameters import ConfigFile, Cpus, Json, LogFormat, LogLevel, ReadyFile
 from penstock.cli.serve import sqs_line, write_ready_file
 
 if TYPE_CHECKING:
@@ -46,6 +46,7 @@ def frontend(
         ),
     ] = None,
     config: ConfigFile = None,
+    cpus: Cpus = None,
     log_level: LogLevel = None,
     log_format: LogFormat = None,
     ready_file: ReadyFile = None,
@@ -58,6 +59,7 @@ def frontend(
         "backend": backend,
         "sqs_listen": sqs_listen,
         "data_directory": data,
+        "processors": cpus,
         "log_level": log_level,
         "log_format": log_format,
     }

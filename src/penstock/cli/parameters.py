@@ -75,6 +75,15 @@ ConfigFile = Annotated[
         envvar="PENSTOCK_CONFIG",
     ),
 ]
+Cpus = Annotated[
+    str | None,
+    typer.Option(
+        "--cpus",
+        help="auto (default): the kernel's choice, the busiest threads on one; all: the kernel's choice; or numbers: 0-3,6.",
+        metavar="CPUS",
+        show_default=False,
+    ),
+]
 LogLevel = Annotated[str | None, typer.Option("--log-level", help="debug, info (default), warning, error.")]
 LogFormat = Annotated[str | None, typer.Option("--log-format", help="text (default) or json.")]
 ReadyFile = Annotated[

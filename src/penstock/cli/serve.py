@@ -11,7 +11,7 @@ import typer
 
 from penstock.cli.exits import FAILED, CommandError, reported
 from penstock.cli.output import console, error_console, print_facts, print_json
-from penstock.cli.parameters import ConfigFile, Json, LogFormat, LogLevel, ReadyFile
+from penstock.cli.parameters import ConfigFile, Cpus, Json, LogFormat, LogLevel, ReadyFile
 
 if TYPE_CHECKING:
     from penstock.config.serve import ServeConfig
@@ -52,6 +52,7 @@ def serve(
             "--durability", help="sync (default): on disk before it is acknowledged; os: faster, weaker."
         ),
     ] = None,
+    cpus: Cpus = None,
     log_level: LogLevel = None,
     log_format: LogFormat = None,
     ready_file: ReadyFile = None,
@@ -66,6 +67,7 @@ def serve(
         "listen": listen,
         "sqs_listen": sqs_listen,
         "durability": durability,
+        "processors": cpus,
         "log_level": log_level,
         "log_format": log_format,
     }

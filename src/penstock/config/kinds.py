@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from penstock.config.address import ADDRESS_EXAMPLES, Address
+from penstock.config.processors import PROCESSOR_EXAMPLES, Processors, format_processors, parse_processors
 from penstock.config.units import (
     DURATION_EXAMPLES,
     SIZE_EXAMPLES,
@@ -97,6 +98,20 @@ def address(default_port: int, lowest_port: int = 0) -> Kind:
         return found
 
     return Kind(allowed, read)
+
+
+def processors() -> Kind:
+    """Which processors to use."""
+
+    def read(value: object) -> Processors:
+        if isinstance(value, bool) or not isinstance(value, str | int):
+            raise ValueError(f"{_shown(value)} names no processors; write {PROCESSOR_EXAMPLES}")
+        return parse_processors(str(value).strip())
+
+    def write(value: object) -> str:
+        return format_processors(value)  # type: ignore[arg-type]  # what was read before
+
+    return Kind(PROCESSOR_EXAMPLES, read, write)
 
 
 def optional(nothing: str, kind: Kind) -> Kind:

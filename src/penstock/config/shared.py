@@ -7,6 +7,7 @@ from typing import Literal
 
 from penstock.config import kinds
 from penstock.config.option import option
+from penstock.config.processors import Processors
 
 LogLevel = Literal["debug", "info", "warning", "error"]
 LogFormat = Literal["text", "json"]
@@ -26,6 +27,16 @@ class SharedOptions:
             kinds.directory(),
             "Where all data lives. One server owns it at a time; it is made if it does not exist.",
             "--data",
+        ),
+    )
+    processors: Processors = field(
+        default="auto",
+        metadata=option(
+            "process.cpus",
+            kinds.processors(),
+            "Which processors to use. `auto`: the two busiest threads share one while that is good for them, and the "
+            "kernel chooses which. `all`: the kernel alone decides. Numbers: these and no others.",
+            "--cpus",
         ),
     )
     log_level: LogLevel = field(

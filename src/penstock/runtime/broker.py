@@ -80,6 +80,11 @@ class Broker:
         """Why it stopped by itself, if it did."""
         return self._driver.failure
 
+    @property
+    def partner_threads(self) -> tuple[int, ...]:
+        """Threads that hand the interpreter's lock to the event loop's and take it back, all the time."""
+        return (self._driver.flush_thread_id,)
+
     async def ended(self) -> None:
         """Returns when the node has failed or was closed."""
         await self._driver.ended.wait()

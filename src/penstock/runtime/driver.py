@@ -70,6 +70,11 @@ class Driver:
         self._quiet: asyncio.Future[None] | None = None
         self.wake()  # what came due while the server was down is due now
 
+    @property
+    def flush_thread_id(self) -> int:
+        """What the kernel calls the thread that flushes."""
+        return self._flusher.thread_id
+
     # -- what arrives ----------------------------------------------------------------------------------------
 
     def connected(self, connection: int) -> None:

@@ -21,11 +21,13 @@ from typing import Protocol, TypeVar
 import uvloop
 
 from penstock.config.frontend import FrontendConfig
+from penstock.config.processors import Processors
 from penstock.config.serve import ServeConfig
 from penstock.runtime.broker import Broker, open_broker
 from penstock.runtime.front_door import FrontDoor
 from penstock.runtime.http.tls import TlsError
 from penstock.runtime.logs import set_up_logging
+from penstock.runtime.processors import SharedProcessor, use_processors
 from penstock.runtime.remote_front_end import RemoteFrontEnd, open_front_end
 
 log = logging.getLogger(__name__)
@@ -53,6 +55,11 @@ class Service(Protocol):
         """Where it speaks SQS, if it does."""
         ...
 
+    @property
+    def partner_threads(self) -> tuple[int, ...]:
+        """Threads that hand the interpreter's lock to the event loop's and take it back, all the time."""
+        ...
+
     async def ended(self) -> None:
         """Returns when it has failed or was closed."""
         ...
@@ -72,26 +79,33 @@ def run_server(config: ServeConfig, announce: Callable[[Broker], None]) -> int:
     """
     set_up_logging(config.log_level, config.log_format)
     warning = _allow_files(config.max_connections, _sqs_connections(config))
-    return _run(lambda: open_broker(config), announce, warning)
+    return _run(lambda: open_broker(config), announce, warning, config.processors)
 
 
 def run_front_end(config: FrontendConfig, announce: Callable[[RemoteFrontEnd], None]) -> int:
     """The same for a front end of its own."""
     set_up_logging(config.log_level, config.log_format)
     warning = _allow_files(_sqs_connections(config))
-    return _run(lambda: open_front_end(config), announce, warning)
+    return _run(lambda: open_front_end(config), announce, warning, config.processors)
 
 
 def _run(
-    open_service: Callable[[], Awaitable[Running]], announce: Callable[[Running], None], warning: str | None
+    open_service: Callable[[], Awaitable[Running]],
+    announce: Callable[[Running], None],
+    warning: str | None,
+    processors: Processors,
 ) -> int:
+    use_processors(processors)
     sys.setswitchinterval(SWITCH_SECONDS)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        return runner.run(_serve(open_service, announce, warning))
+        return runner.run(_serve(open_service, announce, warning, processors))
 
 
 async def _serve(
-    open_service: Callable[[], Awaitable[Running]], announce: Callable[[Running], None], warning: str | None
+    open_service: Callable[[], Awaitable[Running]],
+    announce: Callable[[Running], None],
+    warning: str | None,
+    processors: Processors,
 ) -> int:
     service = await open_service()
     if warning is not None:  # not earlier: who cannot start is told why, and nothing else
@@ -103,12 +117,15 @@ async def _serve(
     gc.collect()
     gc.freeze()
     gc.set_threshold(*COLLECTION_THRESHOLDS)
+    shared = SharedProcessor(service.partner_threads if processors == "auto" else ())
+    shared.start()
     announce(service)
     asked = asyncio.ensure_future(stop.wait())
     failed = asyncio.ensure_future(service.ended())
     await asyncio.wait((asked, failed), return_when=asyncio.FIRST_COMPLETED)
     asked.cancel()
     failed.cancel()
+    shared.stop()
     await service.close()
     if service.failure is not None:
         return 1

@@ -18,6 +18,8 @@ class RemoteFrontEnd:
 
     failure: BaseException | None = None
     """It has nothing that could fail for good: what it needs is looked for until it is there."""
+    partner_threads: tuple[int, ...] = ()
+    """Next to all it does is done by the event loop's thread."""
 
     def __init__(self, door: FrontDoor, link: TcpLink, config: FrontendConfig) -> None:
         self.front_door = door

@@ -33,6 +33,13 @@ class Worker(Generic[Task]):
         self._thread = Thread(target=self._run, name=name, daemon=True)
         self._thread.start()
 
+    @property
+    def thread_id(self) -> int:
+        """What the kernel calls the thread."""
+        identity = self._thread.native_id
+        assert identity is not None, "a thread that was started has an id"
+        return identity
+
     def put(self, work: Task) -> None:
         """Hands over work; returns at once."""
         self._queue.put(work)

@@ -1,0 +1,65 @@
+"""Where two threads that hand the interpreter's lock to each other should run: a decision, without the system calls.
+
+On one processor the lock and all that it guards stay in one cache, and whoever lets go of it wakes nobody on another
+one. But a thread that is kept to a processor cannot flee from it: so they are kept only while they are busy, there where
+the kernel has put them, and let go as soon as somebody else takes their time.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+BUSY_SHARE = 0.15
+"""Below this share of a processor it does not matter where they run."""
+CROWDED_SHARE = 0.25
+"""Who waits longer than this share of the time for a processor that others use is let go."""
+REST_LOOKS = 5
+"""So many looks long the kernel then decides alone."""
+
+
+class Sample(NamedTuple):
+    """What the kernel says of the threads; times since they began, in nanoseconds."""
+
+    at_ns: int
+    loop_ran_ns: int
+    loop_waited_ns: int
+    """How long the event loop's thread could have run and did not, because its processor was taken."""
+    partners_ran_ns: int
+    """How long the other threads have run."""
+    processor: int
+    """Where the event loop's thread ran last."""
+
+
+class Placement:
+    """Is shown samples, one look after the other, and says what to do."""
+
+    def __init__(self) -> None:
+        self.kept_on: int | None = None
+        self._last: Sample | None = None
+        self._rest = 0
+
+    def look(self, sample: Sample) -> bool:
+        """Whether `kept_on` has changed: to the processor to keep to, or to None to be let go."""
+        last, self._last = self._last, sample
+        if last is None or sample.at_ns <= last.at_ns:
+            return False
+        elapsed_ns = sample.at_ns - last.at_ns
+        if self.kept_on is None:
+            return self._keep_if_busy(sample, sample.loop_ran_ns - last.loop_ran_ns, elapsed_ns)
+        # They wait for each other, too, which is no harm: that is never longer than the others ran.
+        waited_ns = sample.loop_waited_ns - last.loop_waited_ns
+        foreign_ns = waited_ns - (sample.partners_ran_ns - last.partners_ran_ns)
+        if foreign_ns <= CROWDED_SHARE * elapsed_ns:
+            return False
+        self.kept_on = None
+        self._rest = REST_LOOKS
+        return True
+
+    def _keep_if_busy(self, sample: Sample, ran_ns: int, elapsed_ns: int) -> bool:
+        if self._rest:
+            self._rest -= 1
+            return False
+        if ran_ns < BUSY_SHARE * elapsed_ns:
+            return False
+        self.kept_on = sample.processor
+        return True
