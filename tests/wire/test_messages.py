@@ -128,7 +128,7 @@ def test_heads_are_arrays_in_field_order_after_the_tag() -> None:
         106,
         b"t",
         9,
-        [[1, 2, 3, 4, 5, [6, 7], None, None]],
+        [[1, 2, 3, 4, 5, [6, 7], None, None, 0, 0, 0]],
     ]
 
 
