@@ -28,6 +28,7 @@ from penstock.frontend.services import Services
 from penstock.frontend.steps import MetadataStep, PutEntry, RefreshEntry, Reply
 from penstock.metadata.cache import MetadataCache
 from penstock.metadata.master_key import MasterKey
+from penstock.metadata.request_limits import RequestLimit
 from penstock.metadata.store.interface import Change, VersionConflictError
 from penstock.metadata.user_directory import UserDirectory
 from penstock.metadata.users import KEYS, USERS, AccessKey, User, encode, new_access_key
@@ -160,6 +161,7 @@ class Pipeline:
         world: World | None = None,
         *,
         open_without_users: bool = True,
+        failed_signatures: RequestLimit | None = None,
         home: Home = HOME,
     ) -> None:
         self.directory = directory
@@ -197,6 +199,7 @@ class Pipeline:
             token=self._dice.randbytes,
             later=self._later.append,
             wall_ms=lambda: self.node.now_ms + self.wall_shift_ms,
+            failed_signatures=failed_signatures,
         )
         self.front = FrontEnd(self.services)
 

@@ -176,7 +176,7 @@ def test_what_was_decided_is_remembered_within_bounds(server: Pipeline, admin: K
             url = f"queue-{number}-{name}"
             assert server.call("SendMessage", till, QueueUrl=url, MessageBody="x").error == DENIED
         session = server.services.authenticator.authenticate(
-            server.request("ListQueues", till), server.node.now_ms
+            server.request("ListQueues", till), "127.0.0.1", server.node.now_ms, server.node.now_ms
         )
         assert 0 < len(session.decisions) <= DECISIONS
 

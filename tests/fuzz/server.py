@@ -41,12 +41,17 @@ def fuzzed_server(directory: Path) -> Iterator[FuzzedServer]:
     """A server over an empty directory."""
     data, policy, log = directory / "data", directory / "policy.json", directory / "log"
     policy.write_text(READER_POLICY)
+    settings = directory / "penstock.toml"
+    settings.write_text(
+        'sqs.failed_signatures = "off"\n'
+    )  # most of what is sent fails, and is to be looked at
     signers = [
         _user(data, "admin", "--root"),
         _user(data, "reader", "--policy", str(policy)),
     ]
     command = [sys.executable, "-m", "penstock.cli.main", "serve", "--data", str(data), "--json"]
     command += ["--listen", "127.0.0.1:0", "--sqs-listen", "127.0.0.1:0", "--log-level", "warning"]
+    command += ["--config", str(settings)]
     with Child(command, log=log) as child:
         address = urlsplit(msgspec.json.decode(child.line(_START_SECONDS))["sqs_url"])
         assert address.hostname is not None

@@ -97,6 +97,15 @@ class SqsOptions(SharedOptions):
             "How long a client may take to send a request, from its first byte to its last.",
         ),
     )
+    sqs_failed_signatures: int | None = field(
+        default=20,
+        metadata=option(
+            "sqs.failed_signatures",
+            kinds.optional("off", kinds.count(1, 100_000)),
+            "How many requests a second from one client address may fail because of their signature or key, in the long "
+            "run; ten times as many at once. More get `RequestThrottled`; `off`: no limit.",
+        ),
+    )
     sqs_public_url: str | None = field(
         default=None,
         metadata=option(

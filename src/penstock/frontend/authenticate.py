@@ -11,6 +11,7 @@ import re
 from functools import lru_cache
 from typing import NamedTuple
 
+from penstock.frontend.failed_signatures import FailedSignatures
 from penstock.frontend.native_names import Home
 from penstock.frontend.session import Session
 from penstock.metadata.user_directory import KeyOwner, UserDirectory
@@ -21,6 +22,7 @@ from penstock.sqs.known_signer import KnownSigner, is_usual, start_of
 from penstock.sqs.names import account_of_access_key, region_of_host
 from penstock.sqs.policy import parse_identity_policy
 from penstock.sqs.policy_evaluation import Caller
+from penstock.sqs.refusals import request_throttled
 from penstock.sqs.signature import invalid_access_key, verify_signature
 from penstock.sqs.signing_keys import SigningKeys
 
@@ -42,17 +44,23 @@ class _Known(NamedTuple):
 class Authenticator:
     """Knows the users and the keys that were derived from their secrets lately."""
 
-    def __init__(self, users: UserDirectory, home: Home, *, open_without_users: bool) -> None:
+    def __init__(
+        self, users: UserDirectory, home: Home, failures: FailedSignatures, *, open_without_users: bool
+    ) -> None:
         self._users = users
         self._home = home
+        self._failures = failures
         self._open_without_users = open_without_users
         self._keys = SigningKeys()
         self._sessions: dict[tuple[str, str], tuple[KeyOwner, Session]] = {}
         self._known: dict[str, _Known] = {}
         """Who signed rightly before, by what their headers begin with."""
 
-    def authenticate(self, request: HttpRequest, wall_ms: int) -> Session:
-        """Who signed the request; raises where nobody known did. `wall_ms` is what clocks on walls show."""
+    def authenticate(self, request: HttpRequest, address: str, wall_ms: int, now_ms: int) -> Session:
+        """Who signed the request that came from an address; raises where nobody known did.
+
+        `wall_ms` is what clocks on walls show, `now_ms` a time that never steps back.
+        """
         if self._open_without_users and not self._users.has_users():
             return self._anybody(request)
         header = request.headers.get("authorization")
@@ -64,15 +72,24 @@ class Authenticator:
                 and known.signer.has_signed(request, header, wall_ms // 1000)
             ):
                 return known.session
-        return self._unknown(request, header, wall_ms // 1000)
+        throttled = self._failures.are_used_up(address, now_ms)
+        try:
+            return self._unknown(request, header, wall_ms // 1000, throttled)
+        except SqsError:
+            if throttled:
+                raise request_throttled() from None
+            self._failures.count(address, now_ms)
+            raise
 
-    def _unknown(self, request: HttpRequest, header: str | None, now_s: int) -> Session:
+    def _unknown(self, request: HttpRequest, header: str | None, now_s: int, throttled: bool) -> Session:
         """With every question asked, and an answer to each."""
         authorization = read_authorization(request)
         scope = authorization.scope
         owner = self._users.find_key(scope.access_key)
         if owner is None:
             raise invalid_access_key()
+        if throttled and (owner.key_id, scope.region) not in self._sessions:
+            raise request_throttled()  # a signature is not compared that nobody has shown to be able to make
         verify_signature(request, authorization, owner.secret, now_s, self._keys)
         session = self._session_of(owner, scope.region)
         if header is not None and is_usual(header, scope):

@@ -84,7 +84,9 @@ class Exchange:
         try:
             self._protocol, call, refused = validate(request)
             self._call = call
-            session = self._session = front.authenticator.authenticate(request, front.wall_ms())
+            session = self._session = front.authenticator.authenticate(
+                request, self._peer.address, front.wall_ms(), self._now_ms
+            )
             if call is None:
                 assert refused is not None
                 front.throttle.admit(session.user, None, 1, self._now_ms)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from penstock.frontend.authenticate import Authenticator
 from penstock.frontend.engine import EngineLink
+from penstock.frontend.failed_signatures import FailedSignatures
 from penstock.frontend.gathered_sends import GatheredSends
 from penstock.frontend.native_names import Home
 from penstock.frontend.queue_directory import QueueDirectory
@@ -14,6 +15,7 @@ from penstock.frontend.request_ids import RequestIds
 from penstock.frontend.throttle import Throttle
 from penstock.frontend.waiting_receives import WaitingReceives
 from penstock.metadata.cache import MetadataCache
+from penstock.metadata.request_limits import RequestLimit
 from penstock.metadata.user_directory import UserDirectory
 from penstock.sqs.compatibility import Compatibility
 from penstock.usage.collector import UsageCollector
@@ -40,6 +42,7 @@ class Services:
         token: Callable[[int], bytes],
         later: Callable[[Callable[[], None]], object],
         wall_ms: Callable[[], int] | None = None,
+        failed_signatures: RequestLimit | None = None,
     ) -> None:
         self.engine = engine
         self.sends = GatheredSends(engine, later)
@@ -61,4 +64,5 @@ class Services:
         self.queues = QueueDirectory(home, metadata)
         self.throttle = Throttle(metadata)
         self.waiting = WaitingReceives()
-        self.authenticator = Authenticator(users, home, open_without_users=open_without_users)
+        self.failures = FailedSignatures(failed_signatures)
+        self.authenticator = Authenticator(users, home, self.failures, open_without_users=open_without_users)

@@ -9,6 +9,7 @@ import logging
 
 import msgspec
 
+from penstock.frontend.bucket_table import BucketTable
 from penstock.frontend.token_bucket import TokenBucket
 from penstock.metadata.cache import MetadataCache
 from penstock.metadata.request_limits import LIMITS, Kind, RequestLimit, decode, parse_key
@@ -28,8 +29,7 @@ class Throttle:
 
     def __init__(self, metadata: MetadataCache, most_buckets: int = BUCKETS) -> None:
         self._limits: dict[Subject, RequestLimit] = {}
-        self._buckets: dict[Subject, TokenBucket] = {}
-        self._most_buckets = most_buckets
+        self._buckets: BucketTable[Subject] = BucketTable(most_buckets)
         for entry in metadata.list(LIMITS):
             self._changed(Change(entry.key, entry.value, entry.version))
         metadata.listen(LIMITS, self._changed)
@@ -52,24 +52,7 @@ class Throttle:
         limits = self._limits
         subject = (kind, name)
         limit = limits.get(subject) or limits.get((kind, None))
-        if limit is None:
-            return None
-        bucket = self._buckets.get(subject)
-        if bucket is None:
-            if len(self._buckets) >= self._most_buckets:
-                self._make_room(now_ms)
-            bucket = self._buckets[subject] = TokenBucket(limit, now_ms)
-        elif bucket.limit is not limit:
-            bucket.change(limit, now_ms)
-        return bucket
-
-    def _make_room(self, now_ms: int) -> None:
-        """Forgets the idle; where that is too little, those that were first limited, down to three quarters."""
-        kept = {subject: bucket for subject, bucket in self._buckets.items() if not bucket.is_full(now_ms)}
-        surplus = len(kept) - 3 * self._most_buckets // 4
-        for subject in list(kept)[: max(0, surplus)]:
-            del kept[subject]
-        self._buckets = kept
+        return self._buckets.bucket(subject, limit, now_ms) if limit is not None else None
 
     def _changed(self, change: Change) -> None:
         subject = parse_key(change.key)

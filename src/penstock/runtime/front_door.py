@@ -26,6 +26,7 @@ from penstock.config.address import Address
 from penstock.config.frontend import FrontendConfig
 from penstock.config.serve import ServeConfig
 from penstock.frontend.engine import EngineLink
+from penstock.frontend.failed_signatures import limit_of
 from penstock.frontend.front_end import FrontEnd
 from penstock.frontend.move_tasks.mover import Mover
 from penstock.frontend.native_names import Home
@@ -156,6 +157,7 @@ async def open_front_door(config: FrontDoorConfig, link: EngineLink, clock: Wall
             token=secrets.token_bytes,
             later=asyncio.get_running_loop().call_soon,
             wall_ms=_wall_ms,
+            failed_signatures=limit_of(config.sqs_failed_signatures),
         )
         front = FrontEnd(services)
         server = HttpServer(front.handle, limits=_limits(config), refuse=front.refuse)
