@@ -29,12 +29,20 @@ def test_every_setting_can_be_given(penstock: Penstock) -> None:
         "queue", "create", "every", "--fifo", "--max-messages", "10", "--max-bytes", "1MiB",
         "--max-message-size", "2KiB", "--overflow", "dead-letter", "--visibility-timeout", "5s",
         "--retention", "2h", "--delay", "250ms", "--default-ttl", "1h", "--deduplication-window", "1m",
-        "--max-receives", "3", "--dead-letter-queue", "every-dead", "--json",
+        "--max-receives", "3", "--dead-letter-queue", "every-dead", "--window", "5ms", "--max-uncertainty", "20ms",
+        "--when-uncertain", "hold", "--consumption", "both", "--retain-bytes", "4MiB", "--idle-expiry", "1d", "--json",
     )  # fmt: skip
     assert created.code == 0, created.errors
     (described,) = created.objects
     assert described["settings"] == {
         "ordering": "fifo",
+        "stamps": "server",
+        "window_ms": 5,
+        "max_uncertainty_ms": 20,
+        "when_uncertain": "hold",
+        "consumption": "both",
+        "retain_bytes": 4 << 20,
+        "idle_expiry_ms": 86_400_000,
         "max_messages": 10,
         "max_bytes": 1 << 20,
         "max_message_bytes": 2048,
@@ -47,6 +55,31 @@ def test_every_setting_can_be_given(penstock: Penstock) -> None:
         "max_receives": 3,
         "dead_letter_queue": "every-dead",
     }
+
+
+def test_the_settings_of_order_and_of_a_log_are_shown_where_they_apply(penstock: Penstock) -> None:
+    ordered = ("queue", "create", "by-clock", "--ordering", "clock", "--stamps", "producer", "--window", "2s")
+    assert penstock(*ordered).code == 0
+    shown = penstock("queue", "show", "by-clock").output
+    assert "stamps                producer" in shown
+    assert "window                2s" in shown
+    assert penstock("queue", "create", "a-log", "--consumption", "log", "--retain-bytes", "1GiB").code == 0
+    shown = penstock("queue", "show", "a-log").output
+    assert "consumption           log" in shown
+    assert "retain bytes          1GiB" in shown
+    assert "uncertain" not in shown
+
+
+def test_settings_that_contradict_each_other_are_refused(penstock: Penstock) -> None:
+    both = penstock("queue", "create", "contradiction", "--fifo", "--ordering", "clock")
+    assert both.code == 2
+    assert "contradict" in both.errors
+    sorted_log = penstock("queue", "create", "contradiction", "--ordering", "causal", "--consumption", "log")
+    assert sorted_log.code != 0
+    assert "order of arrival" in sorted_log.errors
+    limited = penstock("queue", "create", "contradiction", "--consumption", "log", "--max-messages", "5")
+    assert limited.code != 0
+    assert "retain_bytes" in limited.errors
 
 
 def test_creating_twice_finds_the_queue_unless_the_settings_differ(penstock: Penstock) -> None:
@@ -80,7 +113,7 @@ def test_queues_are_listed_by_prefix(penstock: Penstock) -> None:
         (["create", "bad", "--max-bytes", "1XB"], 2, "unknown unit"),
         (["create", "bad", "--max-messages", "many"], 2, "'many' is not a whole number"),
         (["create", "bad", "--max-receives", "3"], 2, "needs a dead_letter_queue"),
-        (["create", "bad", "--overflow", "explode"], 2, "is no policy"),
+        (["create", "bad", "--overflow", "explode"], 2, "is none of reject, drop-oldest"),
         (["alter", "missing", "--delay", "1s"], 3, "penstock queue list"),
         (["alter", "missing"], 2, "nothing to change"),
         (["delete", "missing", "--yes"], 3, "penstock queue list"),

@@ -22,7 +22,15 @@ app = typer.Typer(no_args_is_help=True, help="Create, change, list and look at q
 @reported
 def create(
     name: QueueName,
-    fifo: Annotated[bool, typer.Option("--fifo", help="Strict order within each message group.")] = False,
+    fifo: Annotated[bool, typer.Option("--fifo", help="Short for `--ordering fifo`.")] = False,
+    ordering: settings.Ordering = None,
+    stamps: settings.Stamps = None,
+    window: settings.Window = None,
+    max_uncertainty: settings.MaxUncertainty = None,
+    when_uncertain: settings.WhenUncertain = None,
+    consumption: settings.Consumption = None,
+    retain_bytes: settings.RetainBytes = None,
+    idle_expiry: settings.IdleExpiry = None,
     max_messages: settings.MaxMessages = None,
     max_bytes: settings.MaxBytes = None,
     max_message_size: settings.MaxMessageSize = None,
@@ -40,8 +48,17 @@ def create(
     """Create a queue. The same command again finds the queue that is there."""
     from penstock.cli.asking import ask
 
+    if fifo and ordering not in (None, "fifo"):
+        raise CommandError(f"--fifo and --ordering {ordering} contradict each other", USAGE)
     options = settings.options_of(
-        ordering="fifo" if fifo else None,
+        ordering="fifo" if fifo else ordering,
+        stamps=stamps,
+        window=window,
+        max_uncertainty=max_uncertainty,
+        when_uncertain=when_uncertain,
+        consumption=consumption,
+        retain_bytes=retain_bytes,
+        idle_expiry=idle_expiry,
         max_messages=max_messages,
         max_bytes=max_bytes,
         max_message_bytes=max_message_size,
@@ -72,6 +89,11 @@ def create(
 @reported
 def alter(
     name: QueueName,
+    window: settings.Window = None,
+    max_uncertainty: settings.MaxUncertainty = None,
+    when_uncertain: settings.WhenUncertain = None,
+    retain_bytes: settings.RetainBytes = None,
+    idle_expiry: settings.IdleExpiry = None,
     max_messages: settings.MaxMessages = None,
     max_bytes: settings.MaxBytes = None,
     max_message_size: settings.MaxMessageSize = None,
@@ -91,6 +113,11 @@ def alter(
     from penstock.cli.queue_display import description_json, show_description
 
     options = settings.options_of(
+        window=window,
+        max_uncertainty=max_uncertainty,
+        when_uncertain=when_uncertain,
+        retain_bytes=retain_bytes,
+        idle_expiry=idle_expiry,
         max_messages=max_messages,
         max_bytes=max_bytes,
         max_message_bytes=max_message_size,

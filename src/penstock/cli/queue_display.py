@@ -96,7 +96,8 @@ def show_description(description: QueueDescription) -> None:
 def settings_facts(settings: QueueSettings) -> dict[str, str]:
     """Settings the way the options of `queue create` take them."""
     return {
-        "ordering": settings.ordering,
+        **_order_facts(settings),
+        **_log_facts(settings),
         "max messages": _number(settings.max_messages),
         "max bytes": "none" if settings.max_bytes is None else format_size(settings.max_bytes),
         "max message size": format_size(settings.max_message_bytes),
@@ -104,13 +105,36 @@ def settings_facts(settings: QueueSettings) -> dict[str, str]:
         "visibility timeout": format_duration(settings.visibility_timeout_ms),
         "retention": format_duration(settings.retention_ms),
         "delay": format_duration(settings.delay_ms),
-        "default ttl": "none"
-        if settings.default_ttl_ms is None
-        else format_duration(settings.default_ttl_ms),
+        "default ttl": _duration(settings.default_ttl_ms),
         "deduplication window": format_duration(settings.deduplication_window_ms),
         "max receives": _number(settings.max_receives),
         "dead-letter queue": settings.dead_letter_queue or "none",
+        "idle expiry": _duration(settings.idle_expiry_ms),
     }
+
+
+def _order_facts(settings: QueueSettings) -> dict[str, str]:
+    """What is about order, as far as it applies."""
+    facts: dict[str, str] = {"ordering": settings.ordering}
+    if settings.ordering == "clock":
+        facts["stamps"] = settings.stamps
+        facts["max uncertainty"] = format_duration(settings.max_uncertainty_ms)
+        facts["when uncertain"] = settings.when_uncertain
+    if settings.sorted:
+        facts["window"] = format_duration(settings.window_ms)
+    return facts
+
+
+def _log_facts(settings: QueueSettings) -> dict[str, str]:
+    """What is about the retained log, as far as it applies."""
+    facts: dict[str, str] = {"consumption": settings.consumption}
+    if settings.has_log:
+        facts["retain bytes"] = "all" if settings.retain_bytes is None else format_size(settings.retain_bytes)
+    return facts
+
+
+def _duration(value_ms: int | None) -> str:
+    return "none" if value_ms is None else format_duration(value_ms)
 
 
 def _number(value: int | None) -> str:

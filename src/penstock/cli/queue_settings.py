@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
@@ -18,6 +19,40 @@ def _option(flag: str, text: str, metavar: str) -> Any:
     return typer.Option(flag, help=text, metavar=metavar, show_default=False, rich_help_panel=_PANEL)
 
 
+Ordering = Annotated[
+    str | None,
+    _option("--ordering", "`best-effort` (default), `fifo`, `causal` or `clock`.", "ORDER"),
+]
+Stamps = Annotated[
+    str | None,
+    _option("--stamps", "Whose stamps order a `clock` queue: `server` (default) or `producer`.", "WHOSE"),
+]
+Window = Annotated[
+    str | None,
+    _option("--window", "How long messages stamped by producers wait for older ones (100ms).", "DURATION"),
+]
+MaxUncertainty = Annotated[
+    str | None,
+    _option("--max-uncertainty", "How uncertain the time of a `clock` queue may be (100ms).", "DURATION"),
+]
+WhenUncertain = Annotated[
+    str | None,
+    _option("--when-uncertain", "Sends while it is more uncertain: `refuse` (default) or `hold`.", "ACTION"),
+]
+Consumption = Annotated[
+    str | None,
+    _option(
+        "--consumption", "`queue` (default): deleted by consumers; `log`: retained; `both`.", "CONSUMPTION"
+    ),
+]
+RetainBytes = Annotated[
+    str | None,
+    _option("--retain-bytes", "A log keeps its newest messages of this size; `none` lifts it.", "SIZE"),
+]
+IdleExpiry = Annotated[
+    str | None,
+    _option("--idle-expiry", "Delete the queue when nobody used it for so long; `none`: never.", "DURATION"),
+]
 MaxMessages = Annotated[
     str | None, _option("--max-messages", "How many messages it may hold; `none` lifts the limit.", "COUNT")
 ]
@@ -68,19 +103,28 @@ def _word(text: str) -> str:
     return text
 
 
-def _policy(text: str) -> str:
-    policies = ("reject", "drop-oldest", "dead-letter")
-    if text not in policies:
-        raise typer.BadParameter(f"{text!r} is no policy; use {', '.join(policies)}")
-    return text
+def _one_of(*words: str) -> Callable[[str], str]:
+    def read(text: str) -> str:
+        if text not in words:
+            raise typer.BadParameter(f"{text!r} is none of {', '.join(words)}")
+        return text
+
+    return read
 
 
-_READERS = {
-    "ordering": _word,
+_READERS: dict[str, Callable[[str], object]] = {
+    "ordering": _one_of("best-effort", "fifo", "causal", "clock"),
+    "stamps": _one_of("server", "producer"),
+    "window": duration_seconds,
+    "max_uncertainty": duration_seconds,
+    "when_uncertain": _one_of("refuse", "hold"),
+    "consumption": _one_of("queue", "log", "both"),
+    "retain_bytes": size_bytes,
+    "idle_expiry": duration_seconds,
     "max_messages": _count,
     "max_bytes": size_bytes,
     "max_message_bytes": size_bytes,
-    "overflow": _policy,
+    "overflow": _one_of("reject", "drop-oldest", "dead-letter"),
     "visibility_timeout": duration_seconds,
     "retention": duration_seconds,
     "delay": duration_seconds,
@@ -89,7 +133,15 @@ _READERS = {
     "max_receives": _count,
     "dead_letter_queue": _word,
 }
-_MAY_BE_NONE = {"max_messages", "max_bytes", "default_ttl", "max_receives", "dead_letter_queue"}
+_MAY_BE_NONE = {
+    "max_messages",
+    "max_bytes",
+    "default_ttl",
+    "max_receives",
+    "dead_letter_queue",
+    "retain_bytes",
+    "idle_expiry",
+}
 _FLAGS = {"max_message_bytes": "--max-message-size"}
 
 

@@ -8,14 +8,35 @@ import msgspec
 
 from penstock.client.duration import Duration, milliseconds
 from penstock.client.failure import refused
-from penstock.model.settings import Ordering, Overflow, QueueSettings
+from penstock.model.settings import (
+    Consumption,
+    Ordering,
+    Overflow,
+    QueueSettings,
+    Stamps,
+    WhenUncertain,
+)
 
 
 class QueueOptions(TypedDict, total=False):
     """What `create_queue` and `alter_queue` take; None lifts a limit or removes a setting."""
 
     ordering: Ordering
-    """`best-effort` (default) or `fifo`; fixed when the queue is created."""
+    """`best-effort` (default), `fifo`, `causal` or `clock`; fixed when the queue is created."""
+    stamps: Stamps
+    """Whose stamps order a `clock` queue: the `server`'s (default) or the `producer`'s."""
+    window: Duration
+    """How long messages ordered by their producers' stamps wait for older ones."""
+    max_uncertainty: Duration
+    """How uncertain the time of a `clock` queue may be."""
+    when_uncertain: WhenUncertain
+    """What happens to sends while it is more uncertain: `refuse` (default) or `hold`."""
+    consumption: Consumption
+    """`queue` (default): consumers delete; `log`: retained for readers; `both`. Fixed when the queue is created."""
+    retain_bytes: int | None
+    """A log keeps its newest messages of so many bytes, if they are not older than the retention."""
+    idle_expiry: Duration | None
+    """A queue that nobody has used for so long is deleted."""
     max_messages: int | None
     max_bytes: int | None
     max_message_bytes: int
@@ -36,7 +57,16 @@ class QueueOptions(TypedDict, total=False):
     dead_letter_queue: str | None
 
 
-_DURATIONS = {"visibility_timeout", "retention", "delay", "default_ttl", "deduplication_window"}
+_DURATIONS = {
+    "visibility_timeout",
+    "retention",
+    "delay",
+    "default_ttl",
+    "deduplication_window",
+    "window",
+    "max_uncertainty",
+    "idle_expiry",
+}
 _OPTIONS = set(QueueOptions.__annotations__)
 
 
