@@ -89,6 +89,9 @@ LOG_READERS_WAITING_PER_QUEUE = 10_000
 
 QUEUES_PER_RECEIVE = 64
 """Queues that one receive may be served from."""
+QUEUE_WEIGHT_MAX = 1_000
+RECEIVE_SETS_REMEMBERED = 1_000
+"""Sets of queues that are received from together and whose turns are kept from one receive to the next."""
 
 TIMER_SLOT_MS = 10
 """Delays and times to live are kept in slots this wide: the stated epsilon of I7."""
