@@ -118,6 +118,29 @@ def test_a_good_configuration_is_shown_and_a_bad_one_explained(tmp_path: Path) -
     ]
 
 
+def test_a_configuration_is_checked_for_the_role_that_it_is_for(tmp_path: Path) -> None:
+    file = tmp_path / "penstock.toml"
+    file.write_text("[frontend]\nbackend = 'queues.example:9326'\n[storage]\ndirectory = '/data'\n")
+    found = run("check-config", str(file))
+    assert found.output.startswith(f"{file} is good for penstock frontend")
+    (values,) = run("check-config", str(file), "--json").objects
+    assert values["frontend.backend"] == "queues.example:9326"
+    assert "storage.cache_size" not in values
+    (values,) = run("check-config", str(file), "--role", "serve", "--json").objects
+    assert "frontend.backend" not in values
+    assert values["storage.directory"] == "/data"
+    assert run("check-config", str(file), "--role", "cook").code == exits.USAGE
+
+
+def test_a_contradiction_of_one_role_is_none_of_another(tmp_path: Path) -> None:
+    file = tmp_path / "penstock.toml"
+    file.write_text("sqs.listen = '127.0.0.1:9326'\n")
+    assert "where native.listen listens" in run("check-config", str(file)).errors
+    assert run("check-config", str(file), "--role", "frontend").code == 0
+    file.write_text("sqs.tls_key = 'key.pem'\n")
+    assert "sqs.tls_certificate: is missing" in run("check-config", str(file), "--role", "frontend").errors
+
+
 def test_every_error_code_has_an_exit_code() -> None:
     for code in ErrorCode:
         assert exits.CODES.get(code, exits.FAILED) in exits.MEANINGS

@@ -10,11 +10,14 @@ from penstock.config import (
     ConfigurationError,
     FrontendConfig,
     ServeConfig,
+    likely_role,
+    load_config,
     load_frontend_config,
     load_serve_config,
 )
 from penstock.config.frontend import OPTIONS as FRONTEND_OPTIONS
 from penstock.config.option import Options
+from penstock.config.roles import ROLES as ROLES_OF_PENSTOCK
 from penstock.config.serve import OPTIONS
 
 REFERENCE = Path(__file__).parents[2] / "docs" / "reference" / "configuration.md"
@@ -213,7 +216,7 @@ def test_the_front_end_takes_its_part_of_a_file_that_is_shared(tmp_path: Path) -
         [frontend]
         backend = "queues.example:9326"
         [sqs]
-        listen = "off"
+        listen = "127.0.0.1:1"
         public_url = "https://sqs.example/"
         [usage]
         directory = "/usage"
@@ -223,7 +226,7 @@ def test_the_front_end_takes_its_part_of_a_file_that_is_shared(tmp_path: Path) -
     assert config == FrontendConfig(
         data_directory="/data",
         backend=Address("queues.example", 9326),
-        sqs_listen=None,
+        sqs_listen=Address("127.0.0.1", 1),
         sqs_public_url="https://sqs.example",
         usage_directory="/usage",
     )
@@ -231,3 +234,43 @@ def test_the_front_end_takes_its_part_of_a_file_that_is_shared(tmp_path: Path) -
     assert config.metadata_key_path == "/data/metadata.key"
     assert config.usage_path == "/usage"
     assert load_serve_config(file, {}).cache_bytes == 1 << 30
+
+
+def test_a_front_end_listens_somewhere(tmp_path: Path) -> None:
+    file = tmp_path / "penstock.toml"
+    file.write_text("sqs.listen = 'off'")
+    assert load_serve_config(file, {}).sqs_listen is None
+    with pytest.raises(
+        ConfigurationError, match=r"sqs\.listen: is off, and a front end that listens nowhere"
+    ):
+        load_frontend_config(file, {})
+    flags = {"sqs_listen": "127.0.0.1:0"}
+    assert load_frontend_config(file, {}, flags).sqs_listen == Address("127.0.0.1", 0)
+
+
+@pytest.mark.parametrize(
+    ("text", "environment", "role"),
+    [
+        ("", {}, "serve"),
+        ("sqs.region = 'eu-west-1'", {}, "serve"),
+        ("frontend.backend = 'queues.example:9326'", {}, "frontend"),
+        ("sqs.region = 'eu-west-1'", {"PENSTOCK_FRONTEND_BACKEND": "queues.example:9326"}, "frontend"),
+        ("frontend.backend = 'queues.example:9326'\nstorage.durability = 'os'", {}, "serve"),
+        ("frontend.backend = 'queues.example:9326'\nstorage.directory = 'data'", {}, "frontend"),
+        ("frontend.backend = 7", {}, "serve"),
+        ("not TOML", {}, "serve"),
+    ],
+)
+def test_the_role_is_the_one_that_alone_can_be_told_so(
+    tmp_path: Path, text: str, environment: dict[str, str], role: str
+) -> None:
+    file = tmp_path / "penstock.toml"
+    file.write_text(text)
+    assert likely_role(file, environment) == role
+
+
+def test_every_role_can_be_loaded() -> None:
+    assert {name: type(load_config(name, None, {})) for name in ROLES_OF_PENSTOCK} == {
+        "serve": ServeConfig,
+        "frontend": FrontendConfig,
+    }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -15,14 +15,22 @@ from penstock.cli.parameters import Json
 @reported
 def check_config(
     file: Annotated[Path, typer.Argument(help="The TOML file.", show_default=False)],
+    role: Annotated[
+        Literal["serve", "frontend"] | None,
+        typer.Option(
+            "--role",
+            help="For which command; otherwise frontend if only that can be told what the file says, else serve.",
+            show_default=False,
+        ),
+    ] = None,
     json: Json = False,
 ) -> None:
     """Check a configuration file, together with the environment, and show what would be used."""
-    from penstock.config import ConfigurationError, load_serve_config
-    from penstock.config.serve import OPTIONS
+    from penstock.config import ROLES, ConfigurationError, likely_role, load_config
 
+    checked = role if role is not None else likely_role(file)
     try:
-        config = load_serve_config(file)
+        config = load_config(checked, file)
     except ConfigurationError as error:
         for problem in error.problems:
             if json:
@@ -38,10 +46,11 @@ def check_config(
                 error_console().print(str(problem), style="red", markup=False)
         raise typer.Exit(FAILED) from None
     values = {
-        option.key: option.kind.write(getattr(config, attribute)) for attribute, option in OPTIONS.values()
+        option.key: option.kind.write(getattr(config, attribute))
+        for attribute, option in ROLES[checked].values()
     }
     if json:
         print_json(values)
     else:
-        print_line(f"{file} is good", "green")
+        print_line(f"{file} is good for penstock {checked}", "green")
         print_table(("key", "value"), values.items())

@@ -71,8 +71,6 @@ def frontend(
         for problem in error.problems:
             error_console().print(f"error: {problem}", style="red", markup=False)
         raise typer.Exit(FAILED) from None
-    if chosen.sqs_listen is None:
-        raise CommandError("a front end that listens nowhere has nothing to do: give --sqs-listen HOST:PORT")
     from penstock.runtime.listening import StartError
     from penstock.runtime.process import run_front_end
 

@@ -17,6 +17,8 @@ def contradictions(config: SqsOptions) -> Iterator[Contradiction]:
     if isinstance(config, ServeConfig):
         yield from _listeners(config)
         yield from _storage(config)
+    elif config.sqs_listen is None:
+        yield "sqs.listen", "is off, and a front end that listens nowhere has nothing to do; name HOST:PORT"
 
 
 def _tls(config: SqsOptions) -> Iterator[Contradiction]:

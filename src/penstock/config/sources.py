@@ -54,6 +54,17 @@ def load_frontend_config(
     return _load(FrontendConfig, file, environment, flags)
 
 
+def given_attributes(
+    file: Path | None = None, environment: Mapping[str, str] | None = None
+) -> frozenset[str]:
+    """The attributes, of whatever role, that the file and the environment set to something that can be read."""
+    values: dict[str, Any] = {}
+    if file is not None:
+        _take_file(file, values, [])
+    _take_environment(os.environ if environment is None else environment, values, [])
+    return frozenset(values)
+
+
 def _load(
     role: type[Role],
     file: Path | None,

@@ -1,0 +1,41 @@
+"""The roles of a process of Penstock: what each can be told, and whose configuration a file seems to be."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from penstock.config.frontend import FrontendConfig
+from penstock.config.option import Options, options_of
+from penstock.config.serve import ServeConfig
+from penstock.config.sources import given_attributes, load_frontend_config, load_serve_config
+
+RoleConfig = ServeConfig | FrontendConfig
+
+SERVE, FRONTEND = "serve", "frontend"
+ROLES: dict[str, Options] = {SERVE: options_of(ServeConfig), FRONTEND: options_of(FrontendConfig)}
+"""By the command that runs the role: everything that it can be told."""
+
+Load = Callable[[Path | None, Mapping[str, str] | None], RoleConfig]
+_LOADERS: dict[str, Load] = {SERVE: load_serve_config, FRONTEND: load_frontend_config}
+
+
+def load_config(
+    role: str, file: Path | None = None, environment: Mapping[str, str] | None = None
+) -> RoleConfig:
+    """The configuration of a role; raises `ConfigurationError` with everything that is wrong."""
+    return _LOADERS[role](file, environment)
+
+
+def likely_role(file: Path | None = None, environment: Mapping[str, str] | None = None) -> str:
+    """The one role that alone can be told something of what is said; the server, unless there is just one such."""
+    given = given_attributes(file, environment)
+    found = [role for role in ROLES if given & _only_of(role)]
+    return found[0] if len(found) == 1 else SERVE
+
+
+def _only_of(role: str) -> set[str]:
+    """What no other role can be told."""
+    own = {attribute for attribute, _ in ROLES[role].values()}
+    others = (options for other, options in ROLES.items() if other != role)
+    return own.difference(attribute for options in others for attribute, _ in options.values())
