@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import pytest
+
 from penstock.frontend.engine import Answered
 from penstock.frontend.gathered_sends import MESSAGES, GatheredSends
 from penstock.frontend.steps import Reply
 from penstock.model.batch import Batch, Buffer
 from penstock.model.errors import ErrorCode, PenstockError
+from penstock.model.runs import Runs
 from penstock.wire.messages import Request, Send, SendResult
+from tests.frontend.pipeline import logged
 
 
 class Engine:
@@ -39,6 +43,12 @@ class Engine:
         for _, batch, done, _ in asked:
             first, self.next = self.next, self.next + batch.count
             done(Reply(SendResult([(first, batch.count)], [], 0), memoryview(b"")))
+
+    def answer(self, runs: Runs) -> None:
+        """Answers what was asked with these numbers, whatever it was."""
+        asked, self.asked = self.asked, []
+        for _, _, done, _ in asked:
+            done(Reply(SendResult(runs, [], 0), memoryview(b"")))
 
     def fail(self, code: ErrorCode) -> None:
         asked, self.asked = self.asked, []
@@ -137,3 +147,26 @@ def test_one_who_cannot_take_the_answer_does_not_stop_the_others() -> None:
     engine.end_turn()
     engine.store()
     assert outcomes == [2]
+
+
+@pytest.mark.parametrize("runs", [[], [(1, 1)], [(1, 1), (5, 2)], [(1, 3)]])
+def test_everybody_is_told_of_an_answer_with_too_few_or_too_many_numbers(runs: Runs) -> None:
+    engine, sends = gathered()
+    outcomes: list[int | PenstockError] = []
+    for _ in range(2):
+        sends.send(1, b"x", b"", outcomes.append)
+    engine.end_turn()
+    with logged() as lines:
+        engine.answer(runs)
+    assert [isinstance(found, PenstockError) and found.code for found in outcomes] == [ErrorCode.INTERNAL] * 2
+    assert "this is a defect of Penstock" in lines[0]
+
+
+def test_numbers_may_come_in_several_runs() -> None:
+    engine, sends = gathered()
+    outcomes: list[int | PenstockError] = []
+    for _ in range(3):
+        sends.send(1, b"x", b"", outcomes.append)
+    engine.end_turn()
+    engine.answer([(4, 1), (9, 2)])
+    assert outcomes == [4, 9, 10]

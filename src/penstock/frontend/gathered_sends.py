@@ -17,6 +17,7 @@ from penstock.frontend.steps import Reply
 from penstock.model.batch import encode_one, encode_parts
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.model.limits import MEBIBYTE
+from penstock.model.runs import count_of
 from penstock.wire.messages import Send, SendResult
 
 log = logging.getLogger(__name__)
@@ -79,22 +80,32 @@ class GatheredSends:
                 for message in messages:
                     self._send(queue_id, [message])
                 return
-            for message in messages:
-                try:
-                    message.done(outcome)
-                except Exception:
-                    log.exception(_DEFECT)
+            _refuse(messages, outcome)
             return
         answer = outcome.answer
         assert isinstance(answer, SendResult)
+        runs = answer.runs
+        numbers = runs[0][1] if len(runs) == 1 else count_of(runs)
+        if numbers != len(messages):  # then nobody knows whose is whose, and a wrong one is worse than none
+            found = f"the engine gave {numbers} numbers to {len(messages)} messages"
+            log.error("%s: this is a defect of Penstock; please report it", found)
+            _refuse(messages, PenstockError(ErrorCode.INTERNAL, found))
+            return
         untold = iter(messages)
-        for first, count in answer.runs:  # 1.5 µs less for one message than over all numbers chained
+        for first, count in runs:  # 1.5 µs less for one message than over all numbers chained
             for sequence, message in zip(range(first, first + count), untold, strict=False):
                 try:
                     message.done(sequence)
                 except Exception:
                     log.exception(_DEFECT)
-        assert next(untold, None) is None, "the engine gave fewer numbers than there are messages"
+
+
+def _refuse(messages: Sequence[_Message], error: PenstockError) -> None:
+    for message in messages:
+        try:
+            message.done(error)
+        except Exception:
+            log.exception(_DEFECT)
 
 
 def _encoded(messages: Sequence[_Message]) -> bytes:
