@@ -10,25 +10,25 @@ A package that stands in neither table may not exist: add a row here first, and 
 MAY_IMPORT: dict[str, set[str]] = {
     # thinking
     "model": set(),
-    "queue": {"model"},
     "ordering": {"model"},
+    "queue": {"model", "ordering"},
     "wire": {"model"},
     "sqs": {"model"},
     # synchronous, over interfaces: run by the runtime and by the simulation alike
     "storage": {"model"},
-    "backend": {"model", "queue", "wire", "storage"},
+    "backend": {"model", "ordering", "queue", "wire", "storage"},
     # doing
     "config": {"model"},
     "metadata": {"model"},
     "usage": {"model"},
     # synchronous: what it needs of the world it asks for in steps that the runtime carries out
-    "frontend": {"model", "wire", "sqs", "metadata", "usage"},
+    "frontend": {"model", "ordering", "wire", "sqs", "metadata", "usage"},
     "client": {"model", "wire"},
     "runtime": {
         *("model", "queue", "ordering", "wire", "sqs", "storage", "backend"),
         *("config", "metadata", "usage", "frontend", "penstock"),
     },
-    "simulation": {"model", "queue", "wire", "storage", "backend"},
+    "simulation": {"model", "queue", "ordering", "wire", "storage", "backend"},
     # on top
     "penstock": {"model", "client"},
 }

@@ -32,6 +32,8 @@ EXAMPLES: list[Record] = [
     records.OriginsForgotten(7, RUNS, 10),
     records.Purged(100, 10),
     records.SettingsChanged(QueueSettings(ordering="fifo", max_messages=3), 10),
+    records.Sorted(2**50, 10),
+    records.Closed(2**50, 10),
     records.QueueCreated(1, "orders", QueueSettings(), 10),
     records.QueueDeleted(1, 10),
     records.QueueRemoved(1, 10),

@@ -58,7 +58,9 @@ def _make_dead_letter_queue(parts: NodeParts, settings: QueueSettings, now_ms: i
         _create(
             parts,
             target,
-            QueueSettings(ordering=settings.ordering, retention_ms=_DEAD_LETTER_RETENTION_MS),
+            QueueSettings(
+                ordering="fifo" if settings.strict else "best-effort", retention_ms=_DEAD_LETTER_RETENTION_MS
+            ),
             now_ms,
         )
 
@@ -155,6 +157,8 @@ def describe_queue(parts: NodeParts, partition: Partition) -> QueueDescription:
         segment_files=files,
         segment_bytes=size,
         memory_bytes=table.memory_bytes(),
+        held=table.counts[states.HELD],
+        late_total=totals.late,
     )
     return QueueDescription(
         partition.queue_id,

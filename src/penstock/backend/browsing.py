@@ -19,6 +19,7 @@ _STATE_NAMES: dict[int, MessageState] = {
     states.LEASED: "leased",
     states.DELAYED: "delayed",
     states.MOVING: "moving",
+    states.HELD: "held",
 }
 
 

@@ -21,6 +21,7 @@ from penstock.backend.upkeep_times import UpkeepTimes
 from penstock.model import limits
 from penstock.model.batch import Buffer
 from penstock.model.errors import ErrorCode, PenstockError
+from penstock.ordering.clock_interval import ClockInterval
 from penstock.queue import settling, upkeep
 from penstock.queue.partition import Partition
 from penstock.storage.errors import DamagedEntryError
@@ -34,6 +35,11 @@ _MOVES_PER_TURN = 4
 _RETRY_MS = 100
 
 
+def not_synchronized() -> ClockInterval | None:
+    """The clock of a node that was given none: queues ordered by time take nothing in."""
+    return None
+
+
 class Environment(NamedTuple):
     """What the node is told about where it runs, for operators' eyes only."""
 
@@ -41,6 +47,8 @@ class Environment(NamedTuple):
     data_directory: str
     usage: Callable[[], tuple[float, int]]
     """CPU seconds and resident bytes of the process."""
+    clock: Callable[[], ClockInterval | None] = not_synchronized
+    """What time it may be, for order by time; None: nobody can tell."""
 
 
 class Node:

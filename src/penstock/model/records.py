@@ -303,6 +303,8 @@ QueueRecord = (
     | Purged
     | SettingsChanged
     | Resumed
+    | Sorted
+    | Closed
 )
 CatalogueRecord = QueueCreated | QueueDeleted | QueueRemoved
 Record = QueueRecord | CatalogueRecord

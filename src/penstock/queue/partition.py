@@ -40,6 +40,7 @@ class Totals(msgspec.Struct, array_like=True):
     dead_lettered: int = 0
     dropped: int = 0
     purged: int = 0
+    late: int = 0
 
 
 class Partition:
@@ -72,7 +73,7 @@ class Partition:
 
     def new_order(self) -> Lanes | FifoGroups:
         """The ready order that the settings ask for, empty."""
-        return FifoGroups(self.table) if self.settings.fifo else Lanes(self.table)
+        return FifoGroups(self.table) if self.settings.strict else Lanes(self.table)
 
     def apply(self, record: records.QueueRecord, batch: Batch | None = None, position: int = 0) -> None:
         """Makes the state what the record says."""
@@ -162,8 +163,8 @@ class Partition:
         if self.sent_times.add(sent_ms, first):
             self.sent_times.forget_before(self.table.first_living())
             self.sent_times.sweep(self.table.is_alive)
-        fifo = self.settings.fifo
-        if columns & DELAYS or (not fifo and columns & (PRIORITIES | GROUPS)):
+        strict = self.settings.strict
+        if columns & DELAYS or (not strict and columns & (PRIORITIES | GROUPS)):
             state_bytes = self._state_column(record, batch, groups, delay_ms)
         elif delay_ms:
             state_bytes = _DELAYED * count
@@ -196,8 +197,8 @@ class Partition:
     ) -> bytes:
         """State bytes of messages that differ from each other; also starts their delays."""
         first, count, sent_ms = record.first, record.count, record.sent_ms
-        fifo = self.settings.fifo
-        column = bytearray(batch.priorities() if batch.columns & PRIORITIES and not fifo else count)
+        strict = self.settings.strict
+        column = bytearray(batch.priorities() if batch.columns & PRIORITIES and not strict else count)
         delays = batch.integers(DELAYS) if record.origin is None else None
         if delays is not None:
             for index, own_ms in enumerate(delays):
@@ -212,7 +213,7 @@ class Partition:
             self.delays.add(sent_ms + delay_ms, (first, count))
         else:
             column = column.translate(states.NEW[states.READY])
-        if groups is not None and not fifo:
+        if groups is not None and not strict:
             for index, group in enumerate(groups):
                 if group:
                     column[index] |= states.GROUPED
@@ -289,7 +290,7 @@ class Partition:
 
     def _bury(self, runs: Runs) -> int:
         """The messages of the runs, all living, are gone."""
-        if not self.groups and not self.settings.fifo:
+        if not self.groups and not self.settings.strict:
             return self.table.bury(runs)
         departures = self.table.count_groups(runs)
         buried = self.table.bury(runs)

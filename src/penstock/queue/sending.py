@@ -62,10 +62,10 @@ def _check(partition: Partition, batch: Batch) -> None:
     settings = partition.settings
     if batch.columns:
         batch.check()
-        if batch.columns & PRIORITIES and settings.fifo and any(batch.priorities()):
+        if batch.columns & PRIORITIES and settings.strict and any(batch.priorities()):
             raise PenstockError(
                 ErrorCode.UNSUPPORTED,
-                f"queue {partition.name!r} is fifo: order leaves no room for priorities",
+                f"queue {partition.name!r} is {settings.ordering}: order leaves no room for priorities",
             )
         delays = batch.integers(DELAYS)
         longest = max((delay for delay in delays if delay != UNSET), default=0) if delays is not None else 0

@@ -11,12 +11,12 @@ import re
 
 from penstock.model import limits
 
-GONE, READY, LEASED, DELAYED, MOVING = 0x00, 0x10, 0x20, 0x30, 0x40
+GONE, READY, LEASED, DELAYED, MOVING, HELD = 0x00, 0x10, 0x20, 0x30, 0x40, 0x50
 GROUPED = 0x80
 STATE_BITS = 0x70
 PRIORITY_BITS = 0x0F
 
-NAMES = {READY: "ready", LEASED: "leased", DELAYED: "delayed", MOVING: "moving"}
+NAMES = {READY: "ready", LEASED: "leased", DELAYED: "delayed", MOVING: "moving", HELD: "held"}
 
 
 def _into(state: int) -> bytes:
@@ -24,7 +24,7 @@ def _into(state: int) -> bytes:
     return bytes((byte & ~STATE_BITS) | state if byte & STATE_BITS else GONE for byte in range(256))
 
 
-INTO = {state: _into(state) for state in (READY, LEASED, DELAYED, MOVING)}
+INTO = {state: _into(state) for state in (READY, LEASED, DELAYED, MOVING, HELD)}
 
 KNOWN = bytes(
     byte
@@ -33,7 +33,7 @@ KNOWN = bytes(
 )
 """Every state byte there is."""
 
-NEW = {state: bytes(byte | state for byte in range(256)) for state in (READY, DELAYED)}
+NEW = {state: bytes(byte | state for byte in range(256)) for state in (READY, DELAYED, HELD)}
 """Makes a state byte of a priority."""
 
 MANY = 255
@@ -56,7 +56,8 @@ def _runs_in(*states: int) -> re.Pattern[bytes]:
     return re.compile(b"[" + escaped + b"]+")
 
 
-RUNS_IN = {state: _runs_in(state) for state in (READY, LEASED, DELAYED, MOVING)}
+RUNS_IN = {state: _runs_in(state) for state in (READY, LEASED, DELAYED, MOVING, HELD)}
 RUNS_WAITING = _runs_in(READY, DELAYED)
-RUNS_EXPIRABLE = _runs_in(READY, LEASED, DELAYED)
-RUNS_LIVING = _runs_in(READY, LEASED, DELAYED, MOVING)
+RUNS_EXPIRABLE = _runs_in(READY, LEASED, DELAYED, HELD)
+RUNS_LIVING = _runs_in(READY, LEASED, DELAYED, MOVING, HELD)
+RUNS_UNRECEIVED = _runs_in(READY, HELD)

@@ -27,7 +27,7 @@ class MessageTable:
     def __init__(self) -> None:
         self.next = 1
         self.chunks: dict[int, Chunk] = {}
-        self.counts = dict.fromkeys((READY, LEASED, states.DELAYED, states.MOVING), 0)
+        self.counts = dict.fromkeys(states.NAMES, 0)
         self.ready_by_priority = [0] * limits.PRIORITIES
         self.bytes = 0
         self.files: dict[int, int] = {}

@@ -51,6 +51,11 @@ class QueueStatistics(msgspec.Struct, frozen=True, array_like=True):
     segment_files: int
     segment_bytes: int
     memory_bytes: int
+    held: int = 0
+    """Messages that wait in the window of a queue ordered by its producers' stamps."""
+    late_total: int = 0
+    watermark_us: int = 0
+    """On a queue ordered by time: up to which time messages have left the window, or the last stamp; 0: none yet."""
 
 
 class QueueDescription(msgspec.Struct, frozen=True, array_like=True, tag=103):

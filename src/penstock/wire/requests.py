@@ -9,7 +9,7 @@ import msgspec
 from penstock.model.runs import Runs
 from penstock.model.settings import QueueSettings
 
-MessageState = Literal["ready", "leased", "delayed", "moving"]
+MessageState = Literal["ready", "leased", "delayed", "moving", "held"]
 
 
 class Hello(msgspec.Struct, frozen=True, array_like=True, tag=1):

@@ -1,0 +1,241 @@
+"""The index of a retained log: where each stored batch lies, what it holds and when it was sent.
+
+Columns of 32 bytes a batch and nothing a message. Sequence numbers follow each other without gaps, so a batch ends
+where the next begins. The log is cut at its front only, batch by batch; what is cut stays in the columns until there
+is enough of it to be worth moving the rest.
+"""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_left, bisect_right
+from collections.abc import Collection, Iterator, Mapping
+from typing import NamedTuple
+
+from penstock.queue.chunk import FILE_SHIFT
+
+_COMPACT_AT_LEAST = 4_096
+
+LogImage = tuple[int, bytes, bytes, bytes, bytes, bytes]
+"""Where the log ends, and the columns: firsts, positions, stored bytes, message bytes, times."""
+
+
+class LoggedRun(NamedTuple):
+    """A stored batch of the log."""
+
+    first: int
+    count: int
+    position: int
+    stored_bytes: int
+    """Of the encoded batch, which is what a reader is sent."""
+    sent_ms: int
+
+
+class LogIndex:
+    """The batches of a log, oldest first."""
+
+    def __init__(self) -> None:
+        self.next = 1
+        """Where the log ends: the number of the next message."""
+        self.bytes = 0
+        """Of all messages in the log: bodies and attributes."""
+        self._firsts = array("Q")
+        self._positions = array("Q")
+        self._stored = array("I")
+        self._sizes = array("I")
+        self._sent_ms = array("Q")
+        self._start = 0
+        """The place of the oldest batch in the columns."""
+        self._base = 0
+        """How many batches left the columns: place + base is a batch's number for good."""
+        self.files: dict[int, int] = {}
+        """Batches per file."""
+        self._spans: dict[int, tuple[int, int]] = {}
+        """All batches of a file are among these numbers, mostly alone."""
+        self.emptied: list[int] = []
+        """Files in which nothing of the log lies any more; whoever owns files takes them from here."""
+
+    def __len__(self) -> int:
+        return len(self._firsts) - self._start
+
+    @property
+    def begin(self) -> int:
+        """The number of the oldest message; where the log ends if there is none."""
+        return self._firsts[self._start] if self._start < len(self._firsts) else self.next
+
+    @property
+    def messages(self) -> int:
+        """How many there are to read."""
+        return self.next - self.begin
+
+    # -- changing --------------------------------------------------------------------------------------------
+
+    def append(self, count: int, position: int, stored_bytes: int, size: int, sent_ms: int) -> None:
+        """Adds a batch of so many messages, of `size` bytes in all, at `next`; times never fall."""
+        number = self._base + len(self._firsts)
+        self._firsts.append(self.next)
+        self._positions.append(position)
+        self._stored.append(stored_bytes)
+        self._sizes.append(size)
+        self._sent_ms.append(sent_ms)
+        self._enter_file(position >> FILE_SHIFT, number)
+        self.next += count
+        self.bytes += size
+
+    def cut(self, end: int) -> int:
+        """Batches that lie before `end` with all of their messages are gone; returns how many messages were."""
+        firsts, start = self._firsts, self._start
+        if start == len(firsts):
+            return 0
+        stop = len(firsts) if end >= self.next else bisect_right(firsts, end, start + 1) - 1
+        begin = self.begin
+        for place in range(start, stop):
+            self._leave_file(self._positions[place] >> FILE_SHIFT)
+        self.bytes -= sum(self._sizes[start:stop])
+        self._start = stop
+        if stop >= _COMPACT_AT_LEAST and 2 * stop > len(firsts):
+            self._compact()
+        return self.begin - begin
+
+    def _compact(self) -> None:
+        for column in (self._firsts, self._positions, self._stored, self._sizes, self._sent_ms):
+            del column[: self._start]
+        self._base += self._start
+        self._start = 0
+
+    def relocate(self, moved: Mapping[int, int]) -> None:
+        """Whatever still lies at an old position now lies at the new one."""
+        for file in {position >> FILE_SHIFT for position in moved}:
+            for place in self._places_in(file):
+                new = moved.get(self._positions[place])
+                if new is not None:
+                    self._positions[place] = new
+                    self._enter_file(new >> FILE_SHIFT, self._base + place)
+                    self._leave_file(file)
+            self._narrow(file)
+
+    # -- files -----------------------------------------------------------------------------------------------
+
+    def positions_in(self, files: Collection[int]) -> Iterator[int]:
+        """The positions of all batches in the files, file by file."""
+        for file in sorted(files):
+            for place in self._places_in(file):
+                position = self._positions[place]
+                if position >> FILE_SHIFT == file:
+                    yield position
+
+    def _places_in(self, file: int) -> range:
+        low, high = self._spans.get(file, (0, 0))
+        return range(max(low - self._base, self._start), max(high - self._base, self._start))
+
+    def _narrow(self, file: int) -> None:
+        """Batches leave a file in order, so what is behind need not be looked at again."""
+        for place in self._places_in(file):
+            if self._positions[place] >> FILE_SHIFT == file:
+                self._spans[file] = (self._base + place, self._spans[file][1])
+                return
+
+    def _enter_file(self, file: int, number: int) -> None:
+        if file in self.files:
+            self.files[file] += 1
+            low, high = self._spans[file]
+            self._spans[file] = (min(low, number), max(high, number + 1))
+        else:
+            self.files[file] = 1
+            self._spans[file] = (number, number + 1)
+
+    def _leave_file(self, file: int) -> None:
+        self.files[file] -= 1
+        if not self.files[file]:
+            del self.files[file], self._spans[file]
+            self.emptied.append(file)
+
+    # -- looking ---------------------------------------------------------------------------------------------
+
+    def batches(self, start: int, max_messages: int, max_bytes: int, max_batches: int) -> list[LoggedRun]:
+        """The batch that holds message `start` and those behind it, as far as the bounds allow; one in any case."""
+        firsts = self._firsts
+        place = bisect_right(firsts, start, self._start) - 1
+        if place < self._start or start >= self.next:
+            return []
+        found: list[LoggedRun] = []
+        stop = min(len(firsts), place + max_batches)
+        messages = max_messages + start - firsts[place]
+        while place < stop and messages > 0:
+            stored = self._stored[place]
+            if stored > max_bytes and found:
+                break
+            first = firsts[place]
+            position, sent_ms = self._positions[place], self._sent_ms[place]
+            place += 1
+            count = (firsts[place] if place < len(firsts) else self.next) - first
+            found.append(LoggedRun(first, count, position, stored, sent_ms))
+            messages -= count
+            max_bytes -= stored
+        return found
+
+    def sent_ms(self, sequence: int) -> int | None:
+        """When the message was sent; None where it is not in the log."""
+        place = bisect_right(self._firsts, sequence, self._start) - 1
+        return self._sent_ms[place] if self._start <= place and sequence < self.next else None
+
+    def oldest_ms(self) -> int | None:
+        """When the oldest message was sent."""
+        return self._sent_ms[self._start] if self._start < len(self._sent_ms) else None
+
+    def first_since(self, time_ms: int) -> int:
+        """The first message sent at or after that time; where the log ends if there is none."""
+        return self._first_at(bisect_left(self._sent_ms, time_ms, self._start))
+
+    def end_of_age(self, cutoff_ms: int, most: int) -> int:
+        """Before which message everything was sent at or before the cutoff, looking at so many batches."""
+        stop = min(self._start + most, len(self._firsts))
+        return self._first_at(bisect_right(self._sent_ms, cutoff_ms, self._start, stop))
+
+    def end_of_bytes(self, keep_bytes: int, most: int) -> int:
+        """Before which message all batches lie that have no part in the newest `keep_bytes`."""
+        place, left = self._start, self.bytes
+        stop = min(self._start + most, len(self._firsts))
+        while place < stop and left - self._sizes[place] >= keep_bytes:
+            left -= self._sizes[place]
+            place += 1
+        return self._first_at(place)
+
+    def is_over(self, keep_bytes: int) -> bool:
+        """Whether the oldest batch has no part in the newest `keep_bytes`."""
+        return self._start < len(self._sizes) and self.bytes - self._sizes[self._start] >= keep_bytes
+
+    def _first_at(self, place: int) -> int:
+        return self._firsts[place] if place < len(self._firsts) else self.next
+
+    def memory_bytes(self) -> int:
+        """What the columns occupy."""
+        return 32 * len(self._firsts)
+
+    # -- the snapshot ----------------------------------------------------------------------------------------
+
+    def dump(self) -> LogImage:
+        """For the snapshot."""
+        start = self._start
+        return (
+            self.next,
+            self._firsts[start:].tobytes(),
+            self._positions[start:].tobytes(),
+            self._stored[start:].tobytes(),
+            self._sizes[start:].tobytes(),
+            self._sent_ms[start:].tobytes(),
+        )
+
+    def load(self, image: LogImage) -> None:
+        """From the snapshot."""
+        self.next, firsts, positions, stored, sizes, sent_ms = image
+        self._firsts, self._positions = array("Q", firsts), array("Q", positions)
+        self._stored, self._sizes = array("I", stored), array("I", sizes)
+        self._sent_ms = array("Q", sent_ms)
+        self._start = self._base = 0
+        columns = (self._firsts, self._positions, self._stored, self._sizes, self._sent_ms)
+        if len({len(column) for column in columns}) != 1:
+            raise ValueError("the log has columns of different lengths")
+        self.bytes = sum(self._sizes)
+        for number, position in enumerate(self._positions):
+            self._enter_file(position >> FILE_SHIFT, number)
