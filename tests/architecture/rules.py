@@ -23,7 +23,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "usage": {"model"},
     # synchronous: what it needs of the world it asks for in steps that the runtime carries out
     "frontend": {"model", "ordering", "wire", "sqs", "metadata", "usage"},
-    "client": {"model", "wire"},
+    "client": {"model", "ordering", "wire"},
     "runtime": {
         *("model", "queue", "ordering", "wire", "sqs", "storage", "backend"),
         *("config", "metadata", "usage", "frontend", "penstock"),

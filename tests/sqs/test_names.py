@@ -69,6 +69,9 @@ def test_a_bad_name(name: str, fifo: bool) -> None:
         ("/orders", OWN),
         ("http://localhost:9324/queue/orders", OWN),
         ("http://h/123456789012/a.fifo", QueueAddress("123456789012", "a.fifo")),
+        ("https://orders.123456789012.sqs.example/", THEIRS),
+        ("http://orders.123456789012.sqs.example:9324", THEIRS),
+        ("http://orders.123456789012.sqs.example/210987654321/b", QueueAddress("210987654321", "b")),
     ],
 )
 def test_a_queue_url_names_account_and_queue_whatever_its_host(url: str, address: QueueAddress) -> None:
@@ -89,6 +92,9 @@ def test_a_queue_url_names_account_and_queue_whatever_its_host(url: str, address
         "..",
         "a.b",
         "http://h/12345678901/orders",
+        "http://orders.12345678901.sqs.example/",
+        "http://orders.123456789012/",
+        "http://",
         "x" * 5000,
         "http://h/1/2/3/" + "x" * 81,
     ],

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+import msgspec
 import pytest
 
 from penstock.model.settings import QueueSettings, check_settings
@@ -389,3 +390,59 @@ def test_what_only_the_engine_knows_is_kept() -> None:
     attributes = attributes_of(native, ARN)
     assert attributes.visibility_timeout == 1
     assert attributes.redrive_policy == RedrivePolicy(ARN, 1000)
+
+
+# --- order and logs -----------------------------------------------------------------------------------------
+
+ORDERED = {
+    "Penstock.Ordering": "clock",
+    "Penstock.Stamps": "producer",
+    "Penstock.WindowMilliseconds": "250",
+    "Penstock.MaximumUncertaintyMilliseconds": "20",
+    "Penstock.WhenUncertain": "hold",
+    "Penstock.IdleExpirySeconds": "3600",
+}
+LOGGED = {"Penstock.Consumption": "both", "Penstock.RetainBytes": "1048576"}
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"), [("orders", {}), ("orders.fifo", {"FifoQueue": "true"})], ids=["standard", "fifo"]
+)
+@pytest.mark.parametrize("given", [ORDERED, LOGGED], ids=["order", "log"])
+def test_order_and_log_go_to_the_engine_and_come_back(
+    name: str, kind: dict[str, str], given: dict[str, str]
+) -> None:
+    created = created_attributes(name, {**kind, **given}, EXTENDED)
+    settings = settings_of(created, None)
+    check_settings(name, settings)
+    assert settings.ordering == ("clock" if given is ORDERED else "fifo" if kind else "best-effort")
+    again = attributes_of(settings, None, created)
+    assert again == created
+    assert given.items() <= attribute_texts(again, FACTS, ["All"], EXTENDED).items()
+    check_same_attributes(name, again, {**kind, **given}, EXTENDED)
+
+
+def test_the_order_of_a_queue_is_fixed_and_fits_its_kind() -> None:
+    ordered = created_attributes("orders", ORDERED, EXTENDED)
+    changed = changed_attributes(ordered, {"Penstock.WindowMilliseconds": "5"}, EXTENDED)
+    assert changed.window_milliseconds == 5
+    again = changed_attributes(ordered, {"Penstock.Ordering": "clock"}, EXTENDED)
+    assert again == ordered
+    for name, text in (("Penstock.Ordering", "causal"), ("Penstock.Consumption", "log")):
+        error = refused(lambda given={name: text}: changed_attributes(ordered, given, EXTENDED))  # type: ignore[misc]
+        assert "fixed" in error.message
+    assert (
+        "cannot have the order"
+        in refused(lambda: created_attributes("orders", {"Penstock.Ordering": "fifo"}, EXTENDED)).message
+    )
+    assert refused(lambda: created_attributes("orders", ORDERED, STRICT)).kind == (
+        ErrorKind.INVALID_ATTRIBUTE_NAME
+    )
+
+
+def test_what_waits_in_the_window_and_what_came_late_is_shown() -> None:
+    facts = msgspec.structs.replace(FACTS, messages_held=4, messages_late=5)
+    texts = attribute_texts(STANDARD, facts, ["All"], EXTENDED)
+    assert texts["Penstock.ApproximateNumberOfMessagesHeld"] == "4"
+    assert texts["Penstock.NumberOfMessagesLate"] == "5"
+    assert "Penstock.NumberOfMessagesLate" not in attribute_texts(STANDARD, FACTS, ["All"], EXTENDED)

@@ -141,10 +141,15 @@ def test_extensions_are_ordinary_attributes_that_an_extended_server_acts_on() ->
     attributes = {
         "Penstock.Priority": MessageAttributeValue(data_type="Number", string_value="9"),
         "Penstock.TimeToLiveSeconds": MessageAttributeValue(data_type="Number", string_value="60"),
+        "Penstock.TimestampMicroseconds": MessageAttributeValue(
+            data_type="Number", string_value="1700000000000001"
+        ),
+        "Penstock.Session": MessageAttributeValue(data_type="String", string_value="till 4"),
     }
-    assert send(compatibility=EXTENDED, message_attributes=attributes).extensions == (9, 60_000)
-    assert send(compatibility=STRICT, message_attributes=attributes).extensions == (None, None)
-    assert send(compatibility=EXTENDED, message_attributes={"a": TEXT}).extensions == (None, None)
+    wanted = (9, 60_000, 1_700_000_000_000_001, "till 4")
+    assert send(compatibility=EXTENDED, message_attributes=attributes).extensions == wanted
+    assert send(compatibility=STRICT, message_attributes=attributes).extensions == NO_EXTENSIONS
+    assert send(compatibility=EXTENDED, message_attributes={"a": TEXT}).extensions == NO_EXTENSIONS
     bad = {"Penstock.Priority": MessageAttributeValue(data_type="Number", string_value="10")}
     with pytest.raises(SqsError, match="Must be an integer from 0 to 9"):
         send(compatibility=EXTENDED, message_attributes=bad)

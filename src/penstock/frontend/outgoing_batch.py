@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 
 from penstock.frontend.deduplicate import GIVEN_ID, deduplication_key
 from penstock.frontend.session import Session
 from penstock.model.batch import UNSET, encode_parts
 from penstock.model.limits import SECOND_MS
+from penstock.sqs.extensions import SESSION, TIMESTAMP
 from penstock.sqs.outgoing import OutgoingMessage
 from penstock.sqs.queue_attributes import DeduplicationScope
+from penstock.sqs.refusals import invalid_parameter
 from penstock.sqs.stored_attributes import encode_attributes
 
 SENDER_ID = "SenderId"
@@ -54,7 +57,7 @@ def encode_messages(
             if delays is None:
                 delays = [UNSET] * last
             delays[index] = message.delay_seconds * SECOND_MS
-        priority, ttl_ms = message.extensions
+        priority, ttl_ms, _, _ = message.extensions
         if priority is not None:
             if priorities is None:
                 priorities = [0] * last
@@ -75,4 +78,27 @@ def encode_messages(
         groups=groups,
         deduplication_ids=identifiers,
         attributes=attributes,
+        stamps_us=_stamps(messages),
     )
+
+
+def _stamps(messages: Sequence[OutgoingMessage]) -> list[int] | None:
+    """When producers made the messages; all of a batch say it or none does."""
+    stamps = [message.extensions.timestamp_us for message in messages]
+    given = [stamp for stamp in stamps if stamp is not None]
+    if not given:
+        return None
+    if len(given) < len(stamps):
+        raise invalid_parameter(f"{TIMESTAMP} stands on all messages of a batch or on none.")
+    return given
+
+
+def process_of(messages: Sequence[OutgoingMessage], session: Session) -> int:
+    """Whose stamps they are, as the number of a process: that of the session they name, or of the user."""
+    if messages[0].extensions.timestamp_us is None:
+        return 0
+    names = {message.extensions.session for message in messages}
+    if len(names) > 1:
+        raise invalid_parameter(f"The messages of a batch have one {SESSION}.")
+    name = f"{session.sender_id}\n{names.pop()}"
+    return int.from_bytes(hashlib.sha256(name.encode()).digest()[:6])

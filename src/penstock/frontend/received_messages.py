@@ -11,7 +11,8 @@ from penstock.frontend.native_names import Home, arn_of
 from penstock.frontend.outgoing_batch import SENDER_ID
 from penstock.frontend.receipt_handle import encode_handles
 from penstock.frontend.resolved_queue import ResolvedQueue
-from penstock.model.batch import ATTRIBUTES, DEDUPLICATION, GROUPS, Batch
+from penstock.model.batch import ATTRIBUTES, DEDUPLICATION, GROUPS, STAMPS, Batch
+from penstock.ordering.timestamp_id import TimestampId
 from penstock.sqs.digests import attributes_md5, body_md5
 from penstock.sqs.message_attributes import selected_attributes, selected_system_attributes
 from penstock.sqs.shapes.messages import Message
@@ -19,6 +20,9 @@ from penstock.sqs.stored_attributes import StoredAttributes, decode_attributes
 from penstock.wire.messages import DeliveredBatch
 
 DEAD_LETTER_REASON = "Penstock.DeadLetterReason"
+TIMESTAMP_ID = "Penstock.TimestampId"
+LATENESS = "Penstock.LatenessMicroseconds"
+SHOULD_PRECEDE = "Penstock.ShouldHavePreceded"
 BODY_ENCODING = "Penstock.BodyEncoding"
 """Given where a body is no text, because a native producer sent bytes: it is shown in Base64."""
 
@@ -152,6 +156,23 @@ class MessageView:
                 values["MessageDeduplicationId"] = identifiers[index].decode(errors="replace")
         if (trace := stored.system.get("AWSTraceHeader")) is not None:
             values["AWSTraceHeader"] = trace
-        if encoding is not None and self._extensions:
-            values[BODY_ENCODING] = encoding
+        if self._extensions:
+            values |= _stamped(head, batch, index)
+            if encoding is not None:
+                values[BODY_ENCODING] = encoding
         return selected_system_attributes(values, self._system_names)
+
+
+def _stamped(head: DeliveredBatch, batch: Batch, index: int) -> dict[str, str]:
+    """The place of a message in the order of time, and how late it came for it."""
+    stamps = batch.integers(STAMPS)
+    stamp_us = head.stamp_us if stamps is None else stamps[index]
+    if not stamp_us:
+        return {}
+    values = {TIMESTAMP_ID: TimestampId(stamp_us, head.process, head.counter + index).to_text()}
+    late = head.origin.late if head.origin is not None else None
+    if late is not None:
+        values[LATENESS] = str(late.floor_us - stamp_us)
+        if late.precedes is not None:
+            values[SHOULD_PRECEDE] = late.precedes
+    return values

@@ -70,7 +70,7 @@ ERRORS: dict[ErrorCode, ErrorRow] = {
     ),
     ErrorCode.UNSUPPORTED: ErrorRow("the queue's settings do not allow this", False),
     ErrorCode.CLOCK_UNCERTAIN: ErrorRow("the time is more uncertain than the queue's order allows", True),
-    ErrorCode.STAMP_IN_FUTURE: ErrorRow("a message is stamped later than it can be by now", True),
+    ErrorCode.STAMP_IN_FUTURE: ErrorRow("a message is stamped later than it can be by now", False),
     ErrorCode.OFFSET_GONE: ErrorRow(
         "the log no longer holds the offset; its message says where it begins", False
     ),

@@ -73,6 +73,8 @@ WINDOW_MS_MAX = 1 * HOUR_MS
 MAX_UNCERTAINTY_MS_DEFAULT = 100
 SENDS_HELD_PER_QUEUE = 10_000
 """Sends that wait for a clock to become certain."""
+TIMESTAMP_US_MAX = 2**56 - 1
+"""The greatest time of a timestamp id."""
 IDS_PER_REQUEST = 100_000
 """Timestamp ids that one request may take."""
 IDLE_EXPIRY_MS_MIN = 1 * SECOND_MS

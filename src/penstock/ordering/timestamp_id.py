@@ -12,11 +12,12 @@ import random
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from penstock.model import limits
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.ordering.clock_interval import ClockInterval
 
 TIME_BITS, PROCESS_BITS, COUNTER_BITS = 56, 48, 24
-TIME_MAX = 2**TIME_BITS - 1
+TIME_MAX = limits.TIMESTAMP_US_MAX
 """Microseconds since 1970; they last until the year 4253."""
 PROCESS_MAX = 2**PROCESS_BITS - 1
 COUNTERS = 2**COUNTER_BITS

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any, get_args
+from typing import Any
 
 import msgspec
 
-from penstock.model.settings import Overflow
 from penstock.sqs.compatibility import Compatibility
 from penstock.sqs.names import FIFO_SUFFIX, check_queue_name
 from penstock.sqs.policy import parse_queue_policy
 from penstock.sqs.queue_attributes import (
+    EXTENDED_CHOICES,
     EXTENDED_NUMBERS,
     FIFO_CHOICES,
     FIFO_ONLY,
-    OVERFLOW,
+    FIXED,
+    ORDER_NUMBERS,
+    ORDERING,
     TEXTS,
     Number,
     QueueAttributes,
@@ -48,7 +50,11 @@ def changed_attributes(
     current: QueueAttributes, given: Mapping[str, str], compatibility: Compatibility
 ) -> QueueAttributes:
     """The attributes of a queue after SetQueueAttributes."""
-    return _applied(current, given, compatibility)
+    changed = _applied(current, given, compatibility)
+    for name in FIXED:
+        if name in given and getattr(changed, FIELDS[name]) != getattr(current, FIELDS[name]):
+            raise invalid_attribute_value(name, "It is fixed when the queue is created.")
+    return changed
 
 
 def check_same_attributes(
@@ -80,8 +86,8 @@ FIELDS: dict[str, str] = {
     "FifoQueue": "fifo_queue",
     "ContentBasedDeduplication": "content_based_deduplication",
     **{name: field for name, (field, _) in FIFO_CHOICES.items()},
-    **{name: number.field for name, number in EXTENDED_NUMBERS.items()},
-    OVERFLOW: "overflow",
+    **{name: number.field for name, number in (EXTENDED_NUMBERS | ORDER_NUMBERS).items()},
+    **{name: field for name, (field, _) in EXTENDED_CHOICES.items()},
 }
 """The field that each settable attribute sets."""
 
@@ -109,7 +115,7 @@ def _check_known(name: str, fifo: bool, ranges: Mapping[str, Number], compatibil
         name in ranges
         or name in TEXTS
         or name == "SqsManagedSseEnabled"
-        or (name == OVERFLOW and compatibility.extensions)
+        or (name in EXTENDED_CHOICES and compatibility.extensions)
     ):
         raise unknown_attribute(name)
 
@@ -119,6 +125,8 @@ def _value(name: str, text: str, ranges: Mapping[str, Number], current: QueueAtt
         return _number(name, text, ranges[name])
     if name in FIFO_CHOICES:
         return _choice(name, text, FIFO_CHOICES[name][1])
+    if name in EXTENDED_CHOICES:
+        return _choice(name, text, EXTENDED_CHOICES[name][1])
     match name:
         case "SqsManagedSseEnabled" | "ContentBasedDeduplication":
             return _boolean(name, text)
@@ -132,12 +140,10 @@ def _value(name: str, text: str, ranges: Mapping[str, Number], current: QueueAtt
             return parse_redrive_policy(text) if text else None
         case "RedriveAllowPolicy":
             return parse_redrive_allow_policy(text) if text else None
-        case "KmsMasterKeyId":
+        case _:  # KmsMasterKeyId: all others were looked at
             if len(text) > KEY_ID_CHARACTERS:
                 raise invalid_attribute_value(name)
             return text or None
-        case _:
-            return _choice(name, text, get_args(Overflow))
 
 
 def _number(name: str, text: str, number: Number) -> int | None:
@@ -180,5 +186,10 @@ def _checked_together(changed: QueueAttributes, given: Mapping[str, str]) -> Que
         blamed = "FifoThroughputLimit" if "FifoThroughputLimit" in given else "DeduplicationScope"
         raise invalid_attribute_value(
             blamed, "FifoThroughputLimit perMessageGroupId needs DeduplicationScope messageGroup."
+        )
+    unfit = "best-effort" if changed.fifo_queue else "fifo"
+    if changed.ordering == unfit:
+        raise invalid_attribute_value(
+            ORDERING, f"A {'FIFO' if changed.fifo_queue else 'standard'} queue cannot have the order {unfit}."
         )
     return changed

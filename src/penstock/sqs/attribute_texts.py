@@ -10,11 +10,12 @@ from penstock.sqs.compatibility import Compatibility
 from penstock.sqs.names import QueueArn
 from penstock.sqs.queue_attributes import (
     ALL,
-    DEFAULT_TIME_TO_LIVE,
+    EXTENDED_CHOICES,
+    EXTENDED_NUMBERS,
+    HELD_MESSAGES,
     KMS_REUSE_SECONDS_DEFAULT,
-    MAXIMUM_BYTES,
-    MAXIMUM_MESSAGES,
-    OVERFLOW,
+    LATE_MESSAGES,
+    ORDER_NUMBERS,
     QueueAttributes,
     known_names,
 )
@@ -30,6 +31,8 @@ class QueueFacts(msgspec.Struct, frozen=True, kw_only=True):
     messages: int = 0
     messages_not_visible: int = 0
     messages_delayed: int = 0
+    messages_held: int = 0
+    messages_late: int = 0
 
 
 def attribute_texts(
@@ -76,11 +79,27 @@ def _all_texts(
         texts["DeduplicationScope"] = attributes.deduplication_scope
         texts["FifoThroughputLimit"] = attributes.fifo_throughput_limit
     if compatibility.extensions:
-        texts[MAXIMUM_MESSAGES] = _optional(attributes.maximum_messages)
-        texts[MAXIMUM_BYTES] = _optional(attributes.maximum_bytes)
-        texts[DEFAULT_TIME_TO_LIVE] = _optional(attributes.default_time_to_live_seconds)
-        texts[OVERFLOW] = None if attributes.overflow == "reject" else attributes.overflow
+        texts |= _extended_texts(attributes, facts)
     return {name: text for name, text in texts.items() if text is not None}
+
+
+_UNCHANGED = QueueAttributes()
+
+
+def _extended_texts(attributes: QueueAttributes, facts: QueueFacts) -> dict[str, str | None]:
+    """What SQS does not have, where it is not as if it were not there."""
+    fields = {name: number.field for name, number in (EXTENDED_NUMBERS | ORDER_NUMBERS).items()}
+    fields |= {name: field for name, (field, _) in EXTENDED_CHOICES.items()}
+    texts: dict[str, str | None] = {
+        name: str(value)
+        for name, field in fields.items()
+        if (value := getattr(attributes, field)) != getattr(_UNCHANGED, field)
+    }
+    if facts.messages_held:
+        texts[HELD_MESSAGES] = str(facts.messages_held)
+    if facts.messages_late:
+        texts[LATE_MESSAGES] = str(facts.messages_late)
+    return texts
 
 
 def _boolean(value: bool) -> str:

@@ -16,6 +16,10 @@ from penstock.sqs.shapes.messages import MessageAttributeValue
 
 PRIORITY = "Penstock.Priority"
 TIME_TO_LIVE = "Penstock.TimeToLiveSeconds"
+TIMESTAMP = "Penstock.TimestampMicroseconds"
+SESSION = "Penstock.Session"
+
+_SESSION_CHARACTERS = 128
 
 _TTL_SECONDS_MAX = limits.RETENTION_MS_MAX // limits.SECOND_MS
 
@@ -25,6 +29,10 @@ class Extensions(NamedTuple):
 
     priority: int | None = None
     time_to_live_ms: int | None = None
+    timestamp_us: int | None = None
+    """When its producer made it, for queues that go by that."""
+    session: str | None = None
+    """Who numbers and stamps it, where one user is several producers."""
 
 
 NO_EXTENSIONS = Extensions()
@@ -40,7 +48,19 @@ def read_extensions(
     return Extensions(
         _integer(attributes, PRIORITY, 0, limits.PRIORITIES - 1),
         None if seconds is None else seconds * limits.SECOND_MS,
+        _integer(attributes, TIMESTAMP, 1, limits.TIMESTAMP_US_MAX),
+        _session(attributes),
     )
+
+
+def _session(attributes: Mapping[str, MessageAttributeValue]) -> str | None:
+    attribute = attributes.get(SESSION)
+    if attribute is None:
+        return None
+    text = attribute.string_value or ""
+    if not 0 < len(text) <= _SESSION_CHARACTERS:
+        raise invalid_value(text, SESSION, f"Must be a text of 1 to {_SESSION_CHARACTERS} characters.")
+    return text
 
 
 def _integer(attributes: Mapping[str, MessageAttributeValue], name: str, low: int, high: int) -> int | None:
@@ -48,7 +68,7 @@ def _integer(attributes: Mapping[str, MessageAttributeValue], name: str, low: in
     if attribute is None:
         return None
     text = attribute.string_value or ""
-    value = int(text) if text.isascii() and text.isdecimal() and len(text) <= 12 else -1
+    value = int(text) if text.isascii() and text.isdecimal() and len(text) <= 17 else -1
     if not low <= value <= high:
         raise invalid_value(text, name, f"Must be an integer from {low} to {high}.")
     return value

@@ -17,6 +17,8 @@ DEFAULT_REGION = "us-east-1"
 
 URL_CHARACTERS = 1024
 FIFO_SUFFIX = ".fifo"
+LATE_SUFFIX = ".late"
+"""The engine makes such a queue for messages that came too late for their place in the order of another."""
 
 _STANDARD_NAME = re.compile(r"[A-Za-z0-9_-]{1,80}")
 _FIFO_NAME = re.compile(r"[A-Za-z0-9_-]{1,75}\.fifo")
@@ -47,7 +49,8 @@ class QueueArn(NamedTuple):
 
 
 def is_queue_name(name: str) -> bool:
-    """Whether a queue of either kind could have this name."""
+    """Whether a queue of either kind could have this name, or the queue of its late messages."""
+    name = name.removesuffix(LATE_SUFFIX)
     return bool(_STANDARD_NAME.fullmatch(name) or _FIFO_NAME.fullmatch(name))
 
 
@@ -81,7 +84,7 @@ def queue_url(endpoint: str, account: str, name: str) -> str:
 
 
 def parse_queue_url(url: str) -> QueueAddress:
-    """What a `QueueUrl` names: a full URL whatever its host, a path, or a bare queue name."""
+    """What a `QueueUrl` names: a full URL whatever its host, one of a virtual host, a path, or a bare queue name."""
     # The length is checked before the cache, so that the cache cannot be filled with megabytes.
     if len(url) > URL_CHARACTERS:
         raise queue_does_not_exist()
@@ -96,8 +99,10 @@ def _parse_queue_url(url: str) -> QueueAddress | None:
     _, scheme, rest = url.partition("://")
     if not scheme:
         return _parse_path(url)
-    host, slash, path = rest.partition("/")
-    return _parse_path(path) if host and slash else None
+    host, _, path = rest.partition("/")
+    if not path:
+        return parse_host(host)
+    return _parse_path(path) if host else None
 
 
 def parse_path(path: str) -> QueueAddress | None:

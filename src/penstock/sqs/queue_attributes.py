@@ -5,12 +5,12 @@ On the wire every value is text. `attribute_changes` reads those texts, `attribu
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 import msgspec
 
 from penstock.model import limits
-from penstock.model.settings import Overflow
+from penstock.model.settings import Consumption, Ordering, Overflow, Stamps, WhenUncertain
 from penstock.sqs.compatibility import Compatibility
 from penstock.sqs.outgoing import QueueTraits
 from penstock.sqs.redrive import RedriveAllowPolicy, RedrivePolicy
@@ -44,6 +44,20 @@ class QueueAttributes(msgspec.Struct, frozen=True, kw_only=True):
     maximum_bytes: int | None = None
     overflow: Overflow = "reject"
     default_time_to_live_seconds: int | None = None
+    ordering: Ordering | None = None
+    """None: what the kind of queue says, `fifo` or `best-effort`."""
+    stamps: Stamps = "server"
+    window_milliseconds: int = limits.WINDOW_MS_DEFAULT
+    maximum_uncertainty_milliseconds: int = limits.MAX_UNCERTAINTY_MS_DEFAULT
+    when_uncertain: WhenUncertain = "refuse"
+    consumption: Consumption = "queue"
+    retain_bytes: int | None = None
+    idle_expiry_seconds: int | None = None
+
+    @property
+    def engine_ordering(self) -> Ordering:
+        """The order of the engine's queue."""
+        return self.ordering or ("fifo" if self.fifo_queue else "best-effort")
 
     @property
     def traits(self) -> QueueTraits:
@@ -73,13 +87,20 @@ def numbers(compatibility: Compatibility) -> dict[str, Number]:
         "ReceiveMessageWaitTimeSeconds": Number("receive_message_wait_time_seconds", 0, 20),
         "KmsDataKeyReusePeriodSeconds": Number("kms_data_key_reuse_period_seconds", 60, 86_400),
     }
-    return table | EXTENDED_NUMBERS if compatibility.extensions else table
+    return table | EXTENDED_NUMBERS | ORDER_NUMBERS if compatibility.extensions else table
 
 
 MAXIMUM_MESSAGES = "Penstock.MaximumMessages"
 MAXIMUM_BYTES = "Penstock.MaximumBytes"
 OVERFLOW = "Penstock.OverflowPolicy"
 DEFAULT_TIME_TO_LIVE = "Penstock.DefaultTimeToLiveSeconds"
+ORDERING = "Penstock.Ordering"
+WINDOW = "Penstock.WindowMilliseconds"
+MAXIMUM_UNCERTAINTY = "Penstock.MaximumUncertaintyMilliseconds"
+RETAIN_BYTES = "Penstock.RetainBytes"
+IDLE_EXPIRY = "Penstock.IdleExpirySeconds"
+HELD_MESSAGES = "Penstock.ApproximateNumberOfMessagesHeld"
+LATE_MESSAGES = "Penstock.NumberOfMessagesLate"
 
 EXTENDED_NUMBERS: dict[str, Number] = {
     MAXIMUM_MESSAGES: Number("maximum_messages", 1, limits.QUEUE_MESSAGES_MAX),
@@ -87,8 +108,23 @@ EXTENDED_NUMBERS: dict[str, Number] = {
     DEFAULT_TIME_TO_LIVE: Number(
         "default_time_to_live_seconds", 1, limits.RETENTION_MS_MAX // limits.SECOND_MS
     ),
+    RETAIN_BYTES: Number("retain_bytes", 1, limits.QUEUE_BYTES_MAX),
+    IDLE_EXPIRY: Number("idle_expiry_seconds", 1, limits.RETENTION_MS_MAX // limits.SECOND_MS),
 }
 """Numbers that `""` sets back to "no limit"."""
+ORDER_NUMBERS: dict[str, Number] = {
+    WINDOW: Number("window_milliseconds", 0, limits.WINDOW_MS_MAX),
+    MAXIMUM_UNCERTAINTY: Number("maximum_uncertainty_milliseconds", 1, limits.WINDOW_MS_MAX),
+}
+EXTENDED_CHOICES: dict[str, tuple[str, tuple[str, ...]]] = {
+    OVERFLOW: ("overflow", get_args(Overflow)),
+    ORDERING: ("ordering", get_args(Ordering)),
+    "Penstock.Stamps": ("stamps", get_args(Stamps)),
+    "Penstock.WhenUncertain": ("when_uncertain", get_args(WhenUncertain)),
+    "Penstock.Consumption": ("consumption", get_args(Consumption)),
+}
+FIXED = (ORDERING, "Penstock.Stamps", "Penstock.Consumption")
+"""Attributes that only CreateQueue sets."""
 
 FIFO_ONLY = ("ContentBasedDeduplication", "FifoQueue")
 """Unknown on standard queues, whatever the value."""
@@ -112,7 +148,7 @@ ALL = "All"
 
 def known_names(compatibility: Compatibility) -> frozenset[str]:
     """Every name GetQueueAttributes takes, on any kind of queue."""
-    extended = {OVERFLOW} if compatibility.extensions else set()
+    extended = {*EXTENDED_CHOICES, HELD_MESSAGES, LATE_MESSAGES} if compatibility.extensions else set()
     return frozenset(
         {*numbers(compatibility), *FIFO_ONLY, *FIFO_CHOICES, *TEXTS, *READ_ONLY, "SqsManagedSseEnabled", ALL}
         | extended

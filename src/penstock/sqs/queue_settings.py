@@ -24,10 +24,16 @@ def settings_of(
 ) -> QueueSettings:
     """The engine's settings; `dead_letter_queue` is the engine's name of the redrive policy's target."""
     redrive = attributes.redrive_policy if dead_letter_queue is not None else None
-    ttl_seconds = attributes.default_time_to_live_seconds
     return msgspec.structs.replace(
         current or QueueSettings(),
-        ordering="fifo" if attributes.fifo_queue else "best-effort",
+        ordering=attributes.engine_ordering,
+        stamps=attributes.stamps,
+        window_ms=attributes.window_milliseconds,
+        max_uncertainty_ms=attributes.maximum_uncertainty_milliseconds,
+        when_uncertain=attributes.when_uncertain,
+        consumption=attributes.consumption,
+        retain_bytes=attributes.retain_bytes,
+        idle_expiry_ms=_milliseconds(attributes.idle_expiry_seconds),
         max_messages=attributes.maximum_messages,
         max_bytes=attributes.maximum_bytes,
         max_message_bytes=attributes.maximum_message_size + ENVELOPE_BYTES,
@@ -35,7 +41,7 @@ def settings_of(
         visibility_timeout_ms=attributes.visibility_timeout * SECOND_MS,
         retention_ms=attributes.message_retention_period * SECOND_MS,
         delay_ms=attributes.delay_seconds * SECOND_MS,
-        default_ttl_ms=None if ttl_seconds is None else ttl_seconds * SECOND_MS,
+        default_ttl_ms=_milliseconds(attributes.default_time_to_live_seconds),
         max_receives=None if redrive is None else redrive.max_receive_count,
         dead_letter_queue=dead_letter_queue,
     )
@@ -51,14 +57,23 @@ def attributes_of(
     if dead_letter_target_arn is not None and settings.max_receives is not None:
         # The engine counts further than SQS can say.
         redrive = RedrivePolicy(dead_letter_target_arn, min(settings.max_receives, RECEIVE_COUNT_MAX))
-    ttl_ms = settings.default_ttl_ms
     before = current or QueueAttributes()
     size = settings.max_message_bytes
     if size == before.maximum_message_size + ENVELOPE_BYTES:
         size = before.maximum_message_size
+    fifo_queue = settings.fifo or before.fifo_queue  # order by time may stand on either kind of queue
+    usual = "fifo" if fifo_queue else "best-effort"
     return msgspec.structs.replace(
         before,
-        fifo_queue=settings.fifo,
+        fifo_queue=fifo_queue,
+        ordering=None if settings.ordering == usual else settings.ordering,
+        stamps=settings.stamps,
+        window_milliseconds=settings.window_ms,
+        maximum_uncertainty_milliseconds=settings.max_uncertainty_ms,
+        when_uncertain=settings.when_uncertain,
+        consumption=settings.consumption,
+        retain_bytes=settings.retain_bytes,
+        idle_expiry_seconds=_seconds(settings.idle_expiry_ms),
         maximum_messages=settings.max_messages,
         maximum_bytes=settings.max_bytes,
         maximum_message_size=size,
@@ -66,6 +81,14 @@ def attributes_of(
         visibility_timeout=settings.visibility_timeout_ms // SECOND_MS,
         message_retention_period=settings.retention_ms // SECOND_MS,
         delay_seconds=settings.delay_ms // SECOND_MS,
-        default_time_to_live_seconds=None if ttl_ms is None else max(1, ttl_ms // SECOND_MS),
+        default_time_to_live_seconds=_seconds(settings.default_ttl_ms),
         redrive_policy=redrive,
     )
+
+
+def _milliseconds(seconds: int | None) -> int | None:
+    return None if seconds is None else seconds * SECOND_MS
+
+
+def _seconds(milliseconds: int | None) -> int | None:
+    return None if milliseconds is None else max(1, milliseconds // SECOND_MS)

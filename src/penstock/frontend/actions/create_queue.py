@@ -41,6 +41,14 @@ _ENGINE_FIELDS = frozenset(
         "maximum_bytes",
         "overflow",
         "default_time_to_live_seconds",
+        "ordering",
+        "stamps",
+        "window_milliseconds",
+        "maximum_uncertainty_milliseconds",
+        "when_uncertain",
+        "consumption",
+        "retain_bytes",
+        "idle_expiry_seconds",
     }
 )
 """What the engine knows of a queue without any metadata."""

@@ -36,7 +36,9 @@ def get_queue_attributes(context: Context) -> Steps[GetQueueAttributesResult]:
         messages=held.ready,
         # On their way to another queue: still here, and nobody can receive them.
         messages_not_visible=held.leased + held.moving,
-        messages_delayed=held.delayed,
+        messages_delayed=held.delayed + held.held,
+        messages_held=held.held,
+        messages_late=held.late_total,
     )
     texts = attribute_texts(queue.attributes, facts, request.attribute_names, context.compatibility)
     return GetQueueAttributesResult(attributes=texts)

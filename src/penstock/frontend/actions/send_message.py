@@ -7,7 +7,7 @@ from typing import cast
 
 from penstock.frontend.context import Context
 from penstock.frontend.message_id import message_id, sent_ids
-from penstock.frontend.outgoing_batch import encode_alone, encode_messages
+from penstock.frontend.outgoing_batch import encode_alone, encode_messages, process_of
 from penstock.frontend.sequence_number import sequence_number
 from penstock.frontend.steps import Ask, Reply, SendOne, Steps
 from penstock.model.errors import ErrorCode, PenstockError
@@ -39,7 +39,8 @@ def send_message(context: Context) -> Steps[SendMessageResult]:
             )
         else:
             payload = encode_messages((message,), context.session, queue.attributes.deduplication_scope)
-            reply: Reply = yield Ask(Send(queue.queue_id), payload)
+            send = Send(queue.queue_id, process=process_of((message,), context.session))
+            reply: Reply = yield Ask(send, payload)
             ((sequence, _),) = cast(SendResult, reply.answer).runs
     except PenstockError as error:
         if error.code is ErrorCode.MESSAGE_TOO_LARGE:
@@ -87,10 +88,9 @@ def _send(
     if not messages:
         return
     queue = context.queue
-    payload = encode_messages(
-        [message for _, message in messages], context.session, queue.attributes.deduplication_scope
-    )
-    reply: Reply = yield Ask(Send(queue.queue_id), payload)
+    batch = [message for _, message in messages]
+    payload = encode_messages(batch, context.session, queue.attributes.deduplication_scope)
+    reply: Reply = yield Ask(Send(queue.queue_id, process=process_of(batch, context.session)), payload)
     runs = cast(SendResult, reply.answer).runs
     sequences = [sequence for first, count in runs for sequence in range(first, first + count)]
     identities = sent_ids(queue.queue_id, sequences)
