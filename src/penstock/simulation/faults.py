@@ -44,6 +44,7 @@ class Faults:
             (plan.bit_flips_ms, self._flip),
             (plan.failing_syncs_ms, self._fail_sync),
             (plan.garbage_ms, self._garbage),
+            (self._stage.scenario.clocks.faults_ms, self._disturb_clock),
         ):
             if every_ms:
                 self._plan(every_ms, fault)
@@ -54,6 +55,7 @@ class Faults:
         self._machine.pace = DiskPace()
         self._machine.disk.fault = None
         self._free_disk()
+        self._machine.clock.heal()
         if not self._machine.is_up:
             self._boot()
 
@@ -230,6 +232,9 @@ class Faults:
         )
 
     # -- the clock -------------------------------------------------------------------------------------------
+
+    def _disturb_clock(self) -> None:
+        self._stage.trace.add("faults", self._machine.clock.disturb())
 
     def _step_clock(self) -> None:
         forward_ms = self._random.choice((20, 500, 5_000))

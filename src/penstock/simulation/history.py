@@ -10,9 +10,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
-from penstock.model.records import Reason
+from penstock.model.records import Lateness, Reason
 from penstock.model.runs import Runs
 from penstock.model.settings import QueueSettings
+from penstock.ordering.timestamp_id import TimestampId
+from penstock.simulation.log_history import LogHistory
+from penstock.simulation.observed_store import AppendedRecord
 from penstock.wire.messages import QueueStatistics
 
 Fate = Literal["unknown", "stored", "duplicate", "refused"]
@@ -34,13 +37,25 @@ class QueueLife:
     redriven: bool = False
     """Whether messages were moved out of it, or may have been, because somebody asked for it."""
     damaged_ms: int | None = None
+    watermark_us: int = 0
+    """The highest that anybody was told."""
     statistics: QueueStatistics | None = None
     """As the node saw it at the end."""
 
     @property
-    def fifo(self) -> bool:
+    def strict(self) -> bool:
         """Whether its groups are strictly ordered."""
-        return self.settings[0].fifo
+        return self.settings[0].strict
+
+    @property
+    def sorted(self) -> bool:
+        """Whether its producers' stamps make the order."""
+        return self.settings[0].sorted
+
+    @property
+    def late_queue(self) -> str | None:
+        """Where messages go that come too late for the order."""
+        return f"{self.name}.late" if self.sorted else None
 
     def dead_letter_queues(self) -> list[str]:
         """Where its messages may have gone to."""
@@ -82,12 +97,24 @@ class SentMessage:
     ttl_ms: int | None
     deduplication_id: bytes
     asked_ms: int
+    began_us: int
+    """True time when it was first sent."""
     fate: Fate = "unknown"
     sequence: int = 0
     """Its own, or that of the message it is a duplicate of."""
     sent_ms: int = 0
     answered_ms: int = 0
     deliveries: list[DeliveredMessage] = field(default_factory=list)
+    identifier: TimestampId | None = None
+    """The producer's stamp."""
+    made_us: int = 0
+    """True time when it was stamped."""
+    uncertainty_us: int | None = None
+    """How far the stamp may be from true time, where the producer honestly believes that; None: it says nothing."""
+    stamp_us: int = 0
+    """The server's stamp."""
+    answered_us: int = 0
+    """True time when the answer arrived."""
 
     def least_delay_ms(self) -> int:
         """It cannot have been ready sooner than this after it was sent."""
@@ -129,6 +156,8 @@ class SentBatch:
     number: int
     messages: list[SentMessage]
     encoded: bytes
+    first_id: TimestampId | None = None
+    uncertainty_us: int = 0
     unanswered: int = 0
     """Attempts that may have reached the node and were not answered."""
     answers: list[SendAnswer] = field(default_factory=list)
@@ -144,6 +173,7 @@ class SourcePlace(NamedTuple):
     receive_count: int
     root: tuple[int, int]
     """(queue id, sequence number) of its first home, as the node says."""
+    late: Lateness | None = None
 
 
 @dataclass(slots=True, eq=False)
@@ -181,6 +211,8 @@ class DeliveredMessage:
     first_received_ms: int
     sent_ms: int
     source: SourcePlace | None
+    identifier: TimestampId
+    """Its stamp, as the node says."""
     settlements: list[Settlement] = field(default_factory=list)
 
     @property
@@ -250,6 +282,11 @@ class History:
     """What did not come to an end when everything was well again."""
     cold_reads: bool = False
     """Whether a delivery may have to wait for the disk."""
+    log: LogHistory = field(default_factory=LogHistory)
+    records: dict[int, list[AppendedRecord]] = field(default_factory=dict)
+    """Of each partition: what the node wrote and no crash took away, in order."""
+    clocks_are_true: bool = False
+    """Whether everybody's interval of time held true time throughout."""
     ended_ms: int = 0
     most_unflushed_bytes: int = 0
     max_unflushed_bytes: int = 0

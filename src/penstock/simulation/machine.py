@@ -12,6 +12,7 @@ from random import Random
 
 from penstock.backend.node import Environment, Node
 from penstock.model.errors import PenstockError
+from penstock.simulation.clocks import NodeClock
 from penstock.simulation.disk import PowerLoss, SimulatedDisk
 from penstock.simulation.driver import DiskPace, SimulatedDriver, Trap
 from penstock.simulation.network import Link
@@ -46,13 +47,20 @@ class Machine:
     """One computer with one data directory."""
 
     def __init__(
-        self, schedule: Schedule, random: Random, trace: Trace, disk: SimulatedDisk, options: StorageOptions
+        self,
+        schedule: Schedule,
+        random: Random,
+        trace: Trace,
+        disk: SimulatedDisk,
+        options: StorageOptions,
+        clock: NodeClock,
     ) -> None:
         self._schedule = schedule
         self._random = random
         self._trace = trace
         self.disk = disk
         self.options = options
+        self.clock = clock
         self.pace = DiskPace()
         self.trap: Trap | None = None
         """When to lose the power next."""
@@ -95,7 +103,8 @@ class Machine:
             opened = open_directory(self.disk, self.options, self.identity)
             store = ObservedStore(self.disk, self.options, opened)
             store.observer = self.observer
-            environment = Environment("simulated", "simulated", lambda: (0.0, 0))
+            self.clock.started()
+            environment = Environment("simulated", "simulated", lambda: (0.0, 0), self.clock.interval)
             node = Node(store, environment, self._schedule.now_ms, self.max_unflushed_bytes)
         except PowerLoss:
             self._not_started("lost power while it started", power=True)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator, Sequence
+from typing import TypeVar
 
-from penstock.model.batch import DEDUPLICATION, GROUPS, PRIORITIES, Batch
+from penstock.model.batch import DEDUPLICATION, GROUPS, PRIORITIES, STAMPS, Batch
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.model.runs import Runs
 from penstock.model.settings import QueueSettings
+from penstock.ordering.timestamp_id import TimestampId
 from penstock.simulation.history import (
     DeliveredMessage,
     EmptyPoll,
@@ -24,8 +26,11 @@ from penstock.simulation.history import (
     SourcePlace,
 )
 from penstock.simulation.schedule import Schedule
+from penstock.wire.log_messages import LoggedBatch
 from penstock.wire.messages import DeliveredBatch, Delivery, Failed, Peeked, ReceiptOutcome, SendResult
 
+Head = TypeVar("Head", DeliveredBatch, LoggedBatch)
+"""A slice of a body, as its answer announces it."""
 _TOKEN_IDENTITY = struct.Struct("<QQ")
 
 
@@ -81,6 +86,8 @@ class Recorder:
             message.sequence = sequence
             message.sent_ms = result.sent_ms
             message.answered_ms = self._schedule.now_ms
+            message.answered_us = self._schedule.true_us
+            message.stamp_us = result.stamp_us
 
     def send_refused(self, batch: SentBatch, failed: Failed, asked_ms: int) -> None:
         """A batch was not stored, unless an earlier attempt that nobody answered was."""
@@ -105,12 +112,12 @@ class Recorder:
         _, lease = _TOKEN_IDENTITY.unpack_from(delivery.token)
         granted_ms = None if visibility_timeout_ms is None else delivery.until_ms - visibility_timeout_ms
         found: list[DeliveredMessage] = []
-        for head, batch, problem in _slices(delivery.batches, body):
+        for head, batch, problem in slices(delivery.batches, body):
             counts = _each(head.receive_counts, head.count)
             firsts = _each(head.first_received_ms, head.count)
             sources = _sources(head)
             for index in range(head.count):
-                message, difference = self._compare(batch, index, problem)
+                message, difference = self.compare(batch, index, problem)
                 found.append(
                     DeliveredMessage(
                         life,
@@ -128,6 +135,7 @@ class Recorder:
                         firsts[index],
                         head.sent_ms,
                         sources[index],
+                        _identifier(head, batch, index),
                     )
                 )
                 if message is not None:
@@ -138,9 +146,9 @@ class Recorder:
     def peeked(self, life: QueueLife, peeked: Peeked, body: memoryview, asked_ms: int) -> list[Sighting]:
         """Messages were looked at."""
         found: list[Sighting] = []
-        for head, batch, problem in _slices(peeked.batches, body):
+        for head, batch, problem in slices(peeked.batches, body):
             for index in range(head.count):
-                message, difference = self._compare(batch, index, problem)
+                message, difference = self.compare(batch, index, problem)
                 state = head.states[index] if head.states is not None else "ready"
                 found.append(
                     Sighting(
@@ -156,7 +164,7 @@ class Recorder:
         self.history.sightings += found
         return found
 
-    def _compare(
+    def compare(
         self, batch: Batch | None, index: int, problem: str | None
     ) -> tuple[SentMessage | None, str | None]:
         """Which message this is, and what about it is not as it was sent."""
@@ -233,9 +241,7 @@ class Recorder:
             settlement.result = "refused" if failed is not None else "lost"
 
 
-def _slices(
-    heads: Sequence[DeliveredBatch], body: memoryview
-) -> Iterator[tuple[DeliveredBatch, Batch | None, str | None]]:
+def slices(heads: Sequence[Head], body: memoryview) -> Iterator[tuple[Head, Batch | None, str | None]]:
     """The heads of an answer with the batches that its body holds."""
     start = 0
     for head in heads:
@@ -252,6 +258,13 @@ def _slices(
             yield head, None, f"a batch of {batch.count} messages where {head.count} were announced"
 
 
+def _identifier(head: DeliveredBatch, batch: Batch | None, index: int) -> TimestampId:
+    """The stamp of a message as it is announced; the column of the batch has the times, where there is one."""
+    stamps = batch.integers(STAMPS) if batch is not None else None
+    time_us = head.stamp_us if stamps is None else stamps[index]
+    return TimestampId(time_us, head.process, head.counter + index)
+
+
 def _each(values: int | list[int], count: int) -> list[int]:
     return [values] * count if isinstance(values, int) else values
 
@@ -261,7 +274,7 @@ def _sources(head: DeliveredBatch) -> list[SourcePlace | None]:
     if origin is None:
         return [None] * head.count
     return [
-        SourcePlace(origin.source_id, origin.source, sequence, origin.reason, count, root)
+        SourcePlace(origin.source_id, origin.source, sequence, origin.reason, count, root, origin.late)
         for sequence, count, root in zip(
             sequences_of(origin.runs), origin.receive_counts, origin.first_homes(), strict=True
         )

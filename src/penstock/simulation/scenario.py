@@ -12,22 +12,10 @@ from random import Random
 
 from penstock.model.limits import KIBIBYTE
 from penstock.model.settings import QueueSettings
+from penstock.simulation.clocks import ClockPlan
+from penstock.simulation.ordered_kinds import LOG_KINDS, ORDERED_KINDS
+from penstock.simulation.queue_plan import QueuePlan, visibility
 from penstock.storage.options import StorageOptions
-
-
-@dataclass(slots=True)
-class QueuePlan:
-    """A queue and what its producers put into it."""
-
-    name: str
-    settings: QueueSettings
-    groups: int = 0
-    priorities: bool = False
-    delays_ms: int = 0
-    """The longest delay that a message may ask for; 0: none does."""
-    ttls_ms: int = 0
-    deduplication: int = 0
-    """How many different ids are in use at a time; 0: none."""
 
 
 @dataclass(slots=True)
@@ -61,6 +49,9 @@ class Scenario:
     flood: bool = False
     """Whether somebody sends without waiting for answers."""
     faults: FaultPlan = field(default_factory=FaultPlan)
+    clocks: ClockPlan = field(default_factory=ClockPlan)
+    log_readers: int = 0
+    group_members: int = 0
 
 
 def draw_scenario(random: Random) -> Scenario:
@@ -93,6 +84,10 @@ def draw_scenario(random: Random) -> Scenario:
     for name in sorted(random.sample(names, random.randint(2, 5))):
         scenario.queues.append(KINDS[name](random))
     scenario.faults = _faults(random)
+    scenario.clocks = _clocks(random)
+    if any(queue.settings.has_log for queue in scenario.queues):
+        scenario.log_readers = random.randint(1, 2)
+        scenario.group_members = random.randint(1, 4)
     if scenario.flood:
         scenario.duration_ms = scenario.duration_ms // 3 + 4_000
         scenario.faults.stalls_ms = random.choice((0, 2_500))
@@ -116,22 +111,26 @@ def _faults(random: Random) -> FaultPlan:
     )
 
 
+def _clocks(random: Random) -> ClockPlan:
+    return ClockPlan(
+        node=random.choice(("own", "bounded", "bounded", "broken")),
+        producers_break=random.random() < 0.4,
+        faults_ms=random.choice((0, 1_500, 5_000)),
+    )
+
+
 # -- kinds of queues -----------------------------------------------------------------------------------------
 
 
-def _visibility(random: Random) -> int:
-    return random.choice((300, 1_000, 3_000, 8_000))
-
-
 def _plain(random: Random) -> QueuePlan:
-    return QueuePlan("plain", QueueSettings(visibility_timeout_ms=_visibility(random)))
+    return QueuePlan("plain", QueueSettings(visibility_timeout_ms=visibility(random)))
 
 
 def _fifo(random: Random) -> QueuePlan:
     dead = random.random() < 0.5
     settings = QueueSettings(
         ordering="fifo",
-        visibility_timeout_ms=_visibility(random),
+        visibility_timeout_ms=visibility(random),
         max_receives=random.randint(2, 4) if dead else None,
         dead_letter_queue="fifo-dead" if dead else None,
     )
@@ -139,18 +138,18 @@ def _fifo(random: Random) -> QueuePlan:
 
 
 def _fair(random: Random) -> QueuePlan:
-    settings = QueueSettings(visibility_timeout_ms=_visibility(random))
+    settings = QueueSettings(visibility_timeout_ms=visibility(random))
     return QueuePlan("fair", settings, groups=random.randint(2, 8))
 
 
 def _priorities(random: Random) -> QueuePlan:
-    settings = QueueSettings(visibility_timeout_ms=_visibility(random))
+    settings = QueueSettings(visibility_timeout_ms=visibility(random))
     return QueuePlan("priorities", settings, priorities=True, groups=random.choice((0, 3)))
 
 
 def _delays(random: Random) -> QueuePlan:
     settings = QueueSettings(
-        visibility_timeout_ms=_visibility(random), delay_ms=random.choice((0, 0, 400, 2_000))
+        visibility_timeout_ms=visibility(random), delay_ms=random.choice((0, 0, 400, 2_000))
     )
     return QueuePlan("delays", settings, delays_ms=random.choice((500, 4_000, 12_000)))
 
@@ -158,7 +157,7 @@ def _delays(random: Random) -> QueuePlan:
 def _ttl(random: Random) -> QueuePlan:
     dead = random.random() < 0.5
     settings = QueueSettings(
-        visibility_timeout_ms=_visibility(random),
+        visibility_timeout_ms=visibility(random),
         default_ttl_ms=random.choice((None, 800, 5_000)),
         dead_letter_queue="ttl-dead" if dead else None,
     )
@@ -167,14 +166,14 @@ def _ttl(random: Random) -> QueuePlan:
 
 def _retention(random: Random) -> QueuePlan:
     settings = QueueSettings(
-        visibility_timeout_ms=_visibility(random), retention_ms=random.choice((1_500, 4_000, 10_000))
+        visibility_timeout_ms=visibility(random), retention_ms=random.choice((1_500, 4_000, 10_000))
     )
     return QueuePlan("retention", settings)
 
 
 def _deduplication(random: Random) -> QueuePlan:
     settings = QueueSettings(
-        visibility_timeout_ms=_visibility(random),
+        visibility_timeout_ms=visibility(random),
         deduplication_window_ms=random.choice((1_000, 10_000, 300_000)),
     )
     return QueuePlan("deduplication", settings, deduplication=random.choice((5, 30)))
@@ -192,7 +191,7 @@ def _dead_letters(random: Random) -> QueuePlan:
 def _reject(random: Random) -> QueuePlan:
     limit = random.random() < 0.5
     settings = QueueSettings(
-        visibility_timeout_ms=_visibility(random),
+        visibility_timeout_ms=visibility(random),
         max_messages=random.randint(5, 60) if limit else None,
         max_bytes=None if limit else random.randint(1_000, 9_000),
     )
@@ -201,14 +200,14 @@ def _reject(random: Random) -> QueuePlan:
 
 def _drop_oldest(random: Random) -> QueuePlan:
     settings = QueueSettings(
-        visibility_timeout_ms=_visibility(random), max_messages=random.randint(5, 60), overflow="drop-oldest"
+        visibility_timeout_ms=visibility(random), max_messages=random.randint(5, 60), overflow="drop-oldest"
     )
     return QueuePlan("drop-oldest", settings, groups=random.choice((0, 3)))
 
 
 def _overflow(random: Random) -> QueuePlan:
     settings = QueueSettings(
-        visibility_timeout_ms=_visibility(random),
+        visibility_timeout_ms=visibility(random),
         max_messages=random.randint(5, 60),
         overflow="dead-letter",
         dead_letter_queue="overflow-dead",
@@ -218,7 +217,7 @@ def _overflow(random: Random) -> QueuePlan:
 
 def _everything(random: Random) -> QueuePlan:
     settings = QueueSettings(
-        visibility_timeout_ms=_visibility(random),
+        visibility_timeout_ms=visibility(random),
         max_messages=random.choice((None, 40, 200)),
         overflow=random.choice(("reject", "drop-oldest", "dead-letter")),
         retention_ms=random.choice((20_000, 345_600_000)),
@@ -239,6 +238,8 @@ def _everything(random: Random) -> QueuePlan:
     )
 
 
+ORDERED = False
+LOGS = False
 KINDS: dict[str, Callable[[Random], QueuePlan]] = {
     "plain": _plain,
     "fifo": _fifo,
@@ -253,4 +254,6 @@ KINDS: dict[str, Callable[[Random], QueuePlan]] = {
     "drop-oldest": _drop_oldest,
     "overflow": _overflow,
     "everything": _everything,
+    **(ORDERED_KINDS if ORDERED else {}),
+    **(LOG_KINDS if LOGS else {}),
 }

@@ -29,6 +29,11 @@ class Schedule:
         return self.start_ms + self.elapsed_ms + self._stepped_ms
 
     @property
+    def true_us(self) -> int:
+        """What a perfect clock shows, in microseconds: it is never stepped."""
+        return (self.start_ms + self.elapsed_ms) * 1_000
+
+    @property
     def since_start_ms(self) -> int:
         """The clock, for people."""
         return self.elapsed_ms + self._stepped_ms

@@ -7,13 +7,15 @@ from typing import NamedTuple
 
 from penstock.backend.node import Node
 from penstock.simulation.checkers import CHECKERS
+from penstock.simulation.clocks import NodeClock
 from penstock.simulation.disk import SimulatedDisk
 from penstock.simulation.faults import Faults
 from penstock.simulation.history import History
 from penstock.simulation.machine import Machine
 from penstock.simulation.network import Network
-from penstock.simulation.observed_store import ObservedStore
+from penstock.simulation.observed_store import AppendedRecord, ObservedStore
 from penstock.simulation.partition_state import inconsistencies
+from penstock.simulation.record_log import RecordLog
 from penstock.simulation.recorder import Recorder
 from penstock.simulation.replica import Replica
 from penstock.simulation.scenario import draw_scenario
@@ -55,9 +57,16 @@ class World:
         self.scenario = scenario = draw_scenario(random)
         self.schedule = schedule = Schedule(START_MS)
         self.trace = trace = Trace(schedule)
-        self.history = History(cold_reads=scenario.cold_reads > 0)
+        self.history = History(cold_reads=scenario.cold_reads > 0, clocks_are_true=scenario.clocks.true)
         disk = SimulatedDisk(random, cold_reads=scenario.cold_reads)
-        self.machine = machine = Machine(schedule, random, trace, disk, scenario.options)
+        self.machine = machine = Machine(
+            schedule,
+            random,
+            trace,
+            disk,
+            scenario.options,
+            NodeClock(scenario.clocks, schedule, Random(seed)),
+        )
         machine.max_unflushed_bytes = scenario.max_unflushed_bytes
         network = Network(schedule, random, machine)
         self.tasks = Tasks(schedule)
@@ -65,8 +74,9 @@ class World:
         self.stage = Stage(scenario, schedule, random, trace, network, self.tasks, recorder)
         self.faults = Faults(self.stage, machine)
         self.replica = Replica()
+        self.record_log = RecordLog(self.history.records)
         self.violations: list[Violation] = []
-        machine.observer = lambda record: self.replica.observer(machine.starts, record)
+        machine.observer = self._record_written
         machine.booted.append(self._check_recovery)
         machine.going_down += [self._note_committed, self.faults.watch]
 
@@ -121,10 +131,15 @@ class World:
 
     # -- checks on the way -----------------------------------------------------------------------------------
 
+    def _record_written(self, record: AppendedRecord) -> None:
+        self.replica.observer(self.machine.starts, record)
+        self.record_log.observer(record)
+
     def _note_committed(self, store: ObservedStore) -> None:
         self.replica.stopping(store.committed_position)
 
     def _check_recovery(self, node: Node) -> None:
+        self.record_log.recovered(node)
         for sentence in self.replica.recovered(self.machine.starts, node):
             self._violated("recovery", sentence)
         self._check_engine(node)

@@ -43,10 +43,10 @@ def _waited_in_vain(history: History) -> Iterator[Violation]:
         return  # a lease may end while its messages are read, and its receiver goes on waiting
     by_life: dict[int, list[SentMessage]] = {}
     for message in history.messages.values():
-        if message.fate == "stored" and not message.life.fifo:
+        if message.fate == "stored" and not message.life.strict:
             by_life.setdefault(message.life.queue_id, []).append(message)
     for poll in history.empty_polls:
-        if poll.life.fifo or not history.was_well(poll.asked_ms - _SLACK_MS, poll.answered_ms):
+        if poll.life.strict or not history.was_well(poll.asked_ms - _SLACK_MS, poll.answered_ms):
             continue
         for message in by_life.get(poll.life.queue_id, ()):
             if _was_ready(message, poll.life, poll):

@@ -168,7 +168,7 @@ class Consumer:
         asked_ms = stage.schedule.now_ms
         max_bytes = stage.random.choice((None, None, 100, 2_000))
         max_leased = stage.random.choice((None, None, None, 30))
-        attempt = self._attempt() if life.fifo and stage.random.random() < 0.5 else b""
+        attempt = self._attempt() if life.strict and stage.random.random() < 0.5 else b""
         request = Receive(life.queue_id, most, wait_ms, visibility_ms, max_bytes, max_leased, attempt)
         held = self._held if attempt == self._held_attempt and attempt else []
         held = held if held and held[0].life is life else []

@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from penstock.model.batch import UNSET, encode_parts
 from penstock.model.errors import ERRORS, ErrorCode
 from penstock.simulation.history import QueueLife, SentBatch, SentMessage
-from penstock.simulation.scenario import QueuePlan
+from penstock.simulation.queue_plan import QueuePlan
 from penstock.simulation.tasks import Ask, Pause, Steps
 from penstock.simulation.workload.stage import Stage
+from penstock.simulation.workload.stamping import BatchStamp, Stamper
 from penstock.wire.messages import Send, SendResult
 
 _ATTEMPTS = 12
@@ -25,6 +26,10 @@ class Producer:
         self._producer = stage.random.getrandbits(60) + 1
         self._numbers: dict[int, int] = {}
         self._in_flight = 0
+        self._stamper = Stamper(stage, name)
+        self._has_private_ids = stage.random.random() < 0.5
+        if any(plan.stamped for plan in stage.plans()):
+            stage.tasks.start(self._stamper.run())
 
     def run(self) -> Steps[None]:
         """Sends until the run ends."""
@@ -56,7 +61,7 @@ class Producer:
         for _ in range(attempts):
             asked_ms = stage.schedule.now_ms
             stage.recorder.sending(batch)
-            reply = yield Ask(self._client, Send(life.queue_id, self._producer, batch.number), batch.encoded)
+            reply = yield Ask(self._client, _request(batch), batch.encoded)
             if reply is None:
                 stage.trace.add(self._name, f"send {batch.number} to {life.name}: no answer")
                 yield Pause(random.randint(5, 400))
@@ -88,11 +93,27 @@ class Producer:
     def _compose(self, plan: QueuePlan, life: QueueLife, most: int) -> SentBatch:
         random = self._stage.random
         messages = [self._message(plan, life) for _ in range(random.randint(1, most))]
+        stamp = self._stamp(plan, messages)
         number = self._numbers.get(life.queue_id, 0) + 1
         self._numbers[life.queue_id] = number
-        batch = SentBatch(life, self._producer, number, messages, _encode(messages))
+        batch = SentBatch(life, self._producer, number, messages, _encode(messages, stamp))
+        if stamp is not None:
+            batch.first_id, batch.uncertainty_us = stamp.first, stamp.uncertainty_us
         self._stage.recorder.history.batches.append(batch)
         return batch
+
+    def _stamp(self, plan: QueuePlan, messages: Sequence[SentMessage]) -> BatchStamp | None:
+        """Most batches of queues that go by stamps have some; any program may send without."""
+        if not plan.stamped or self._stage.random.random() < 0.15:
+            return None
+        private = plan.settings.ordering == "causal" and self._has_private_ids
+        stamp = self._stamper.stamp(len(messages), private=private)
+        if stamp is not None:
+            for index, message in enumerate(messages):
+                message.identifier = stamp.identifier(index)
+                message.made_us = self._stage.schedule.true_us
+                message.uncertainty_us = stamp.uncertainty_us if stamp.synchronized else None
+        return stamp
 
     def _message(self, plan: QueuePlan, life: QueueLife) -> SentMessage:
         stage, random = self._stage, self._stage.random
@@ -112,6 +133,7 @@ class Producer:
             ttl_ms=random.randint(50, plan.ttls_ms) if plan.ttls_ms and random.random() < 0.5 else None,
             deduplication_id=self._identifier(plan, number),
             asked_ms=stage.schedule.now_ms,
+            began_us=stage.schedule.true_us,
         )
         stage.recorder.history.messages[number] = message
         return message
@@ -124,7 +146,17 @@ class Producer:
         return b"id-%d" % (newest - self._stage.random.randrange(min(newest + 1, plan.deduplication)))
 
 
-def _encode(messages: Sequence[SentMessage]) -> bytes:
+def _request(batch: SentBatch) -> Send:
+    """The request for a batch, the same every time."""
+    process, counter, time_us = 0, 0, 0
+    if batch.first_id is not None:
+        time_us, process, counter = batch.first_id
+    return Send(
+        batch.life.queue_id, batch.producer, batch.number, process, counter, time_us, batch.uncertainty_us
+    )
+
+
+def _encode(messages: Sequence[SentMessage], stamp: BatchStamp | None) -> bytes:
     """The batch; a column is there only if a message needs it."""
 
     def needed(values: list[bytes]) -> list[bytes] | None:
@@ -138,6 +170,7 @@ def _encode(messages: Sequence[SentMessage]) -> bytes:
         groups=needed([message.group for message in messages]),
         deduplication_ids=needed([message.deduplication_id for message in messages]),
         attributes=needed([message.attributes for message in messages]),
+        stamps_us=stamp.times_us if stamp is not None else None,
     )
 
 

@@ -9,8 +9,9 @@ from penstock.model.errors import ErrorCode
 from penstock.simulation.client import SimulatedClient
 from penstock.simulation.history import QueueLife
 from penstock.simulation.network import Network
+from penstock.simulation.queue_plan import QueuePlan
 from penstock.simulation.recorder import Recorder
-from penstock.simulation.scenario import QueuePlan, Scenario
+from penstock.simulation.scenario import Scenario
 from penstock.simulation.schedule import Schedule
 from penstock.simulation.tasks import Ask, Reply, Steps, Tasks
 from penstock.simulation.trace import Trace
@@ -73,6 +74,7 @@ class Stage:
     def note(self, description: QueueDescription) -> QueueLife:
         """A queue is there."""
         life = self.recorder.queue_seen(description.queue_id, description.name, description.settings)
+        life.watermark_us = max(life.watermark_us, description.statistics.watermark_us)
         known = self.queues.get(description.name)
         if known is None or known.queue_id < description.queue_id:
             self.queues[description.name] = life

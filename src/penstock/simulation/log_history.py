@@ -1,0 +1,125 @@
+"""What readers of retained logs know: what they read, where groups stood, and what they were told about it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+if TYPE_CHECKING:
+    from penstock.simulation.history import QueueLife, SentMessage
+
+Answered = Literal["lost", "done", "refused"]
+
+
+class LoggedMessage(NamedTuple):
+    """A message as it was read at an offset."""
+
+    offset: int
+    message: SentMessage | None
+    """None: its bytes are none that were ever sent."""
+    problem: str | None
+    sent_ms: int
+
+
+class GroupPlace(NamedTuple):
+    """As whom a member of a group reads or commits."""
+
+    group: str
+    member: str
+    generation: int
+
+
+@dataclass(slots=True, eq=False)
+class LogRead:
+    """A read that was answered."""
+
+    life: QueueLife
+    start: int
+    most: int
+    waited_ms: int
+    messages: list[LoggedMessage]
+    next: int
+    end: int
+    asked_ms: int
+    answered_ms: int
+    place: GroupPlace | None
+
+
+class OffsetGone(NamedTuple):
+    """A read was refused because the log begins later."""
+
+    life: QueueLife
+    start: int
+    asked_ms: int
+    answered_ms: int
+
+
+class BoundsSeen(NamedTuple):
+    """Where the log began and ended, and the first message at or after a time."""
+
+    life: QueueLife
+    begin: int
+    end: int
+    time_ms: int | None
+    found: int
+    asked_ms: int
+    answered_ms: int
+
+
+class Joined(NamedTuple):
+    """A member learned its share."""
+
+    life: QueueLife
+    place: GroupPlace
+    offset: int | None
+    """Where to go on; None: it stands by."""
+    asked_ms: int
+    answered_ms: int
+
+
+@dataclass(slots=True, eq=False)
+class OffsetCommit:
+    """A group's offset that somebody wrote down."""
+
+    life: QueueLife
+    place: GroupPlace
+    offset: int
+    asked_ms: int
+    answered_ms: int | None = None
+    result: Answered = "lost"
+
+
+@dataclass(slots=True, eq=False)
+class GroupSeek:
+    """An operator set a group back or forward, or deleted it."""
+
+    life: QueueLife
+    group: str
+    asked_ms: int
+    answered_ms: int | None = None
+    offset: int | None = None
+    """Where it stands then, where that was said; None after a deletion too."""
+    result: Answered = "lost"
+
+
+class Standing(NamedTuple):
+    """A group as it was listed."""
+
+    life: QueueLife
+    group: str
+    offset: int
+    asked_ms: int
+    answered_ms: int
+
+
+@dataclass(slots=True, eq=False)
+class LogHistory:
+    """Everything about logs."""
+
+    reads: list[LogRead] = field(default_factory=list)
+    gone: list[OffsetGone] = field(default_factory=list)
+    bounds: list[BoundsSeen] = field(default_factory=list)
+    joined: list[Joined] = field(default_factory=list)
+    commits: list[OffsetCommit] = field(default_factory=list)
+    seeks: list[GroupSeek] = field(default_factory=list)
+    standings: list[Standing] = field(default_factory=list)

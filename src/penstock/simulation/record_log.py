@@ -1,0 +1,24 @@
+"""The record log: what the node wrote about each queue and no crash took away, for checkers that read records."""
+
+from __future__ import annotations
+
+from penstock.backend.node import Node
+from penstock.simulation.observed_store import AppendedRecord
+
+
+class RecordLog:
+    """Records by partition; a record that is written under a number again replaces what a crash took."""
+
+    def __init__(self, logs: dict[int, list[AppendedRecord]]) -> None:
+        self._logs = logs
+
+    def observer(self, record: AppendedRecord) -> None:
+        """The node wrote a record."""
+        log = self._logs.setdefault(record.partition, [])
+        del log[record.number - 1 :]
+        log.append(record)
+
+    def recovered(self, node: Node) -> None:
+        """The node is up again, or at its end: what it does not know any more was never promised to anybody."""
+        for queue_id, partition in node._parts.catalogue.partitions.items():
+            del self._logs.get(queue_id, [])[partition.index :]
