@@ -255,6 +255,8 @@ class GroupChanged(msgspec.Struct, frozen=True, array_like=True, tag=19):
     generation: int
     members: list[str]
     at_ms: int
+    leases_ms: list[int] = []
+    """How long the lease of each member is, for when it has to begin anew."""
 
 
 class GroupRemoved(msgspec.Struct, frozen=True, array_like=True, tag=23):
@@ -305,6 +307,10 @@ QueueRecord = (
     | Resumed
     | Sorted
     | Closed
+    | LogCut
+    | OffsetCommitted
+    | GroupChanged
+    | GroupRemoved
 )
 CatalogueRecord = QueueCreated | QueueDeleted | QueueRemoved
 Record = QueueRecord | CatalogueRecord

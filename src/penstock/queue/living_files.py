@@ -46,11 +46,6 @@ def living_positions(partition: Partition, journal: set[int], sparse: set[int]) 
     yield from table.living_positions(sparse)
 
 
-def living_batches(partition: Partition, file: int) -> int:
-    """How many batches live in the file, roughly: those that cross chunks may count twice."""
-    return partition.table.files.get(file, 0)
-
-
 def relocate(partition: Partition, moved: Mapping[int, int]) -> None:
     """Whatever still lives at an old position now lies at the new one."""
     partition.table.relocate(dict(moved))

@@ -24,7 +24,7 @@ class LoggedRun(NamedTuple):
     """A stored batch of the log."""
 
     first: int
-    count: int
+    messages: int
     position: int
     stored_bytes: int
     """Of the encoded batch, which is what a reader is sent."""

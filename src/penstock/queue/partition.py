@@ -22,6 +22,8 @@ from penstock.queue.deduplication import DeduplicationWindow, OriginTable, Produ
 from penstock.queue.groups import FifoGroups, GroupNames
 from penstock.queue.lanes import Lanes
 from penstock.queue.leases import LeaseTable
+from penstock.queue.log_index import LogIndex
+from penstock.queue.reader_groups import ReaderGroups
 from penstock.queue.table import MessageTable
 from penstock.queue.timers import SentTimes, SlotTimers
 
@@ -69,6 +71,8 @@ class Partition:
         """What is on its way out, by target and reason."""
         self.overdue: Runs = []
         """Messages on their way whose time to live has ended since: should they come back, they expire."""
+        self.log = LogIndex() if settings.has_log else None
+        self.readers = ReaderGroups()
         self.totals = Totals()
 
     def new_order(self) -> Lanes | FifoGroups:
@@ -142,10 +146,11 @@ class Partition:
                 self.settings = record.settings
             case records.Sorted() | records.Closed():
                 raise NotImplementedError
-            case (
-                records.LogCut() | records.OffsetCommitted() | records.GroupChanged() | records.GroupRemoved()
-            ):
-                raise NotImplementedError
+            case records.LogCut():
+                assert self.log is not None
+                self.log.cut(record.end)
+            case records.OffsetCommitted() | records.GroupChanged() | records.GroupRemoved():
+                self.readers.apply(record)
             case _ as unreachable:
                 assert_never(unreachable)
 
@@ -155,11 +160,17 @@ class Partition:
         first, count, sent_ms = record.first, record.count, record.sent_ms
         columns = batch.columns
         moved_in = record.origin is not None
+        self.last_sent_ms = sent_ms
+        if self.log is not None:
+            self.log.append(count, position, len(batch.data), batch.message_bytes(), sent_ms)
+            if not self.settings.has_queue:
+                self.table.next += count
+                self._remember(record, batch)
+                return
         groups: array[int] | None = None
         if columns & GROUPS:
             groups = self.groups.enter(batch.names(GROUPS) or ())
         delay_ms = 0 if moved_in else record.delay_ms
-        self.last_sent_ms = sent_ms
         if self.sent_times.add(sent_ms, first):
             self.sent_times.forget_before(self.table.first_living())
             self.sent_times.sweep(self.table.is_alive)
@@ -177,20 +188,25 @@ class Partition:
                 self.delays.sweep(self.table.is_alive)
             if record.ttl_ms or columns & TTLS:
                 self._time_to_live(record, batch)
-            if columns & DEDUPLICATION:
+        self._remember(record, batch)
+        self.order.sent((first, count), groups)
+
+    def _remember(self, record: records.Sent, batch: Batch) -> None:
+        """What tells the same thing sent twice from two things."""
+        first, sent_ms = record.first, record.sent_ms
+        if record.origin is None:
+            if batch.columns & DEDUPLICATION:
                 until_ms = sent_ms + self.settings.deduplication_window_ms
                 for sequence, identifier in enumerate(batch.names(DEDUPLICATION) or (), first):
                     if identifier:
                         self.window.add(identifier, sequence, until_ms)
             self.window.forget(sent_ms)
         else:
-            assert record.origin is not None
             self.origins.add(record.origin.source_id, record.origin.runs)
         if record.producer:
-            stored = StoredBatch(first, count, sent_ms, record.duplicates or [])
+            stored = StoredBatch(first, record.count, sent_ms, record.duplicates or [])
             self.producers.add(record.producer, record.number, stored)
-        self.order.sent((first, count), groups)
-        self.totals.sent += count
+        self.totals.sent += record.count
 
     def _state_column(
         self, record: records.Sent, batch: Batch, groups: array[int] | None, delay_ms: int
@@ -299,6 +315,9 @@ class Partition:
         return buried
 
     def _purged(self, record: records.Purged) -> None:
+        if self.log is not None:
+            cut = self.log.cut(record.end)
+            self.totals.purged += 0 if self.settings.has_queue else cut
         runs = self.table.runs_in(states.RUNS_EXPIRABLE, 1, record.end, self.table.messages)
         if record.end >= self.table.next:
             self.leases.clear()

@@ -9,6 +9,7 @@ from penstock.model.records import Dropped, MoveStarted, Sent
 from penstock.model.runs import Runs, normalized, runs_in_order
 from penstock.queue import states
 from penstock.queue.chunk import CHUNK_BITS
+from penstock.queue.consumption import check_fits_log
 from penstock.queue.decision import Admitted, Decision, Written
 from penstock.queue.deduplication import StoredBatch
 from penstock.queue.partition import Partition
@@ -62,6 +63,7 @@ def _check(partition: Partition, batch: Batch) -> None:
     settings = partition.settings
     if batch.columns:
         batch.check()
+        check_fits_log(partition, batch)
         if batch.columns & PRIORITIES and settings.strict and any(batch.priorities()):
             raise PenstockError(
                 ErrorCode.UNSUPPORTED,

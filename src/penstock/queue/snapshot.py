@@ -17,7 +17,9 @@ from penstock.queue.attempts import AttemptImage
 from penstock.queue.chunk import CHUNK_BITS, CHUNK_MESSAGES, Chunk
 from penstock.queue.deduplication import ProducerImage
 from penstock.queue.leases import Part
+from penstock.queue.log_index import LogImage
 from penstock.queue.partition import MoveKey, Partition, Totals
+from penstock.queue.reader_groups import GroupImage
 
 VERSION = 1
 
@@ -64,6 +66,8 @@ class PartitionImage(msgspec.Struct, array_like=True):
     moves: list[tuple[MoveKey, Runs]]
     overdue: Runs
     attempts: list[AttemptImage] = []
+    log: LogImage | None = None
+    readers: list[GroupImage] = []
 
 
 _encoder = msgspec.msgpack.Encoder()
@@ -98,6 +102,8 @@ def dump(partition: Partition) -> bytes:
             moves=list(partition.moves.items()),
             overdue=partition.overdue,
             attempts=partition.attempts.dump(),
+            log=partition.log.dump() if partition.log is not None else None,
+            readers=partition.readers.dump(),
         )
     )
 
@@ -129,6 +135,11 @@ def load(data: bytes | memoryview) -> Partition:
     partition.moves = dict(image.moves)
     partition.overdue = image.overdue
     partition.attempts.load(image.attempts)
+    if partition.log is not None:
+        if image.log is None or image.log[0] != table.next:
+            raise ValueError("the log does not end where the queue does")
+        partition.log.load(image.log)
+    partition.readers.load(image.readers)
     _derive_order(partition)
     return partition
 

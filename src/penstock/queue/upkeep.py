@@ -6,6 +6,7 @@ from penstock.model import limits
 from penstock.model.records import Expired, Matured, MoveStarted
 from penstock.queue import states
 from penstock.queue.decision import Written
+from penstock.queue.log_retention import cut_due
 from penstock.queue.partition import Partition
 from penstock.queue.settling import give_back
 
@@ -21,6 +22,7 @@ def upkeep_due(partition: Partition) -> int | None:
         partition.delays.next_ms(),
         partition.expiries.next_ms(),
         oldest_ms + partition.settings.retention_ms if oldest_ms is not None else None,
+        cut_due(partition),
     ]
     return min((time for time in times if time is not None), default=None)
 
