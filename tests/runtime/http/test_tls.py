@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import datetime as dt
 import ssl
 from pathlib import Path
 
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
 
 from penstock.runtime.http.tls import Tls, TlsError
 from tests.runtime.harness import until
+from tests.runtime.http.certificate import write_certificate
 from tests.runtime.http.harness import Desk, answer, echo, on_both_loops, request_bytes, serving
-
-NOW = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
 
 
 class Files:
@@ -27,28 +22,7 @@ class Files:
         self.write()
 
     def write(self, passphrase: bytes | None = None) -> None:
-        key = ec.generate_private_key(ec.SECP256R1())
-        name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "localhost")])
-        certificate = (
-            x509.CertificateBuilder()
-            .subject_name(name)
-            .issuer_name(name)
-            .public_key(key.public_key())
-            .serial_number(x509.random_serial_number())
-            .not_valid_before(NOW - dt.timedelta(days=3650))
-            .not_valid_after(NOW + dt.timedelta(days=36500))
-            .add_extension(x509.SubjectAlternativeName([x509.DNSName("localhost")]), critical=False)
-            .sign(key, hashes.SHA256())
-        )
-        self.certificate.write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
-        encryption: serialization.KeySerializationEncryption = serialization.NoEncryption()
-        if passphrase is not None:
-            encryption = serialization.BestAvailableEncryption(passphrase)
-        self.key.write_bytes(
-            key.private_bytes(
-                serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, encryption_algorithm=encryption
-            )
-        )
+        write_certificate(self.certificate, self.key, passphrase=passphrase)
 
     def load(self) -> Tls:
         return Tls(self.certificate, self.key)
