@@ -75,7 +75,7 @@ def test_flags_win_over_the_environment_and_that_over_the_file(tmp_path: Path) -
         ("directory = 3", "storage.directory: 3 is not the path of a directory"),
         ("durabilty = 'sync'", "storage.durabilty: unknown key; did you mean storage.durability?"),
         ("max_connections = 1", "storage.max_connections: unknown key; did you mean native.max_connections?"),
-        ("colour = 'red'", "storage.colour: unknown key; known are frontend.backend, log.format"),
+        ("colour = 'red'", "storage.colour: unknown key; known are clock.drift_ppm, clock.source"),
     ],
 )
 def test_a_bad_line_is_explained_with_its_place(line: str, problem: str, tmp_path: Path) -> None:
@@ -103,10 +103,10 @@ def test_a_bad_line_is_explained_with_its_place(line: str, problem: str, tmp_pat
         ("[native]\nlisten = 'nope'\n", "penstock.toml:2: native.listen: 'nope' names no port; write 127."),
         ("[sqs]\nlisten = 'no'\n", "penstock.toml:2: sqs.listen: 'no' names no port"),
         ("[storge]\n", "penstock.toml:1: storge: unknown table; did you mean storage?"),
-        ("[storage]\n[storage.cold]\n", "penstock.toml:2: storage.cold: unknown table; known are frontend"),
+        ("[storage]\n[storage.cold]\n", "penstock.toml:2: storage.cold: unknown table; known are clock, frontend"),
         (
             "x = {}\n",
-            "penstock.toml:1: x: unknown table; known are frontend, log, metadata, native, process, sqs",
+            "penstock.toml:1: x: unknown table; known are clock, frontend, log, metadata, native, process",
         ),
         ("[sqs]\naccount = 12\n", "penstock.toml:2: sqs.account: 12 is not an account id: twelve digits"),
         ("[sqs]\nregion = 'US'\n", 'penstock.toml:2: sqs.region: "US" is not the name of a region'),

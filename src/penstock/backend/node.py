@@ -14,6 +14,7 @@ import msgspec
 from penstock.backend import administration, browsing, traffic
 from penstock.backend.bodies import ColdReadError
 from penstock.backend.checkpoints import Checkpointer
+from penstock.backend.clock_desk import ClockDesk
 from penstock.backend.moves import move_some
 from penstock.backend.opening import OpeningReport, open_node
 from penstock.backend.parts import GrantedDelivery
@@ -49,6 +50,11 @@ class Environment(NamedTuple):
     """CPU seconds and resident bytes of the process."""
     clock: Callable[[], ClockInterval | None] = not_synchronized
     """What time it may be, for order by time; None: nobody can tell."""
+    clock_source: str = "own"
+    """Where that clock has the time from."""
+    clock_drift_ppm: int = 200
+    process: int = 0
+    """Of the sequencer's ids: drawn anew for each start."""
 
 
 class Node:
@@ -67,6 +73,9 @@ class Node:
         self._max_unflushed_bytes = max_unflushed_bytes
         self._parts, self.report = open_node(store, now_ms)
         self._checkpointer = Checkpointer(self._parts)
+        self._clock_desk = ClockDesk(
+            environment.clock, environment.clock_source, environment.clock_drift_ppm, environment.process
+        )
         self._connections: dict[int, bool] = {}
         """Open connections, and whether each has said hello."""
         self._upkeep = UpkeepTimes()
@@ -163,6 +172,11 @@ class Node:
                 answer = self._hello(connection, request, now_ms)
             case messages.Ping():
                 answer = messages.Done()
+            case messages.ReadClock():
+                self._clock_desk.ask(connection, request_id)
+                return
+            case messages.TakeIds():
+                answer = self._clock_desk.take_ids(request.count)
             case messages.CreateQueue():
                 answer = administration.create_queue(parts, request, now_ms)
             case messages.AlterQueue():
@@ -346,7 +360,7 @@ class Node:
         output = self._parts.outbox.take()
         for connection, _ in output:
             self._parts.waiting.unpark(connection)
-        return output
+        return output + self._clock_desk.take(self._connections)
 
     def congested(self) -> bool:
         """Whether to stop reading requests until the disk has caught up."""

@@ -10,6 +10,7 @@ from typing import Literal
 
 from penstock.config import kinds
 from penstock.config.address import Address
+from penstock.config.clock import ClockOptions
 from penstock.config.option import option, options_of
 from penstock.config.shared import LogFormat as LogFormat
 from penstock.config.shared import LogLevel as LogLevel
@@ -23,7 +24,7 @@ GIBIBYTE = 1024 * MEBIBYTE
 
 
 @dataclass(frozen=True, kw_only=True)
-class ServeConfig(SqsOptions, MetadataOptions, UsageOptions):
+class ServeConfig(SqsOptions, MetadataOptions, UsageOptions, ClockOptions):
     """Everything `penstock serve` runs with."""
 
     listen: Address = field(

@@ -27,6 +27,10 @@ class ClockInterval(NamedTuple):
         """How far the best guess may be off."""
         return (self.latest_us - self.earliest_us + 1) // 2
 
+    def furthest_us(self, time_us: int) -> int:
+        """How far true time may be from this."""
+        return max(self.latest_us - time_us, time_us - self.earliest_us)
+
     def holds(self, time_us: int) -> bool:
         """Whether true time may be this."""
         return self.earliest_us <= time_us <= self.latest_us

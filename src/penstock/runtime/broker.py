@@ -4,7 +4,7 @@ Opening:
   1. the address: the native protocol knows no users, so loopback only
   2. its socket is bound, not yet listening: a port in use is found before anything is read
   3. the directory is taken and locked, the journal is replayed
-  4. the driver starts its threads
+  4. the driver starts its threads, and the clock its own where a daemon keeps the time
   5. the front door opens (see there), linked to the node without a socket
   6. the server listens: the first request finds everything in place
 
@@ -22,6 +22,7 @@ What stands in the way of opening is a `StartError`: one sentence, and what to d
 from __future__ import annotations
 
 import asyncio
+import random
 import secrets
 
 from penstock import __version__
@@ -29,12 +30,14 @@ from penstock.backend.node import Environment, Node
 from penstock.backend.opening import OpeningReport
 from penstock.config.address import Address
 from penstock.config.serve import ServeConfig
+from penstock.ordering.timestamp_id import draw_process
 from penstock.runtime.clock import WallClock
 from penstock.runtime.disk import RealDisk
 from penstock.runtime.driver import Driver
 from penstock.runtime.engine_link.local_link import LocalRoute
 from penstock.runtime.front_door import GRACE_SECONDS, FrontDoor, open_front_door
 from penstock.runtime.listening import StartError, bind, check_loopback
+from penstock.runtime.node_clock import NodeClock, open_clock
 from penstock.runtime.server import Server
 from penstock.runtime.usage import process_usage
 from penstock.storage.disk import DirectoryBusyError, DiskFailedError, DiskFullError
@@ -55,6 +58,7 @@ class Broker:
         self,
         disk: RealDisk,
         node: Node,
+        node_clock: NodeClock,
         driver: Driver,
         server: Server,
         route: LocalRoute,
@@ -63,6 +67,7 @@ class Broker:
         self._disk = disk
         self._route = route
         self._node = node
+        self._node_clock = node_clock
         self._driver = driver
         self._server = server
         self.front_door: FrontDoor | None = None
@@ -98,6 +103,7 @@ class Broker:
         await self._driver.close()
         await self._server.close(0.0 if self._driver.failure else LAST_ANSWERS_SECONDS)
         self._driver.join(THREADS_SECONDS)
+        self._node_clock.close()
         self._disk.close()
 
 
@@ -106,7 +112,7 @@ async def open_broker(config: ServeConfig) -> Broker:
     check_loopback(config.listen, "--listen 127.0.0.1:9326")
     listener = bind(config.listen, "--listen")
     try:
-        disk, node, clock = _open_node(config)
+        disk, node, clock, node_clock = _open_node(config)
     except BaseException:
         listener.close()
         raise
@@ -133,7 +139,8 @@ async def open_broker(config: ServeConfig) -> Broker:
         node, clock, loop, write=route.write, congestion_changed=congestion_changed, failed=failed
     )
     address = Address(config.listen.host, listener.getsockname()[1])
-    broker = Broker(disk, node, driver, server, route, address)
+    broker = Broker(disk, node, node_clock, driver, server, route, address)
+    node_clock.start()
     try:
         if config.sqs_listen is not None:
             broker.front_door = await open_front_door(config, route.connect(driver, loop), clock)
@@ -145,7 +152,7 @@ async def open_broker(config: ServeConfig) -> Broker:
     return broker
 
 
-def _open_node(config: ServeConfig) -> tuple[RealDisk, Node, WallClock]:
+def _open_node(config: ServeConfig) -> tuple[RealDisk, Node, WallClock, NodeClock]:
     directory = config.data_directory
     disk: RealDisk | None = None
     try:
@@ -160,8 +167,18 @@ def _open_node(config: ServeConfig) -> tuple[RealDisk, Node, WallClock]:
         )
         identity = Identity(f"node-{secrets.token_hex(4)}", secrets.token_bytes(32))
         store = Store.open(disk, options, identity)
-        environment = Environment(__version__, str(disk.directory), process_usage)
-        return disk, Node(store, environment, clock.now_ms(), config.max_unflushed_bytes), clock
+        node_clock = open_clock(config.clock_source, config.clock_drift_ppm)
+        environment = Environment(
+            __version__,
+            str(disk.directory),
+            process_usage,
+            node_clock.interval,
+            node_clock.source,
+            node_clock.drift_ppm,
+            draw_process(random.SystemRandom()),
+        )
+        node = Node(store, environment, clock.now_ms(), config.max_unflushed_bytes)
+        return disk, node, clock, node_clock
     except BaseException as error:
         if disk is not None:
             disk.close()

@@ -7,6 +7,7 @@ import msgspec
 from penstock.model.records import Origin
 from penstock.model.runs import Runs
 from penstock.model.settings import QueueSettings
+from penstock.wire.clock_messages import ClockReading, TakenIds
 from penstock.wire.requests import MessageState
 
 
@@ -201,4 +202,6 @@ Answer = (
     | Count
     | Redriven
     | NodeDescription
+    | ClockReading
+    | TakenIds
 )

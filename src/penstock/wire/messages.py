@@ -29,6 +29,7 @@ from penstock.wire.answers import (
     Settled,
     Welcome,
 )
+from penstock.wire.clock_messages import ClockReading, ReadClock, TakeIds, TakenIds
 from penstock.wire.requests import (
     AddCredit,
     AlterQueue,
@@ -60,6 +61,7 @@ __all__ = [
     "AddCredit",
     "AlterQueue",
     "Answer",
+    "ClockReading",
     "Count",
     "CreateQueue",
     "Delete",
@@ -84,6 +86,7 @@ __all__ = [
     "QueueDescription",
     "QueueList",
     "QueueStatistics",
+    "ReadClock",
     "Receipt",
     "ReceiptOutcome",
     "Receive",
@@ -95,6 +98,8 @@ __all__ = [
     "SendResult",
     "Settled",
     "Subscribe",
+    "TakeIds",
+    "TakenIds",
     "Unsubscribe",
     "Welcome",
     "decode_answer",

@@ -8,6 +8,7 @@ import msgspec
 
 from penstock.model.runs import Runs
 from penstock.model.settings import QueueSettings
+from penstock.wire.clock_messages import ReadClock, TakeIds
 
 MessageState = Literal["ready", "leased", "delayed", "moving", "held"]
 
@@ -228,4 +229,6 @@ Request = (
     | Purge
     | Redrive
     | DescribeNode
+    | ReadClock
+    | TakeIds
 )
