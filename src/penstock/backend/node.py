@@ -11,13 +11,14 @@ from typing import NamedTuple, assert_never
 
 import msgspec
 
-from penstock.backend import administration, browsing, traffic
+from penstock.backend import administration, browsing, group_receiving, traffic
 from penstock.backend.bodies import ColdReadError
 from penstock.backend.checkpoints import Checkpointer
 from penstock.backend.clock_desk import ClockDesk
+from penstock.backend.description import describe_node
 from penstock.backend.moves import move_some
 from penstock.backend.opening import OpeningReport, open_node
-from penstock.backend.parts import GrantedDelivery
+from penstock.backend.parts import GrantedDelivery, GrantedGroup
 from penstock.backend.upkeep_times import UpkeepTimes
 from penstock.model import limits
 from penstock.model.batch import Buffer
@@ -80,7 +81,7 @@ class Node:
         """Open connections, and whether each has said hello."""
         self._upkeep = UpkeepTimes()
         self._jobs: list[Job] = []
-        self._cold_deliveries: dict[Job, GrantedDelivery] = {}
+        self._cold_deliveries: dict[Job, GrantedDelivery | GrantedGroup] = {}
         self._cold_requests: dict[Job, tuple[int, int, messages.Peek | messages.Redrive]] = {}
         self._cold_moves: dict[Job, int] = {}
         self._now_ms = now_ms
@@ -152,6 +153,9 @@ class Node:
             case messages.Receive():
                 traffic.receive(parts, connection, request_id, request, now_ms)
                 return
+            case messages.ReceiveAny():
+                group_receiving.receive_any(parts, connection, request_id, request, now_ms)
+                return
             case messages.AddCredit():
                 traffic.add_credit(parts, connection, request)
                 return
@@ -220,7 +224,7 @@ class Node:
         parts = self._parts
         self._store.tick(now_ms)
         for waiter in parts.waiting.timed_out(now_ms):
-            parts.answer(waiter.connection, waiter.request_id, traffic.NOTHING)
+            parts.answer(waiter.connection, waiter.request_id, traffic.nothing_for(waiter))
         for queue_id in self._upkeep.take_due(now_ms):
             partition = parts.catalogue.partitions.get(queue_id)
             if partition is not None and queue_id not in parts.catalogue.damage:
@@ -311,7 +315,11 @@ class Node:
         if self._checkpointer.job_done(job, now_ms):
             return
         if job in self._cold_deliveries:
-            traffic.deliver(self._parts, self._cold_deliveries.pop(job), block=True)
+            delivery = self._cold_deliveries.pop(job)
+            if isinstance(delivery, GrantedGroup):
+                group_receiving.deliver(self._parts, delivery, block=True)
+            else:
+                traffic.deliver(self._parts, delivery, block=True)
         elif job in self._cold_moves:
             self._parts.movers.add(self._cold_moves.pop(job))
         elif job in self._cold_requests:
@@ -375,26 +383,14 @@ class Node:
         self._store.close()
 
     def _describe(self) -> messages.NodeDescription:
-        statistics = self._store.statistics()
-        cpu_seconds, memory_bytes = self._environment.usage()
-        return messages.NodeDescription(
-            node=self._store.identity.node,
-            version=self._environment.version,
-            data_directory=self._environment.data_directory,
+        environment = self._environment
+        return describe_node(
+            self._parts,
+            version=environment.version,
+            data_directory=environment.data_directory,
             started_ms=self._started_ms,
-            queues=len(self._parts.catalogue.names),
             connections=len(self._connections),
-            disk_full=not self._store.accepts_sends,
-            journal_files=statistics.journal_files,
-            journal_bytes=statistics.journal_bytes,
-            segment_files=statistics.segment_files,
-            segment_bytes=statistics.segment_bytes,
-            snapshot_bytes=statistics.snapshot_bytes,
-            flushes_total=statistics.flushes_total,
-            flushed_bytes_total=statistics.flushed_bytes_total,
-            cpu_seconds=cpu_seconds,
-            memory_bytes=memory_bytes,
-            damage=self._parts.catalogue.damages(),
+            usage=environment.usage(),
         )
 
 

@@ -24,7 +24,7 @@ class _Waiting(NamedTuple):
     position: int
     connection: int
     buffers: list[Buffer]
-    lease: LeaseRef | None
+    leases: Sequence[LeaseRef]
     body_bytes: int
 
 
@@ -45,14 +45,14 @@ class Outbox:
         request_id: int,
         answer: Answer,
         body: Sequence[Buffer] = (),
-        lease: LeaseRef | None = None,
+        leases: Sequence[LeaseRef] = (),
     ) -> None:
         """The answer may leave once the journal is on disk up to `position`."""
         frame = encode_frame(request_id, encode_message(answer), body)
         body_bytes = sum(map(len, body)) if body else 0
         if body_bytes:
             self._body_bytes[connection] = self._body_bytes.get(connection, 0) + body_bytes
-        self._waiting.append(_Waiting(position, connection, frame, lease, body_bytes))
+        self._waiting.append(_Waiting(position, connection, frame, leases, body_bytes))
 
     def body_bytes(self, connection: int) -> int:
         """Bytes of messages on their way to a connection that may not leave yet."""
@@ -62,7 +62,7 @@ class Outbox:
         """The journal is on disk up to `position`."""
         waiting, ready = self._waiting, self._ready
         while waiting and waiting[0].position <= position:
-            _, connection, buffers, lease, body_bytes = waiting.popleft()
+            _, connection, buffers, leases, body_bytes = waiting.popleft()
             if body_bytes:
                 self._count_out(connection, body_bytes)
             if connection in connections:
@@ -71,8 +71,8 @@ class Outbox:
                     ready[connection] = buffers
                 else:
                     queued += buffers
-            elif lease is not None:
-                self.undelivered.append(lease)
+            else:
+                self.undelivered += leases
 
     def _count_out(self, connection: int, body_bytes: int) -> None:
         left = self._body_bytes[connection] - body_bytes

@@ -17,6 +17,7 @@ from penstock.model.errors import ErrorCode
 from penstock.queue.decision import Decision, Granted, Reply, Written
 from penstock.queue.partition import Partition
 from penstock.queue.receipts import ReceiptSeal
+from penstock.queue.weighted_shares import SharesInUse, WeightedSet
 from penstock.storage.errors import Damage, DamagedEntryError
 from penstock.storage.store import Store
 from penstock.wire.messages import Answer, Failed
@@ -27,6 +28,16 @@ class GrantedDelivery(NamedTuple):
 
     waiter: Waiter
     granted: Granted
+    at_ms: int
+
+
+class GrantedGroup(NamedTuple):
+    """The leases that a receiver of several queues was granted."""
+
+    waiter: Waiter
+    queues: WeightedSet
+    granted: list[tuple[int, Granted]]
+    """(queue id, lease)."""
     at_ms: int
 
 
@@ -47,7 +58,9 @@ class NodeParts:
     """Queues with messages on their way to another."""
     timed: set[int] = field(default_factory=set)
     """Queues whose next upkeep may have changed."""
-    cold_deliveries: list[tuple[list[int], GrantedDelivery]] = field(default_factory=list)
+    shares: SharesInUse = field(default_factory=SharesInUse)
+    """Whose turn it is where several queues are received from together."""
+    cold_deliveries: list[tuple[list[int], GrantedDelivery | GrantedGroup]] = field(default_factory=list)
     """(positions, delivery): what must be read by a helper thread before it can be handed over."""
     emptied: set[tuple[int, int]] = field(default_factory=set)
     """(queue, file): files in which nothing of the queue lives any more."""
@@ -70,8 +83,10 @@ class NodeParts:
         """Stored data of the queue is not what was written: nothing of it is served until it is repaired."""
         self.catalogue.fence(queue_id, str(damaged))
         self.store.fence(Damage(queue_id, damaged.file, damaged.offset, damaged.reason))
+        partition = self.catalogue.partitions.get(queue_id)
+        name = repr(partition.name) if partition is not None else str(queue_id)
         for waiter in self.waiting.leave_queue(queue_id):
-            failed = Failed(ErrorCode.QUEUE_DAMAGED, f"the queue is fenced: {damaged}")
+            failed = Failed(ErrorCode.QUEUE_DAMAGED, f"queue {name} is fenced: {damaged}")
             self.answer(waiter.connection, waiter.request_id, failed)
 
     def carry_out(self, partition: Partition, decision: Decision[Reply]) -> Reply:
@@ -94,7 +109,7 @@ class NodeParts:
         request_id: int,
         answer: Answer,
         body: Sequence[Buffer] = (),
-        lease: LeaseRef | None = None,
+        leases: Sequence[LeaseRef] = (),
     ) -> None:
         """Answers once everything appended so far is on disk."""
-        self.outbox.put(self.store.appended_position, connection, request_id, answer, body, lease)
+        self.outbox.put(self.store.appended_position, connection, request_id, answer, body, leases)

@@ -21,6 +21,7 @@ from penstock.wire.messages import (
     Done,
     Extend,
     Failed,
+    GroupDelivery,
     Receipt,
     ReceiptOutcome,
     Receive,
@@ -53,10 +54,9 @@ def send(parts: NodeParts, request: Send, body: memoryview, now_ms: int) -> Send
 
 def receive(parts: NodeParts, connection: int, request_id: int, request: Receive, now_ms: int) -> None:
     """Answers at once if something is ready, else waits in line, if it may wait."""
-    partition = parts.catalogue.usable(request.queue_id)
-    _check_counts(request.max_messages, request.visibility_timeout_ms)
-    if not 0 <= request.wait_ms <= limits.RECEIVE_WAIT_MS:
-        raise PenstockError(ErrorCode.BAD_REQUEST, f"wait_ms must be 0 to {limits.RECEIVE_WAIT_MS}")
+    partition = receivable(parts, request.queue_id)
+    check_counts(request.max_messages, request.visibility_timeout_ms)
+    check_wait(request.wait_ms)
     if len(request.attempt) > limits.ATTEMPT_ID_BYTES:
         raise PenstockError(
             ErrorCode.BAD_REQUEST,
@@ -92,8 +92,8 @@ def receive(parts: NodeParts, connection: int, request_id: int, request: Receive
 
 def subscribe(parts: NodeParts, connection: int, request_id: int, request: Subscribe) -> None:
     """Joins the line and stays."""
-    partition = parts.catalogue.usable(request.queue_id)
-    _check_counts(request.batch_messages, request.visibility_timeout_ms)
+    partition = receivable(parts, request.queue_id)
+    check_counts(request.batch_messages, request.visibility_timeout_ms)
     if not 0 <= request.credit <= limits.QUEUE_MESSAGES_MAX:
         raise PenstockError(ErrorCode.BAD_REQUEST, "credit must not be negative")
     visibility_ms = request.visibility_timeout_ms
@@ -133,8 +133,13 @@ def unsubscribe(parts: NodeParts, connection: int, request: Unsubscribe) -> Done
     if waiter is not None:
         parts.waiting.leave(waiter)
         if not waiter.is_subscription:  # every request gets its answer
-            parts.answer(connection, waiter.request_id, NOTHING)
+            parts.answer(connection, waiter.request_id, nothing_for(waiter))
     return Done()
+
+
+def nothing_for(waiter: Waiter) -> Delivery | GroupDelivery:
+    """What a receiver is answered for whom nothing came."""
+    return GroupDelivery([]) if waiter.places or waiter.whole is not None else NOTHING
 
 
 def serve_line(parts: NodeParts, partition: Partition, now_ms: int) -> None:
@@ -144,13 +149,14 @@ def serve_line(parts: NodeParts, partition: Partition, now_ms: int) -> None:
             parts.waiting.park(waiter)
             continue
         try:
-            served = serve(parts, partition, waiter, now_ms)
+            take = waiter.take
+            served = serve(parts, partition, waiter, now_ms) if take is None else take(now_ms)
         except PenstockError as error:
             parts.answer(waiter.connection, waiter.request_id, Failed(error.code, error.message))
             parts.waiting.leave(waiter)
             continue
         if not served and waiter.impatient:
-            parts.answer(waiter.connection, waiter.request_id, NOTHING)
+            parts.answer(waiter.connection, waiter.request_id, nothing_for(waiter))
             parts.waiting.leave(waiter)
             continue
         if not served:
@@ -250,8 +256,8 @@ def deliver(parts: NodeParts, pending: GrantedDelivery, *, block: bool = False) 
     token = parts.seal.token(waiter.queue_id, granted.lease)
     answer = Delivery(token, granted.until_ms, heads)
     # Who has an attempt id asks for the same lease again, maybe on another connection: it is not taken back early.
-    lease = LeaseRef(waiter.queue_id, granted.lease, runs) if not waiter.attempt else None
-    parts.answer(waiter.connection, waiter.request_id, answer, body, lease)
+    leases = () if waiter.attempt else (LeaseRef(waiter.queue_id, granted.lease, runs),)
+    parts.answer(waiter.connection, waiter.request_id, answer, body, leases)
 
 
 def _wait_on(parts: NodeParts, waiter: Waiter, messages: int, *, served: bool) -> None:
@@ -276,7 +282,7 @@ def settle(parts: NodeParts, request: Delete | Release | Extend, now_ms: int) ->
     if isinstance(request, Release) and not 0 <= request.delay_ms <= limits.RETENTION_MS_MAX:
         raise PenstockError(ErrorCode.BAD_REQUEST, f"delay_ms must be 0 to {limits.RETENTION_MS_MAX}")
     if isinstance(request, Extend):
-        _check_counts(1, request.visibility_timeout_ms)
+        check_counts(1, request.visibility_timeout_ms)
     opened = [(receipt, *parts.seal.open(receipt.token)) for receipt in request.receipts]
     for _, queue_id, _ in opened:
         if queue_id in parts.catalogue.damage:
@@ -320,7 +326,25 @@ def _decide(
             )
 
 
-def _check_counts(messages: int, visibility_timeout_ms: int | None) -> None:
+def receivable(parts: NodeParts, queue_id: int) -> Partition:
+    """The queue with that id; raises if it is gone, fenced, or has only a log."""
+    partition = parts.catalogue.usable(queue_id)
+    if not partition.settings.has_queue:
+        raise PenstockError(
+            ErrorCode.UNSUPPORTED,
+            f"queue {partition.name!r} is a log (consumption 'log'): it is read, and nothing is received from it",
+        )
+    return partition
+
+
+def check_wait(wait_ms: int) -> None:
+    """Raises where a receive would wait for too long."""
+    if not 0 <= wait_ms <= limits.RECEIVE_WAIT_MS:
+        raise PenstockError(ErrorCode.BAD_REQUEST, f"wait_ms must be 0 to {limits.RECEIVE_WAIT_MS}")
+
+
+def check_counts(messages: int, visibility_timeout_ms: int | None) -> None:
+    """Raises where a receive asks for what nobody can be given."""
     if not 1 <= messages <= limits.RECEIVE_MESSAGES:
         raise PenstockError(
             ErrorCode.BAD_REQUEST, f"ask for 1 to {limits.RECEIVE_MESSAGES} messages, not {messages}"

@@ -1,12 +1,13 @@
 """Who waits for messages: long-polling receivers and subscriptions with credit, served in order of waiting.
 
 A waiter costs nothing while it waits: it is an entry in its queue's line, looked at only when something in the
-queue became ready, its time ran out or it got credit.
+queue became ready, its time ran out or it got credit. Who waits for several queues has a place in the line of each.
 """
 
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
 
@@ -36,6 +37,18 @@ class Waiter:
     """It waits for its connection only, not for messages."""
     in_line: bool = field(default=False)
     cancelled: bool = field(default=False)
+    parked: bool = field(default=False)
+    places: tuple[Waiter, ...] = ()
+    """Who waits for several queues stands in no line itself: these do, one in the line of each."""
+    whole: Waiter | None = None
+    """Of such a place: who it stands for."""
+    take: Callable[[int], bool] | None = None
+    """Of such a place: serves the whole from all its queues, given the time; False where nothing is ready."""
+
+    @property
+    def queue_ids(self) -> tuple[int, ...]:
+        """The queues it waits for."""
+        return tuple(place.queue_id for place in self.places) or (self.queue_id,)
 
     @property
     def is_subscription(self) -> bool:
@@ -54,6 +67,10 @@ class WaitingRoom:
         self._deadlines: list[tuple[int, int, Waiter]] = []
         self._parked: dict[int, list[Waiter]] = {}
         """Out of line until their connection has taken what it has been given."""
+        self._present: dict[int, int] = {}
+        """How many wait for each queue, those without credit and the parked included."""
+        self.deserted: set[int] = set()
+        """Queues that somebody waited for and nobody does any more, until the node has seen it."""
         self._entered = 0
         self._receivers = 0
         """Those who wait and have a deadline."""
@@ -70,7 +87,7 @@ class WaitingRoom:
                 ErrorCode.TOO_MANY_WAITING,
                 f"{len(mine)} receivers and subscriptions wait on this connection already, which is the limit",
             )
-        in_line = self.count(waiter.queue_id)
+        in_line = max(map(self.count, waiter.queue_ids))
         if in_line >= limits.WAITING_RECEIVERS_PER_QUEUE:
             raise PenstockError(
                 ErrorCode.TOO_MANY_WAITING,
@@ -78,6 +95,8 @@ class WaitingRoom:
             )
         mine[waiter.request_id] = waiter
         self._by_connection[waiter.connection] = mine
+        for queue_id in waiter.queue_ids:
+            self._present[queue_id] = self._present.get(queue_id, 0) + 1
         if waiter.deadline_ms is not None:
             self._watch(waiter, waiter.deadline_ms)
         self.line_up(waiter)
@@ -91,7 +110,11 @@ class WaitingRoom:
             heapify(self._deadlines)
 
     def line_up(self, waiter: Waiter) -> None:
-        """To the end of the line, if it may take something."""
+        """To the end of the line, if it may take something; who waits for several queues, of each line."""
+        for place in waiter.places:
+            self.line_up(place)
+        if waiter.places:
+            return
         if waiter.messages > 0 and not waiter.in_line and not waiter.cancelled:
             waiter.in_line = True
             self._lines.setdefault(waiter.queue_id, deque()).append(waiter)
@@ -120,6 +143,10 @@ class WaitingRoom:
 
     def park(self, waiter: Waiter) -> None:
         """Its connection is behind with reading: it leaves the line until that has caught up."""
+        waiter = waiter.whole or waiter
+        if waiter.parked:
+            return
+        waiter.parked = True
         parked = self._parked.setdefault(waiter.connection, [])
         parked.append(waiter)
         if len(parked) > 2 * len(self._by_connection.get(waiter.connection, ())) + _STALE_AT_LEAST:
@@ -128,11 +155,26 @@ class WaitingRoom:
     def unpark(self, connection: int) -> None:
         """The connection may be given more: its waiters are in line again."""
         for waiter in self._parked.pop(connection, ()):
+            waiter.parked = False
             self.line_up(waiter)
 
     def has_line(self, queue_id: int) -> bool:
         """Whether anybody waits for this queue."""
         return queue_id in self._lines
+
+    def must_wait(self, place: Waiter) -> bool:
+        """Whether somebody else is before it in its line."""
+        line = self._lines.get(place.queue_id)
+        if line is None or not place.in_line:
+            return False
+        while line[0].cancelled:
+            line.popleft().in_line = False
+            self._left[place.queue_id] -= 1
+        return line[0] is not place
+
+    def is_awaited(self, queue_id: int) -> bool:
+        """Whether anybody waits for the queue, be it without credit or behind a slow connection."""
+        return queue_id in self._present
 
     def wake(self, queue_id: int) -> None:
         """Something in the queue may have become ready."""
@@ -144,7 +186,8 @@ class WaitingRoom:
         return self._by_connection.get(connection, {}).get(request_id)
 
     def leave(self, waiter: Waiter) -> None:
-        """Served or cancelled for good."""
+        """Served or cancelled for good; a place leaves with all others of its receiver."""
+        waiter = waiter.whole or waiter
         waiter.cancelled = True
         mine = self._by_connection.get(waiter.connection)
         if mine is None or mine.get(waiter.request_id) is not waiter:
@@ -156,6 +199,15 @@ class WaitingRoom:
             self._receivers -= 1
         if waiter.in_line:
             self._left_line(waiter.queue_id)
+        for place in waiter.places:
+            place.cancelled = True
+            if place.in_line:
+                self._left_line(place.queue_id)
+        for queue_id in waiter.queue_ids:
+            self._present[queue_id] -= 1
+            if not self._present[queue_id]:
+                del self._present[queue_id]
+                self.deserted.add(queue_id)
 
     def _left_line(self, queue_id: int) -> None:
         """Somebody in the line has left it; where nothing arrives nobody else would take them out."""
@@ -178,7 +230,7 @@ class WaitingRoom:
         self._drop_line(queue_id)
         self.awake.discard(queue_id)
         waiters = [
-            w for mine in self._by_connection.values() for w in mine.values() if w.queue_id == queue_id
+            w for mine in self._by_connection.values() for w in mine.values() if queue_id in w.queue_ids
         ]
         for waiter in waiters:
             self.leave(waiter)

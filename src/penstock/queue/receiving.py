@@ -24,9 +24,22 @@ def grant(
     attempt: bytes = b"",
 ) -> Decision[Granted] | None:
     """Leases the next messages to one receiver; None where nothing is ready."""
+    return grant_within(
+        partition, Budget(max_messages, max_bytes), visibility_timeout_ms, now_ms, attempt
+    )
+
+
+def grant_within(
+    partition: Partition,
+    budget: Budget,
+    visibility_timeout_ms: int | None,
+    now_ms: int,
+    attempt: bytes = b"",
+) -> Decision[Granted] | None:
+    """Leases what a budget, perhaps spent in part on other queues, has room for."""
     if not partition.table.counts[states.READY]:
         return None
-    chosen = partition.order.choose(Budget(max_messages, max_bytes))
+    chosen = partition.order.choose(budget)
     if not chosen:
         return None
     if visibility_timeout_ms is None:

@@ -202,6 +202,7 @@ Answer = (
     | Count
     | Redriven
     | NodeDescription
+    | GroupDelivery
     | ClockReading
     | TakenIds
 )

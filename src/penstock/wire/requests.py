@@ -229,6 +229,7 @@ Request = (
     | Purge
     | Redrive
     | DescribeNode
+    | ReceiveAny
     | ReadClock
     | TakeIds
 )
