@@ -7,11 +7,22 @@ queue; the rest is one noun a file. The client decides nothing about messages: t
 from penstock.client.blocking.client import BlockingClient, connect_blocking
 from penstock.client.blocking.consumer import BlockingBatchConsumer, BlockingConsumer
 from penstock.client.blocking.delivered import BlockingDeliveredMessages, BlockingMessage
+from penstock.client.blocking.log import (
+    BlockingGroupReader,
+    BlockingLog,
+    BlockingLogBatches,
+    BlockingLogMessages,
+)
 from penstock.client.blocking.producer import BlockingProducer, BlockingTicket
 from penstock.client.blocking.queue import BlockingQueue
 from penstock.client.client import Client, connect
 from penstock.client.consumer import BatchConsumer, MessageConsumer
 from penstock.client.delivered import DeliveredMessages, Message
+from penstock.client.log.group_reader import GroupReader
+from penstock.client.log.log import Log, LogBounds
+from penstock.client.log.logged import LoggedMessage, LoggedMessages
+from penstock.client.log.offset_gone import OffsetGone
+from penstock.client.log.readers import LogBatches, LogMessages
 from penstock.client.message import DeadLetter, PeekedMessage
 from penstock.client.options import QueueOptions
 from penstock.client.outgoing import OutgoingMessage
@@ -22,6 +33,7 @@ from penstock.client.sent import SentMessage, SentMessages
 from penstock.client.settlement import Settlement
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.model.settings import QueueSettings
+from penstock.wire.log_messages import GroupDescription
 from penstock.wire.messages import NodeDescription, PeekFilter, QueueDescription, QueueStatistics
 
 __all__ = [
@@ -30,6 +42,10 @@ __all__ = [
     "BlockingClient",
     "BlockingConsumer",
     "BlockingDeliveredMessages",
+    "BlockingGroupReader",
+    "BlockingLog",
+    "BlockingLogBatches",
+    "BlockingLogMessages",
     "BlockingMessage",
     "BlockingProducer",
     "BlockingQueue",
@@ -39,9 +55,18 @@ __all__ = [
     "DeliveredMessages",
     "ErrorCode",
     "FailedBatch",
+    "GroupDescription",
+    "GroupReader",
+    "Log",
+    "LogBatches",
+    "LogBounds",
+    "LogMessages",
+    "LoggedMessage",
+    "LoggedMessages",
     "Message",
     "MessageConsumer",
     "NodeDescription",
+    "OffsetGone",
     "OutgoingMessage",
     "PeekFilter",
     "PeekedMessage",

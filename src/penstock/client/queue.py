@@ -11,6 +11,7 @@ from penstock.client.consumer import BatchConsumer, MessageConsumer
 from penstock.client.delivered import DeliveredMessages, Message
 from penstock.client.duration import Duration, milliseconds, optional_milliseconds
 from penstock.client.incarnation import Incarnation
+from penstock.client.log.log import Log
 from penstock.client.message import PeekedMessage
 from penstock.client.outgoing import (
     AttributeValue,
@@ -175,6 +176,10 @@ class Queue:
     ) -> Subscription:
         timeout_ms = optional_milliseconds(visibility_timeout, "visibility_timeout")
         return Subscription(self._route, self._settler, Terms(credit, batch_messages, timeout_ms, heartbeat))
+
+    def log(self) -> Log:
+        """The queue's retained log, where it has one (consumption `log` or `both`)."""
+        return Log(self._route)
 
     # -- settling many ---------------------------------------------------------------------------------------
 

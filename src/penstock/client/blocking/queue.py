@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from penstock.client.blocking.bridge import Bridge
 from penstock.client.blocking.consumer import BlockingBatchConsumer, BlockingConsumer
 from penstock.client.blocking.delivered import BlockingDeliveredMessages, BlockingMessage
+from penstock.client.blocking.log import BlockingLog
 from penstock.client.blocking.producer import BlockingProducer
 from penstock.client.duration import Duration
 from penstock.client.message import PeekedMessage
@@ -141,6 +142,10 @@ class BlockingQueue:
             heartbeat=heartbeat,
         )
         return BlockingBatchConsumer(self._bridge, consumer)
+
+    def log(self) -> BlockingLog:
+        """The queue's retained log, where it has one (consumption `log` or `both`)."""
+        return BlockingLog(self._bridge, self._queue.log())
 
     # -- settling many ---------------------------------------------------------------------------------------
 

@@ -1,0 +1,130 @@
+"""Messages read from a log: a slice of it as it was stored, and a view on each message."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import overload
+
+from penstock.client.message import MessageView
+from penstock.client.part import Part, parts_of
+from penstock.model.batch import STAMPS
+from penstock.wire.log_messages import LoggedBatch, LogSlice
+from penstock.wire.messages import DeliveredBatch
+
+
+class LoggedMessage(MessageView, eq=False):
+    """A message of a log: it can be read, any number of times, and is not settled."""
+
+    @property
+    def stamp_us(self) -> int | None:
+        """The time it is ordered by, in microseconds since 1970; None on queues that are not ordered by time."""
+        stamps = self._part.batch.integers(STAMPS)
+        if stamps is not None:
+            return int(stamps[self._index])
+        return self._part.head.stamp_us or None
+
+    @property
+    def process(self) -> int | None:
+        """The process that stamped it; None: the server did, or nobody."""
+        return self._part.head.process or None
+
+    @property
+    def counter(self) -> int | None:
+        """With `stamp_us` and `process` its timestamp id; None: it has none."""
+        head = self._part.head
+        return head.counter + self._index if head.process else None
+
+
+class LoggedMessages(Sequence[LoggedMessage]):
+    """Messages that follow each other in a log; a sequence of `LoggedMessage`, each made when looked at.
+
+    The bytes are those that were stored: `parts` are the batches they were sent in, or pieces of them, with their
+    columns, and `bodies()` cuts all bodies out at once. Going through those makes no object per message.
+    """
+
+    __slots__ = ("_batches", "_body", "_count", "_parts", "end", "first", "next", "queue_name")
+
+    def __init__(self, queue_name: str, start: int, answer: LogSlice, body: memoryview) -> None:
+        batches = answer.batches
+        self.queue_name = queue_name
+        self.first = start
+        """The sequence number of the first message."""
+        self.next = answer.next
+        """Where to go on: the sequence number after the last message."""
+        self.end = answer.end
+        """Where the log ended when this was read."""
+        self._batches = batches
+        self._body = body
+        self._count = batches[0].count if len(batches) == 1 else sum(batch.count for batch in batches)
+        self._parts: list[Part] | None = None
+
+    @property
+    def size_bytes(self) -> int:
+        """The size of the slice: bodies and columns."""
+        return len(self._body)
+
+    @property
+    def batch_messages(self) -> int:
+        """How many messages the first batch has, or as many of them as are in the slice."""
+        return self._batches[0].count if self._batches else 0
+
+    @property
+    def sent_ms(self) -> int | None:
+        """When the last of them was sent, in milliseconds since 1970; None where there are none."""
+        return self._batches[-1].sent_ms if self._batches else None
+
+    @property
+    def parts(self) -> list[Part]:
+        """The stored batches they are in."""
+        if self._parts is None:
+            heads = [_delivered(batch) for batch in self._batches]
+            self._parts = parts_of(self.queue_name, heads, self._body)
+        return self._parts
+
+    def bodies(self) -> list[bytes]:
+        """All bodies, in order: the quickest way to them."""
+        parts = self.parts
+        if len(parts) == 1:
+            return parts[0].bodies()
+        return [body for part in parts for body in part.bodies()]
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __iter__(self) -> Iterator[LoggedMessage]:
+        for part in self.parts:
+            for index in range(part.count):
+                yield LoggedMessage(part, index)
+
+    @overload
+    def __getitem__(self, index: int) -> LoggedMessage: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[LoggedMessage]: ...
+    def __getitem__(self, index: int | slice) -> LoggedMessage | list[LoggedMessage]:
+        if isinstance(index, slice):
+            return [self[one] for one in range(*index.indices(self._count))]
+        place = index + self._count if index < 0 else index
+        if place >= 0:
+            for part in self.parts:
+                if place < part.count:
+                    return LoggedMessage(part, place)
+                place -= part.count
+        raise IndexError("no such message in the slice")
+
+    def __repr__(self) -> str:
+        return f"<messages [{self.first}, {self.next}) of the log {self.queue_name!r}>"
+
+
+def _delivered(batch: LoggedBatch) -> DeliveredBatch:
+    """The head that views are made over; nobody has received these, and nobody will."""
+    return DeliveredBatch(
+        batch.first,
+        batch.count,
+        batch.sent_ms,
+        batch.size,
+        0,
+        0,
+        stamp_us=batch.stamp_us,
+        process=batch.process,
+        counter=batch.counter,
+    )

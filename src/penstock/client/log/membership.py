@@ -1,0 +1,133 @@
+"""The standing of one member in a group of readers: joins, keeps the lease alive, commits, leaves."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import secrets
+import socket
+from collections.abc import Callable
+
+from penstock.client.failure import refused
+from penstock.client.incarnation import Incarnation
+from penstock.client.log.place import Moment, Start, resolve_place
+from penstock.client.log.read_ahead import Claim
+from penstock.client.route import Route
+from penstock.model import limits
+from penstock.model.errors import PenstockError
+from penstock.wire.log_messages import CommitOffset, GroupMembership, JoinGroup, LeaveGroup
+from penstock.wire.messages import Done
+
+log = logging.getLogger("penstock.client")
+
+BEATS_PER_LEASE = 3
+STAND_BY_SECONDS = 1.0
+"""How often a member without a share asks whether there is one for it, at least."""
+
+
+def new_member_name() -> str:
+    """A name that no other member has, and that tells operators where to look."""
+    return f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(4)}"
+
+
+def check_group(name: str) -> None:
+    """Raises unless it can be the name of a group."""
+    if not 1 <= len(name) <= limits.LOG_GROUP_NAME_CHARACTERS:
+        raise refused(
+            f"{name!r} is no name of a group: use 1 to {limits.LOG_GROUP_NAME_CHARACTERS} characters"
+        )
+
+
+def check_lease(lease_ms: int) -> None:
+    """Raises unless a member may have such a lease."""
+    low, high = limits.LOG_MEMBER_LEASE_MS_MIN, limits.LOG_MEMBER_LEASE_MS_MAX
+    if not low <= lease_ms <= high:
+        raise refused(f"a lease of {lease_ms / 1000:g} s: use {low // 1000} to {high // 1000} seconds")
+
+
+class Membership:
+    """What the server last said about this member; `changed` is told of every answer, `failed` of trouble that stays."""
+
+    def __init__(
+        self,
+        route: Route,
+        group: str,
+        member: str,
+        lease_ms: int,
+        *,
+        changed: Callable[[GroupMembership], None],
+        failed: Callable[[PenstockError], None],
+    ) -> None:
+        check_group(group)
+        check_lease(lease_ms)
+        self.group = group
+        self.member = member
+        self.incarnation: Incarnation | None = None
+        """The queue that was joined: one that was made again is another."""
+        self._route = route
+        self._lease_ms = lease_ms
+        self._changed = changed
+        self._failed = failed
+        self._start: int | None = None
+        self._heart: asyncio.Task[None] | None = None
+        self.answer: GroupMembership | None = None
+        """None before the first."""
+
+    @property
+    def generation(self) -> int:
+        """Counts the times that shares were given out."""
+        return 0 if self.answer is None else self.answer.generation
+
+    @property
+    def claim(self) -> Claim:
+        """What reads and commits carry."""
+        return Claim(self.group, self.member, self.generation)
+
+    async def begin(self, start: Start | None, from_time: Moment | None) -> None:
+        """Joins for the first time, a new group at the place named, and renews the lease from now on."""
+        if start is not None or from_time is not None:
+            self._start, _ = await resolve_place(self._route, start, from_time)
+        self.incarnation = await self._route.resolve()
+        await self.renew()
+        self._heart = self._route.link.loop.create_task(self._beat(), name="penstock keeps a member's lease")
+
+    async def renew(self) -> GroupMembership:
+        """Joins, which also says that the member still lives."""
+        assert self.incarnation is not None
+        request = JoinGroup(self.incarnation.queue_id, self.group, self.member, self._lease_ms, self._start)
+        self.answer = answer = await self._route.link.ask(request, GroupMembership)
+        self._changed(answer)
+        return answer
+
+    async def _beat(self) -> None:
+        while True:
+            pause = self._lease_ms / 1000 / BEATS_PER_LEASE
+            if self.answer is None or not self.answer.shares:
+                pause = min(pause, STAND_BY_SECONDS)
+            await asyncio.sleep(pause)
+            try:
+                await self.renew()
+            except PenstockError as error:
+                if not error.retryable:
+                    self._failed(error)
+                    return
+                log.warning("could not renew the lease of a reader in group %r: %s", self.group, error)
+
+    async def commit(self, offset: int, generation: int) -> None:
+        """Returns when the offset is on disk; raises `not-a-member` where the share is somebody else's by now."""
+        assert self.incarnation is not None
+        request = CommitOffset(self.incarnation.queue_id, self.group, offset, self.member, generation)
+        await self._route.link.ask(request, Done)
+
+    def stop_beating(self) -> None:
+        """Renews the lease no more."""
+        if self._heart is not None:
+            self._heart.cancel()
+
+    async def leave(self) -> None:
+        """Gives the share to others at once, where there is a server to tell."""
+        if self.incarnation is not None and self.answer is not None:
+            await self._route.link.ask(
+                LeaveGroup(self.incarnation.queue_id, self.group, self.member), Done, resend=False
+            )
