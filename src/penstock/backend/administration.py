@@ -49,6 +49,7 @@ def _create(parts: NodeParts, name: str, settings: QueueSettings, now_ms: int) -
     record = QueueCreated(parts.catalogue.next_id, name, settings, now_ms)
     parts.logbook.write_catalogue(record)
     parts.catalogue.apply(record)
+    parts.timed.add(record.queue_id)
     return parts.catalogue.partitions[record.queue_id]
 
 
@@ -86,20 +87,24 @@ def alter_queue(parts: NodeParts, request: AlterQueue, now_ms: int) -> QueueDesc
 
 def delete_queue(parts: NodeParts, request: DeleteQueue, now_ms: int) -> Done:
     """The name is free at once. Delayed messages go to the dead-letter queue, if there is one; the rest is gone."""
-    partition = parts.catalogue.find(request.name)
+    delete_partition(parts, parts.catalogue.find(request.name), now_ms)
+    return Done()
+
+
+def delete_partition(parts: NodeParts, partition: Partition, now_ms: int) -> None:
+    """The queue is no longer there for anybody, and goes when what is to be moved has been."""
     queue_id = partition.queue_id
     fenced = queue_id in parts.catalogue.damage
     record = QueueDeleted(queue_id, now_ms)
     parts.logbook.write_catalogue(record)
     parts.catalogue.apply(record)
     for waiter in parts.waiting.leave_queue(queue_id):
-        gone = Failed(ErrorCode.QUEUE_NOT_FOUND, f"queue {request.name!r} was deleted")
+        gone = Failed(ErrorCode.QUEUE_NOT_FOUND, f"queue {partition.name!r} was deleted")
         parts.answer(waiter.connection, waiter.request_id, gone)
     if not fenced:
         _rescue_delayed(parts, partition, now_ms)
     if fenced or not partition.moves:
         remove_queue(parts, partition, now_ms)
-    return Done()
 
 
 def _rescue_delayed(parts: NodeParts, partition: Partition, now_ms: int) -> None:

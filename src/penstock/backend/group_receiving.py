@@ -21,9 +21,7 @@ from penstock.wire.messages import Failed, GroupDelivery, QueueDelivery, Receive
 NOTHING = GroupDelivery([])
 
 
-def receive_any(
-    parts: NodeParts, connection: int, request_id: int, request: ReceiveAny, now_ms: int
-) -> None:
+def receive_any(parts: NodeParts, connection: int, request_id: int, request: ReceiveAny, now_ms: int) -> None:
     """Answers at once if any of the queues has something ready, else waits in the line of each, if it may wait."""
     queues = _checked(request)
     traffic.check_counts(request.max_messages, request.visibility_timeout_ms)
@@ -122,7 +120,7 @@ def _available(parts: NodeParts, queue_id: int) -> int:
     partition = parts.catalogue.partitions.get(queue_id)
     if partition is None or queue_id in parts.catalogue.damage or queue_id in parts.catalogue.deleting:
         return 0
-    return partition.table.counts[states.READY]
+    return partition.table.counts[states.READY] if partition.order.may_give() else 0
 
 
 def _grant(
@@ -151,9 +149,7 @@ def _grant(
             dry[index] = True
             planned = shares.plan(open_to, budget.messages)
     if found:
-        more = [
-            have > gave and not is_dry for have, gave, is_dry in zip(available, given, dry, strict=True)
-        ]
+        more = [have > gave and not is_dry for have, gave, is_dry in zip(available, given, dry, strict=True)]
         shares.served(given, more)
     return found
 
@@ -223,7 +219,9 @@ def _fail(parts: NodeParts, pending: GrantedGroup, failed: Failed) -> None:
     for queue_id, granted in pending.granted:
         try:
             partition = parts.catalogue.usable(queue_id)
-            parts.write(partition, settling.undelivered(partition, granted.lease, granted.runs, pending.at_ms))
+            parts.write(
+                partition, settling.undelivered(partition, granted.lease, granted.runs, pending.at_ms)
+            )
         except PenstockError:  # gone, fenced, or no room in the journal: the lease ends by itself
             continue
     parts.answer(pending.waiter.connection, pending.waiter.request_id, failed)

@@ -64,6 +64,7 @@ def _move(
     for piece in slices:
         origin = _origin(source, target_name if target is source else source.name, reason, piece, now_ms)
         parts.write(target, moving.arrive(target, piece.batch_alone(), origin, now_ms))
+    parts.idle.used(target.queue_id, now_ms)
     parts.write(source, moving.finish_move(source, runs, now_ms))
     parts.write(target, moving.forget_origins(target, source.queue_id, runs, now_ms))
 

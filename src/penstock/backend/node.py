@@ -6,16 +6,16 @@ Whoever drives it (the runtime, or the simulation) calls `handle` for every fram
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import NamedTuple, assert_never
+from typing import assert_never
 
 import msgspec
 
-from penstock.backend import administration, browsing, group_receiving, traffic
+from penstock.backend import administration, browsing, group_receiving, idle_expiry, traffic
 from penstock.backend.bodies import ColdReadError
 from penstock.backend.checkpoints import Checkpointer
 from penstock.backend.clock_desk import ClockDesk
 from penstock.backend.description import describe_node
+from penstock.backend.environment import Environment
 from penstock.backend.moves import move_some
 from penstock.backend.opening import OpeningReport, open_node
 from penstock.backend.parts import GrantedDelivery, GrantedGroup
@@ -23,7 +23,6 @@ from penstock.backend.upkeep_times import UpkeepTimes
 from penstock.model import limits
 from penstock.model.batch import Buffer
 from penstock.model.errors import ErrorCode, PenstockError
-from penstock.ordering.clock_interval import ClockInterval
 from penstock.queue import settling, upkeep
 from penstock.queue.partition import Partition
 from penstock.storage.errors import DamagedEntryError
@@ -33,29 +32,10 @@ from penstock.storage.store import Store
 from penstock.wire import messages
 from penstock.wire.frames import Frame
 
+__all__ = ["Environment", "Node"]
+
 _MOVES_PER_TURN = 4
 _RETRY_MS = 100
-
-
-def not_synchronized() -> ClockInterval | None:
-    """The clock of a node that was given none: queues ordered by time take nothing in."""
-    return None
-
-
-class Environment(NamedTuple):
-    """What the node is told about where it runs, for operators' eyes only."""
-
-    version: str
-    data_directory: str
-    usage: Callable[[], tuple[float, int]]
-    """CPU seconds and resident bytes of the process."""
-    clock: Callable[[], ClockInterval | None] = not_synchronized
-    """What time it may be, for order by time; None: nobody can tell."""
-    clock_source: str = "own"
-    """Where that clock has the time from."""
-    clock_drift_ppm: int = 200
-    process: int = 0
-    """Of the sequencer's ids: drawn anew for each start."""
 
 
 class Node:
@@ -101,6 +81,7 @@ class Node:
 
     def disconnected(self, connection: int, now_ms: int) -> None:
         """A client is gone."""
+        self._now_ms = now_ms
         self._connections.pop(connection, None)
         self._parts.behind.discard(connection)
         self._parts.waiting.leave_connection(connection)
@@ -124,6 +105,8 @@ class Node:
             self.tick(now_ms)  # no request may see what should have ended by now
         try:
             request = _decode(frame)
+            if self._parts.idle:
+                idle_expiry.note_use(self._parts, request, now_ms)
             self._dispatch(connection, frame.request_id, request, frame.body, now_ms)
         except PenstockError as error:
             self._parts.answer(connection, frame.request_id, messages.Failed(error.code, error.message))
@@ -229,6 +212,7 @@ class Node:
             partition = parts.catalogue.partitions.get(queue_id)
             if partition is not None and queue_id not in parts.catalogue.damage:
                 self._keep_up(partition, now_ms)
+        idle_expiry.delete_idle(parts, now_ms)
 
     def _keep_up(self, partition: Partition, now_ms: int) -> None:
         """What time alone does to a queue; if the journal has no room for it, later."""
@@ -250,13 +234,18 @@ class Node:
             partition = parts.catalogue.partitions.get(queue_id)
             if partition is None or queue_id in parts.catalogue.deleting:
                 self._upkeep.forget(queue_id)
-            elif (due_ms := upkeep.upkeep_due(partition)) is not None:
+                parts.idle.forget(queue_id)
+                continue
+            parts.idle.watch(queue_id, partition.settings.idle_expiry_ms, self._now_ms)
+            if (due_ms := upkeep.upkeep_due(partition)) is not None:
                 self._upkeep.ask(queue_id, due_ms)
         parts.timed.clear()
+        idle_expiry.note_departures(parts, self._now_ms)
         times = [
             parts.waiting.next_ms(),
             self._store.next_wakeup_ms(),
             self._upkeep.next_ms(),
+            parts.idle.next_ms(),
         ]
         return min((time for time in times if time is not None), default=None)
 

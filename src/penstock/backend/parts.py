@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from penstock.backend.bodies import BodyReader
 from penstock.backend.catalogue import Catalogue
+from penstock.backend.idle_queues import IdleQueues
 from penstock.backend.logbook import Logbook
 from penstock.backend.outbox import LeaseRef, Outbox
 from penstock.backend.waiting import Waiter, WaitingRoom
@@ -60,6 +61,8 @@ class NodeParts:
     """Queues whose next upkeep may have changed."""
     shares: SharesInUse = field(default_factory=SharesInUse)
     """Whose turn it is where several queues are received from together."""
+    idle: IdleQueues = field(default_factory=IdleQueues)
+    """When queues were last used that go when nobody uses them."""
     cold_deliveries: list[tuple[list[int], GrantedDelivery | GrantedGroup]] = field(default_factory=list)
     """(positions, delivery): what must be read by a helper thread before it can be handed over."""
     emptied: set[tuple[int, int]] = field(default_factory=set)

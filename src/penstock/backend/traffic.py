@@ -289,6 +289,7 @@ def settle(parts: NodeParts, request: Delete | Release | Extend, now_ms: int) ->
             parts.catalogue.usable(queue_id)
     outcomes = []
     for receipt, queue_id, lease in opened:
+        parts.idle.used(queue_id, now_ms)
         partition = parts.catalogue.partitions.get(queue_id)
         if partition is None or queue_id in parts.catalogue.deleting:
             outcomes.append(ReceiptOutcome(0, count_of(settling.checked(receipt.runs)), []))

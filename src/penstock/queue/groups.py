@@ -165,6 +165,10 @@ class FifoGroups:
             elif state == states.GONE:
                 del groups[number]
 
+    def may_give(self) -> bool:
+        """Whether any group has its turn; where none has, ready messages wait for others before them."""
+        return bool(self._turns or self._chosen)
+
     def choose(self, budget: Budget) -> Runs:
         """Ready prefixes, group after group; the groups leave their turn until something of theirs ends.
 

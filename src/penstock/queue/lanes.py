@@ -197,6 +197,10 @@ class Lanes:
     def departed(self, departures: Mapping[int, int]) -> None:
         """Nothing to keep: nobody waits for another's end."""
 
+    def may_give(self) -> bool:
+        """What is ready can be chosen: nobody waits for another's end."""
+        return True
+
     def choose(self, budget: Budget) -> Runs:
         """The next messages to deliver. If they are not leased after all, the next call may choose them again."""
         for run in self._chosen:
