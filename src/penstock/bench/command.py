@@ -21,7 +21,16 @@ from penstock.bench.processes import BenchError, LoadProcess
 from penstock.bench.profile import top_functions
 from penstock.bench.progress import Progress
 from penstock.bench.report import REPORT_VERSION, Line, Report, encode_report, line_of
-from penstock.bench.sections import backlog, end_to_end, fifo, machine, memory, single, throughput
+from penstock.bench.sections import (
+    backlog,
+    end_to_end,
+    fifo,
+    machine,
+    memory,
+    retained_log,
+    single,
+    throughput,
+)
 from penstock.bench.sqs import idle
 from penstock.bench.sqs import sections as sqs_sections
 from penstock.bench.stage import Stage
@@ -40,6 +49,7 @@ _MEASURES: dict[str, Callable[[Stage], Iterator[Figure]]] = {
     "sqs-single": sqs_sections.single,
     "sqs-long-poll": sqs_sections.long_poll,
     "sqs-idle": idle.measure,
+    "log": retained_log.measure,
 }
 _LOAD_PROCESSES = 2
 _PLAIN_WIDTH = 200
@@ -49,6 +59,7 @@ def run(
     *,
     only: list[str],
     sqs: bool = False,
+    log: bool = False,
     quick: bool = False,
     data: str | None = None,
     output: str | None = None,
@@ -67,6 +78,7 @@ def run(
             quick=quick,
             only=tuple(only),
             sqs=sqs,
+            log=log,
             sizes=parse_counts(size),
             backlogs=parse_counts(backlogs) if backlogs else (),
             durability="os" if durability == "os" else "sync",

@@ -162,6 +162,19 @@ async def receive_rounds(task: tasks.ReceiveRounds) -> Outcome:
         return meter.outcome(received, timed_seconds=timed)
 
 
+async def read_log(task: tasks.ReadLog) -> Outcome:
+    """One reader, which asks for slices ahead."""
+    async with penstock.connect(task.url, timeout=_TIMEOUT_SECONDS) as client:
+        queue = client.queue(task.queue)
+        await queue.describe()
+        read = 0
+        meter = Meter()
+        async with queue.log().batches(limit=task.messages) as slices:
+            async for one in slices:
+                read += len(one.bodies()) if task.bodies else len(one)
+        return meter.outcome(read)
+
+
 async def perform(task: Task) -> Outcome:
     """Carries a task out."""
     match task:
@@ -177,6 +190,8 @@ async def perform(task: Task) -> Outcome:
             return await watch(task)
         case tasks.ReceiveRounds():
             return await receive_rounds(task)
+        case tasks.ReadLog():
+            return await read_log(task)
         case _:
             return await perform_through_sqs(task, _turn)
 

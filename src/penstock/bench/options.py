@@ -9,6 +9,7 @@ from penstock.config.serve import Durability
 
 SECTIONS = ("machine", "throughput", "single", "end-to-end", "memory", "backlog", "fifo")
 SQS_SECTIONS = ("sqs-throughput", "sqs-single", "sqs-long-poll", "sqs-idle")
+LOG_SECTIONS = ("log",)
 _SUFFIXES = {"k": 1_000, "m": 1_000_000}
 _QUICK_BACKLOGS = (1_000, 100_000)
 _FULL_BACKLOGS = (1_000, 100_000, 10_000_000)
@@ -23,6 +24,8 @@ class BenchOptions:
     """Sections to measure; empty = all of the native protocol, or all of SQS."""
     sqs: bool = False
     """Measure the SQS door instead of the native protocol."""
+    log: bool = False
+    """Measure reading a retained log instead."""
     sizes: tuple[int, ...] = (100, 1024)
     backlogs: tuple[int, ...] = ()
     """Empty = those of the targets, less the largest when `quick`."""
@@ -33,7 +36,9 @@ class BenchOptions:
 
     def check(self) -> None:
         """Raises `ValueError` with a sentence that says what cannot be."""
-        known = SECTIONS + SQS_SECTIONS
+        known = SECTIONS + SQS_SECTIONS + LOG_SECTIONS
+        if self.sqs and self.log:
+            raise ValueError("--sqs and --log are two runs")
         for name in self.only:
             if name not in known:
                 raise ValueError(f"there is no section {name!r}; there are {', '.join(known)}")
@@ -52,7 +57,9 @@ class BenchOptions:
     def sections(self) -> tuple[str, ...]:
         """Sections to measure, in their order."""
         if self.only:
-            return tuple(name for name in SECTIONS + SQS_SECTIONS if name in self.only)
+            return tuple(name for name in SECTIONS + SQS_SECTIONS + LOG_SECTIONS if name in self.only)
+        if self.log:
+            return LOG_SECTIONS
         return SQS_SECTIONS if self.sqs else SECTIONS
 
     @property

@@ -47,24 +47,32 @@ class Stage:
 
     @contextmanager
     def server(
-        self, *, sqs: bool = False, prepare: Callable[[Path], None] | None = None, **variables: str
+        self,
+        *,
+        sqs: bool = False,
+        prepare: Callable[[Path], None] | None = None,
+        home: Path | None = None,
+        **variables: str,
     ) -> Iterator[Server]:
         """A server of its own over an empty directory, ended and cleared away afterwards.
 
-        `prepare` is given the data directory before the server starts, `variables` are its environment's.
+        `prepare` is given the data directory before the server starts, `variables` are its environment's. With
+        `home` it is over that directory, which stays as it is left, for the next one.
         """
         self._servers += 1
-        home = self.directory / f"server-{self._servers}"
-        home.mkdir()
+        keep = home is not None
+        home = home or self.directory / f"server-{self._servers}"
+        home.mkdir(exist_ok=keep)
         profile = self.directory / f"server-{self._servers}.profile" if self.options.profile else None
         if profile is not None:
             self.profiles.append(profile)
         command = [sys.executable, *profiled(profile), "-m", "penstock.cli.main", "serve"]
         command += ["--data", str(home / "data"), "--listen", "127.0.0.1:0"]
         command += ["--durability", self.options.durability, "--log-level", "warning", "--json"]
-        command += ["--sqs-listen", "127.0.0.1:0" if sqs else "off"]
+        command += ["--sqs-listen", "127.0.0.1:0" if sqs else "off", "--metrics-listen", "off"]
         with ExitStack() as stack:
-            stack.callback(shutil.rmtree, home, ignore_errors=True)
+            if not keep:
+                stack.callback(shutil.rmtree, home, ignore_errors=True)
             if prepare is not None:
                 prepare(home / "data")
             child = stack.enter_context(Child(command, log=home / "log", **variables))

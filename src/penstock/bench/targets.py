@@ -49,6 +49,8 @@ TARGETS: dict[str, Target] = {
     "backlog.ratio": _at_least(0.9),
     "fifo.publish.rate": _at_least(100_000),
     "fifo.receive.rate": _at_least(100_000),
+    "log.100.rate": _at_least(1_500_000),
+    "log.1024.rate": _at_least(300_000),
     "sqs.send.rate": _at_least(15_000),
     "sqs.send.server-cpu": _at_most(60.0),
     "sqs.send-batch.rate": _at_least(60_000),

@@ -69,7 +69,17 @@ class ReceiveRounds(msgspec.Struct, frozen=True, kw_only=True, tag="receive-roun
     batch_messages: int
 
 
-Task = Publish | Receive | SendSingly | SendPaced | Watch | ReceiveRounds | SqsTask
+class ReadLog(msgspec.Struct, frozen=True, kw_only=True, tag="read-log"):
+    """Reads a retained log from its beginning, slice by slice."""
+
+    url: str
+    queue: str
+    messages: int
+    bodies: bool = False
+    """Whether every body is cut out of its slice."""
+
+
+Task = Publish | Receive | SendSingly | SendPaced | Watch | ReceiveRounds | ReadLog | SqsTask
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True, tag="outcome"):

@@ -17,12 +17,15 @@ def bench(
         typer.Option(
             "--only",
             help="Run only this section; may be repeated. Sections: machine, throughput, single, end-to-end, memory, "
-            "backlog, fifo, sqs-throughput, sqs-single, sqs-long-poll, sqs-idle.",
+            "backlog, fifo, sqs-throughput, sqs-single, sqs-long-poll, sqs-idle, log.",
             metavar="SECTION",
         ),
     ] = None,
     sqs: Annotated[
         bool, typer.Option("--sqs", help="Measure the SQS door: the sections that begin with sqs.")
+    ] = False,
+    log: Annotated[
+        bool, typer.Option("--log", help="Measure reading a retained log that is on disk only.")
     ] = False,
     quick: Annotated[
         bool, typer.Option("--quick", help="Smaller runs: a first impression, not a result.")
@@ -56,6 +59,7 @@ def bench(
         command.run(
             only=only or [],
             sqs=sqs,
+            log=log,
             quick=quick,
             data=data,
             output=output,

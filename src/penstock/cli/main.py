@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from penstock.cli import dlq, limit, node, queue, user
+from penstock.cli import dlq, group, limit, node, queue, user
 from penstock.cli.bench import bench
 from penstock.cli.check_config import check_config
 from penstock.cli.frontend import frontend
@@ -14,6 +14,7 @@ from penstock.cli.receive import receive
 from penstock.cli.send import send
 from penstock.cli.serve import serve
 from penstock.cli.simulate import simulate
+from penstock.cli.tail import tail
 from penstock.cli.version import version
 
 app = typer.Typer(
@@ -32,6 +33,7 @@ for name, command, panel in (
     ("send", send, "Messages"),
     ("receive", receive, "Messages"),
     ("peek", peek, "Messages"),
+    ("tail", tail, "Messages"),
     ("purge", purge, "Messages"),
     ("bench", bench, "Measure and test"),
     ("simulate", simulate, "Measure and test"),
@@ -40,6 +42,7 @@ for name, command, panel in (
     app.command(name, rich_help_panel=panel)(command)
 app.add_typer(queue.app, name="queue", rich_help_panel="Messages")
 app.add_typer(dlq.app, name="dlq", rich_help_panel="Messages")
+app.add_typer(group.app, name="group", rich_help_panel="Messages")
 app.add_typer(node.app, name="node", rich_help_panel="Server")
 app.add_typer(user.app, name="user", rich_help_panel="Users")
 app.add_typer(limit.app, name="limit", rich_help_panel="Users")

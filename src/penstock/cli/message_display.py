@@ -17,6 +17,7 @@ from penstock.cli.output import (
     print_json,
     printable,
 )
+from penstock.client.log.logged import LoggedMessage
 from penstock.client.message import DeadLetter, MessageView, PeekedMessage
 
 BODY_CHARACTERS = 2_000
@@ -30,9 +31,13 @@ def message_json(message: MessageView) -> dict[str, Any]:
         "sequence": message.sequence,
         **body_json(message.body),
         "sent": moment_json(message.sent_ms),
-        "receive_count": message.receive_count,
-        "first_received": moment_json(message.first_received_ms),
     }
+    if isinstance(message, LoggedMessage):
+        if message.stamp_us is not None:
+            fields["stamp_us"] = message.stamp_us
+    else:
+        fields["receive_count"] = message.receive_count
+        fields["first_received"] = moment_json(message.first_received_ms)
     if isinstance(message, PeekedMessage):
         fields["state"] = message.state
     if message.attributes:

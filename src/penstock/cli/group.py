@@ -1,0 +1,191 @@
+"""`penstock group`: groups of readers of a retained log: how far they are, and moving them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from penstock.cli.exits import NOT_FOUND, CommandError, reported
+from penstock.cli.output import (
+    age,
+    messages_text,
+    moment,
+    moment_json,
+    print_facts,
+    print_hint,
+    print_json,
+    print_line,
+    print_table,
+)
+from penstock.cli.parameters import DEFAULT_URL, Json, QueueName, Url, Yes
+
+if TYPE_CHECKING:
+    from penstock.client.client import Client
+    from penstock.client.log.log import Log
+    from penstock.wire.log_messages import GroupDescription
+
+app = typer.Typer(no_args_is_help=True, help="Groups of readers of a log: list, look, move, delete.")
+
+GroupName = Annotated[str, typer.Argument(metavar="GROUP", help="The group's name.", show_default=False)]
+HEADINGS = ("group", "next", "behind", "time behind", "members", "committed")
+
+
+def group_json(queue: str, group: GroupDescription) -> dict[str, Any]:
+    """Every field, with its unit in its name."""
+    return {
+        "queue": queue,
+        "group": group.name,
+        "offset": group.offset,
+        "committed": moment_json(group.committed_ms),
+        "lag_messages": group.lag_messages,
+        "lag_ms": group.lag_ms,
+        "generation": group.generation,
+        "members": group.members,
+    }
+
+
+@app.command("list")
+@reported
+def list_groups(name: QueueName, url: Url = DEFAULT_URL, json: Json = False) -> None:
+    """List the groups that read a log, how far each has come and how far behind it is."""
+    from penstock.cli.asking import ask
+    from penstock.cli.log_place import log_of
+
+    async def work(client: Client) -> list[GroupDescription]:
+        log = await log_of(client, name)
+        return [group async for group in log.list_groups()]
+
+    groups = ask(url, work)
+    if json:
+        for group in groups:
+            print_json(group_json(name, group))
+    elif groups:
+        print_table(HEADINGS, map(_row, groups), right=range(1, 5))
+    else:
+        print_line(f"no group reads the log of {name}")
+        print_hint(f"Make one: penstock tail {name} --group NAME")
+
+
+@app.command("show")
+@reported
+def show(name: QueueName, group: GroupName, url: Url = DEFAULT_URL, json: Json = False) -> None:
+    """Show a group: where it is, how far behind, and its members."""
+    from penstock.cli.asking import ask
+    from penstock.cli.log_place import log_of
+
+    async def work(client: Client) -> GroupDescription:
+        return await _find(await log_of(client, name), name, group)
+
+    found = ask(url, work)
+    if json:
+        print_json(group_json(name, found))
+    else:
+        _show(name, found)
+
+
+@app.command("seek")
+@reported
+def seek(
+    name: QueueName,
+    group: GroupName,
+    to: Annotated[
+        str,
+        typer.Option(
+            "--to",
+            help="Where to go on: a sequence number, 10m (so long ago), a time (2026-05-01T12:00), beginning or end.",
+            metavar="PLACE",
+            show_default=False,
+        ),
+    ],
+    url: Url = DEFAULT_URL,
+    json: Json = False,
+) -> None:
+    """Move a group to another place in the log, forward or back; its readers go on from there."""
+    from penstock.cli.asking import ask
+    from penstock.cli.log_place import log_of, log_place
+
+    place = log_place(to, "--to")
+
+    async def work(client: Client) -> tuple[GroupDescription, GroupDescription]:
+        log = await log_of(client, name)
+        before = await _find(log, name, group)
+        return before, await log.seek(group, start=place.start, from_time=place.from_time)
+
+    before, after = ask(url, work)
+    if json:
+        print_json({**group_json(name, after), "offset_before": before.offset})
+    else:
+        print_line(
+            f"group {group} of {name} goes on at message {after.offset}, was at {before.offset}: "
+            f"{messages_text(after.lag_messages)} to read",
+            "green",
+        )
+
+
+@app.command("delete")
+@reported
+def delete(
+    name: QueueName, group: GroupName, yes: Yes = False, url: Url = DEFAULT_URL, json: Json = False
+) -> None:
+    """Forget a group and how far it has come; the log itself stays as it is."""
+    from penstock.cli.asking import ask
+    from penstock.cli.confirmation import confirm_loss
+    from penstock.cli.log_place import log_of
+
+    async def work(client: Client) -> GroupDescription:
+        log = await log_of(client, name)
+        found = await _find(log, name, group)
+        if not yes:
+            confirm_loss(f"Forget group {group} of {name}, which is at message {found.offset}?")
+        await log.delete_group(group)
+        return found
+
+    found = ask(url, work)
+    if json:
+        print_json({"queue": name, "deleted": group, "offset": found.offset})
+    else:
+        print_line(f"group {group} of {name} is forgotten; it was at message {found.offset}", "green")
+
+
+async def _find(log: Log, name: str, group: str) -> GroupDescription:
+    async for found in log.list_groups():
+        if found.name == group:
+            return found
+    raise CommandError(
+        f"no group {group} reads the log of {name}; `penstock group list {name}` shows those that do",
+        NOT_FOUND,
+    )
+
+
+def _row(group: GroupDescription) -> tuple[str, ...]:
+    return (
+        group.name,
+        str(group.offset),
+        f"{group.lag_messages:,}",
+        _time_behind(group),
+        f"{len(group.members):,}",
+        f"{age(group.committed_ms)} ago",
+    )
+
+
+def _show(queue: str, group: GroupDescription) -> None:
+    print_facts(
+        f"group {group.name} of {queue}",
+        {
+            "next message": str(group.offset),
+            "behind": messages_text(group.lag_messages),
+            "time behind": _time_behind(group),
+            "committed": moment(group.committed_ms),
+            "generation": str(group.generation),
+            "members": ", ".join(group.members) or "none",
+        },
+    )
+
+
+def _time_behind(group: GroupDescription) -> str:
+    from penstock.config.units import format_duration
+
+    if not group.lag_messages:
+        return "–"
+    return format_duration(group.lag_ms if group.lag_ms < 1_000 else group.lag_ms - group.lag_ms % 1_000)

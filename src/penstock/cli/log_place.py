@@ -1,0 +1,57 @@
+"""Places in a retained log as people write them: a number, a duration ago, a time, `beginning` or `end`."""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, NamedTuple
+
+import typer
+
+from penstock.cli.exits import USAGE, CommandError
+from penstock.config.units import parse_duration_ms
+
+if TYPE_CHECKING:
+    from penstock.client.client import Client
+    from penstock.client.log.log import Log
+    from penstock.client.log.place import Moment, Start
+
+EXAMPLES = "a sequence number, 10m (so long ago), 2026-05-01T12:00, beginning or end"
+_DURATION = re.compile(r"[0-9.]+\s*[a-z]+.*")
+
+
+class LogPlace(NamedTuple):
+    """Exactly one of the two is set."""
+
+    start: Start | None
+    from_time: Moment | None
+
+
+def log_place(text: str, option: str) -> LogPlace:
+    """Reads a place; `option` is named where it is none."""
+    word = text.strip()
+    if word == "beginning" or word == "end":
+        return LogPlace(word, None)
+    if word.isascii() and word.isdigit():
+        return LogPlace(int(word), None)
+    try:
+        if _DURATION.fullmatch(word):
+            return LogPlace(None, timedelta(milliseconds=parse_duration_ms(word)))
+        moment = datetime.fromisoformat(word)
+    except ValueError:
+        raise typer.BadParameter(
+            f"{text!r} is no place in a log; use {EXAMPLES}", param_hint=option
+        ) from None
+    return LogPlace(None, moment.astimezone())
+
+
+async def log_of(client: Client, name: str) -> Log:
+    """The queue's log; raises with what to do instead where it has none."""
+    settings = (await client.describe_queue(name)).settings
+    if not settings.has_log:
+        raise CommandError(
+            f"queue {name} keeps no log: its messages are gone once they are received and deleted. Look at those that "
+            f"wait with `penstock peek {name}`, or create a queue with `--consumption log` (or `both`)",
+            USAGE,
+        )
+    return client.queue(name).log()

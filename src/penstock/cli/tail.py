@@ -1,0 +1,100 @@
+"""`penstock tail`: read a retained log, from any place on, and follow it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from penstock.cli.exits import reported
+from penstock.cli.output import error_console
+from penstock.cli.parameters import DEFAULT_URL, Json, QueueName, Url
+
+if TYPE_CHECKING:
+    from penstock.cli.log_place import LogPlace
+    from penstock.client.client import Client
+    from penstock.client.log.log import Log
+    from penstock.client.log.logged import LoggedMessage
+
+LAST_MESSAGES = 10
+"""What is shown where nothing is said about where to begin."""
+
+
+@reported
+def tail(
+    name: QueueName,
+    start: Annotated[
+        str | None,
+        typer.Option(
+            "--from",
+            help="Where to begin: 10m (so long ago), a sequence number, a time (2026-05-01T12:00), beginning or end. "
+            "Without it: the last 10 messages, or where the group is.",
+            metavar="PLACE",
+            show_default=False,
+        ),
+    ] = None,
+    follow: Annotated[
+        bool, typer.Option("--follow", "-f", help="Go on with what is sent from now on, until Ctrl-C.")
+    ] = False,
+    limit: Annotated[
+        int | None, typer.Option("--limit", "-n", help="How many messages at most.", min=1)
+    ] = None,
+    group: Annotated[
+        str | None,
+        typer.Option(
+            "--group",
+            help="Read as a member of this group of readers: go on where it is, and commit what was shown. --from is "
+            "where a new group begins (the beginning).",
+            metavar="GROUP",
+        ),
+    ] = None,
+    body: Annotated[bool, typer.Option("--body", help="Print only the bodies, as they were sent.")] = False,
+    url: Url = DEFAULT_URL,
+    json: Json = False,
+) -> None:
+    """Read the retained log of a queue (consumption log or both): nothing is deleted, anybody may read it again."""
+    from penstock.cli.asking import ask
+    from penstock.cli.log_place import log_of, log_place
+    from penstock.cli.message_display import show_message
+
+    place = None if start is None else log_place(start, "--from")
+
+    def show(message: LoggedMessage) -> None:
+        show_message(message, json=json, body_only=body)
+
+    async def work(client: Client) -> int:
+        log = await log_of(client, name)
+        shown = 0
+        if group is not None:
+            begin = (None, None) if place is None else place
+            async with log.join(group, start=begin[0], from_time=begin[1], follow=follow) as reader:
+                if reader.standing_by:
+                    _say(f"another member of group {group} reads; standing by")
+                async for message in reader:
+                    show(message)
+                    shown += 1
+                    if shown == limit:
+                        await reader.commit()
+                        break
+            return shown
+        at = place or await _last(log)
+        messages = log.messages(start=at.start, from_time=at.from_time, follow=follow, limit=limit)
+        async with messages:
+            async for message in messages:
+                show(message)
+                shown += 1
+        return shown
+
+    if ask(url, work) == 0 and not json:
+        _say(f"no message in the log of {name} from there on")
+
+
+async def _last(log: Log) -> LogPlace:
+    from penstock.cli.log_place import LogPlace
+
+    bounds = await log.bounds()
+    return LogPlace(max(bounds.begin, bounds.end - LAST_MESSAGES), None)
+
+
+def _say(text: str) -> None:
+    error_console().print(text, style="dim", markup=False)
