@@ -16,6 +16,7 @@ from penstock.client.blocking.log import (
 from penstock.client.blocking.producer import BlockingProducer, BlockingTicket
 from penstock.client.blocking.queue import BlockingQueue
 from penstock.client.client import Client, connect
+from penstock.client.clock import ClockStatus
 from penstock.client.consumer import BatchConsumer, MessageConsumer
 from penstock.client.delivered import DeliveredMessages, Message
 from penstock.client.log.group_reader import GroupReader
@@ -23,16 +24,19 @@ from penstock.client.log.log import Log, LogBounds
 from penstock.client.log.logged import LoggedMessage, LoggedMessages
 from penstock.client.log.offset_gone import OffsetGone
 from penstock.client.log.readers import LogBatches, LogMessages
-from penstock.client.message import DeadLetter, PeekedMessage
+from penstock.client.message import DeadLetter, LateArrival, PeekedMessage
 from penstock.client.options import QueueOptions
 from penstock.client.outgoing import OutgoingMessage
 from penstock.client.parcel import FailedBatch, ProducerError, Ticket
 from penstock.client.producer import Producer
 from penstock.client.queue import Queue
 from penstock.client.sent import SentMessage, SentMessages
+from penstock.client.sequencer import ClientSequencer
 from penstock.client.settlement import Settlement
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.model.settings import QueueSettings
+from penstock.ordering.local_clock import LocalClock
+from penstock.ordering.timestamp_id import TimestampId
 from penstock.wire.log_messages import GroupDescription
 from penstock.wire.messages import NodeDescription, PeekFilter, QueueDescription, QueueStatistics
 
@@ -51,12 +55,16 @@ __all__ = [
     "BlockingQueue",
     "BlockingTicket",
     "Client",
+    "ClientSequencer",
+    "ClockStatus",
     "DeadLetter",
     "DeliveredMessages",
     "ErrorCode",
     "FailedBatch",
     "GroupDescription",
     "GroupReader",
+    "LateArrival",
+    "LocalClock",
     "Log",
     "LogBatches",
     "LogBounds",
@@ -82,6 +90,7 @@ __all__ = [
     "SentMessages",
     "Settlement",
     "Ticket",
+    "TimestampId",
     "connect",
     "connect_blocking",
 ]

@@ -12,15 +12,21 @@ from typing import Unpack
 
 from penstock.client.address import DEFAULT_URL, parse_address
 from penstock.client.call import FutureCall, expecting
+from penstock.client.clock import LOCAL_CLOCK, ClientClock, ClockStatus
 from penstock.client.duration import Duration, milliseconds
 from penstock.client.failure import refused
 from penstock.client.link import Link
 from penstock.client.options import QueueOptions, changes_of, settings_of
 from penstock.client.queue import Queue
 from penstock.client.route import Route
+from penstock.client.sequencer import ClientSequencer
 from penstock.client.settlement import Settler
+from penstock.client.stamping import Stamping
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.model.settings import check_queue_name, check_settings
+from penstock.ordering.clock_estimator import DRIFT_PPM
+from penstock.ordering.local_clock import LocalClock
+from penstock.ordering.timestamp_id import IdRange, TimestampId
 from penstock.wire.messages import (
     AlterQueue,
     CreateQueue,
@@ -31,6 +37,8 @@ from penstock.wire.messages import (
     NodeDescription,
     QueueDescription,
     QueueList,
+    TakeIds,
+    TakenIds,
 )
 
 QUEUES_PER_PAGE = 100
@@ -39,8 +47,12 @@ QUEUES_PER_PAGE = 100
 class Client:
     """A connection to a server that mends itself; made by `penstock.connect()`. Use it from one event loop."""
 
-    def __init__(self, link: Link) -> None:
+    def __init__(self, link: Link, local_clock: LocalClock, drift_ppm: int) -> None:
         self._link = link
+        self._clock = ClientClock(link, local_clock, drift_ppm)
+        self._stamping = Stamping(self._clock)
+        self.sequencer = ClientSequencer(self._stamping)
+        """Timestamp ids made here, by the server's time: `await client.sequencer.take(10)`."""
         self._producer = secrets.randbits(63) or 1
         self._queues: dict[str, Queue] = {}
         self._routes: dict[str, Route] = {}
@@ -55,7 +67,7 @@ class Client:
         """A handle on a queue; the server is asked on first use."""
         queue = self._queues.get(name)
         if queue is None:
-            route = Route(name, self._link, self._producer)
+            route = Route(name, self._link, self._producer, self._stamping)
             queue = Queue(route, Settler(name, self._link))
             self._routes[name] = route
             self._queues[name] = queue
@@ -117,16 +129,47 @@ class Client:
         """The server itself: disk, memory, what is wrong."""
         return await self._link.ask(DescribeNode(), NodeDescription)
 
+    # -- time ------------------------------------------------------------------------------------------------
+
+    async def clock(self) -> ClockStatus:
+        """The server's time, how far this computer's clock is from it, and how far that may be off."""
+        status = await self._clock.status()
+        if status is None:
+            raise PenstockError(
+                ErrorCode.CLOCK_UNCERTAIN,
+                "the server does not know the time yet: the daemon that its clock.source names has not told it",
+            )
+        return status
+
+    async def timestamp_id(self) -> TimestampId:
+        """A new timestamp id, made here: greater than all that this client made before. See `sequencer`."""
+        return (await self.sequencer.take())[0]
+
+    async def take_ids(self, count: int = 1) -> list[TimestampId]:
+        """New timestamp ids from the server's sequencer, for programs that keep no clock of their own."""
+        # Asked again after a lost connection it gives other ids, which does no harm.
+        taken = await self._link.ask(TakeIds(count), TakenIds)
+        return list(IdRange(TimestampId(taken.time_us, taken.process, taken.counter), taken.count).ids())
+
 
 class Connecting:
     """A client about to be: `async with penstock.connect() as client`, or `client = await penstock.connect()`."""
 
-    def __init__(self, url: str, timeout: Duration, name: str | None) -> None:
+    def __init__(
+        self,
+        url: str,
+        timeout: Duration,
+        name: str | None,
+        local_clock: LocalClock = LOCAL_CLOCK,
+        drift_ppm: int = DRIFT_PPM,
+    ) -> None:
         self._address = parse_address(url)
         self._timeout = milliseconds(timeout, "timeout") / 1000
         if not self._timeout:
             raise refused("timeout is 0: give seconds, above 0")
         self._name = name or f"python {socket.gethostname()}:{os.getpid()}"
+        self._local_clock = local_clock
+        self._drift_ppm = drift_ppm
         self._client: Client | None = None
 
     async def connect(self) -> Client:
@@ -137,7 +180,7 @@ class Connecting:
         except BaseException:
             await link.close()
             raise
-        return Client(link)
+        return Client(link, self._local_clock, self._drift_ppm)
 
     def __await__(self) -> Generator[object, None, Client]:
         return self.connect().__await__()
@@ -153,10 +196,18 @@ class Connecting:
             await self._client.close()
 
 
-def connect(url: str = DEFAULT_URL, *, timeout: Duration = 30.0, name: str | None = None) -> Connecting:
+def connect(
+    url: str = DEFAULT_URL,
+    *,
+    timeout: Duration = 30.0,
+    name: str | None = None,
+    local_clock: LocalClock = LOCAL_CLOCK,
+    drift_ppm: int = DRIFT_PPM,
+) -> Connecting:
     """Connects to a server: `async with penstock.connect("penstock://127.0.0.1:9326") as client: ...`.
 
     `timeout`: for how many seconds a lost connection is sought before what waits for it fails, with
-    `unreachable`. `name` is how operators see this client.
+    `unreachable`. `name` is how operators see this client. `local_clock`: the clocks to go by instead of this
+    computer's; `drift_ppm`: by how many millionths they may run wrong at most.
     """
-    return Connecting(url, timeout, name)
+    return Connecting(url, timeout, name, local_clock, drift_ppm)

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 import msgspec
 
-from penstock.client.duration import moment
+from penstock.client.duration import moment, moment_us
 from penstock.client.outgoing import AttributeValue
 from penstock.client.part import Part
-from penstock.model.batch import DELAYS, PRIORITIES, TTLS, UNSET
+from penstock.model.batch import DELAYS, PRIORITIES, STAMPS, TTLS, UNSET
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.model.records import Origin, Reason
+from penstock.ordering.timestamp_id import TimestampId, from_text
 from penstock.wire.messages import MessageState
 
 _attributes: msgspec.msgpack.Decoder[dict[str, Any]] = msgspec.msgpack.Decoder(dict[str, Any])
@@ -32,6 +33,17 @@ class DeadLetter(NamedTuple):
     receive_count: int
     """How often it had been received there."""
     moved_at: datetime
+
+
+class LateArrival(NamedTuple):
+    """How late a message came to a queue ordered by its producers' stamps: what should follow it had left already."""
+
+    lateness: timedelta
+    """How far it was behind what had left."""
+    window_needed: timedelta | None
+    """A window so long would have had it in time; None: nobody can tell, for its producer's clock is its own."""
+    should_have_preceded: TimestampId | None
+    """The nearest message known to have left before it though it is younger; None: none is known."""
 
 
 class MessageView(msgspec.Struct, eq=False):  # a struct because it is made in C, in a third of the time
@@ -117,6 +129,40 @@ class MessageView(msgspec.Struct, eq=False):  # a struct because it is made in C
     def sent_at(self) -> datetime:
         """When the server took it."""
         return moment(self.sent_ms)
+
+    @property
+    def timestamp_id(self) -> TimestampId | None:
+        """Its timestamp id: its producer's stamp, or the server's where that stamps; None: it has none."""
+        head = self._part.head
+        batch = self._part.batch
+        if batch.columns & STAMPS:
+            stamps = batch.integers(STAMPS)
+            time_us = int(stamps[self._index]) if stamps is not None else 0
+        else:
+            time_us = head.stamp_us
+        return TimestampId(time_us, head.process, head.counter + self._index) if time_us else None
+
+    @property
+    def stamped_at(self) -> datetime | None:
+        """The time of its timestamp id; None: it has none."""
+        identifier = self.timestamp_id
+        return None if identifier is None else moment_us(identifier.time_us)
+
+    @property
+    def late(self) -> LateArrival | None:
+        """How late it was, if that is why it was moved here; None: it was not."""
+        origin = self._part.head.origin
+        if origin is None or origin.late is None:
+            return None
+        found = origin.late
+        identifier = self.timestamp_id
+        lateness_us = 0 if identifier is None else max(0, found.floor_us - identifier.time_us)
+        needed_us = found.window_needed_us
+        return LateArrival(
+            timedelta(microseconds=lateness_us),
+            None if needed_us is None else timedelta(microseconds=needed_us),
+            None if found.precedes is None else from_text(found.precedes),
+        )
 
     @property
     def receive_count(self) -> int:

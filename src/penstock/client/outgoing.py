@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
 from typing import Any, TypeVar
 
 import msgspec
 
-from penstock.client.duration import Duration, milliseconds
+from penstock.client.duration import Duration, microseconds_since_1970, milliseconds
 from penstock.client.failure import refused
 from penstock.model import limits
 from penstock.model.batch import HEADER_BYTES, UNSET, encode_parts
@@ -41,22 +42,29 @@ class OutgoingMessage(msgspec.Struct, frozen=True):
     """Strict order inside a group on a FIFO queue; a fair share per group on others."""
     deduplication_id: str | bytes | None = None
     """Sent again within the queue's deduplication window, the message is not stored again."""
+    timestamp: datetime | float | None = None
+    """When the event happened that it tells of, with a time zone or in seconds since 1970: its place on a queue that is
+    ordered by its producers' stamps. None: such a queue has the client stamp it."""
 
 
 Sendable = Body | OutgoingMessage
 """What can be sent: a body, or a body with more to it."""
+_BODIES = frozenset({bytes, str, bytearray, memoryview})
 
 
-def encode_outgoing(messages: Sequence[Sendable]) -> bytes:
-    """One encoded batch; raises when a message or the batch breaks a limit that needs no server to know."""
+def encode_outgoing(messages: Sequence[Sendable], stamps_us: Sequence[int] | None = None) -> bytes:
+    """One encoded batch; raises when a message or the batch breaks a limit that needs no server to know.
+
+    `stamps_us`: a time for each message, where they do not share one.
+    """
     if not 1 <= len(messages) <= limits.BATCH_MESSAGES:
         raise PenstockError(
             ErrorCode.MESSAGE_TOO_LARGE,
             f"{len(messages)} messages in a batch; send 1 to {limits.BATCH_MESSAGES} at once, or use queue.producer()",
         )
-    payload = _encode_plain(messages)
+    payload = _encode_plain(messages, stamps_us)
     if payload is None:
-        payload = _encode_columns([_normal(message) for message in messages])
+        payload = _encode_columns([_normal(message) for message in messages], stamps_us)
     if len(payload) > limits.BATCH_BYTES:
         raise PenstockError(
             ErrorCode.MESSAGE_TOO_LARGE,
@@ -65,27 +73,41 @@ def encode_outgoing(messages: Sequence[Sendable]) -> bytes:
     return payload
 
 
-def _encode_plain(messages: Sequence[Any]) -> bytes | None:
+def _encode_plain(messages: Sequence[Any], stamps_us: Sequence[int] | None) -> bytes | None:
     """The batch if all messages are bytes; None if any is something else, or counts otherwise than in bytes.
 
     Trying costs nothing where it succeeds; looking at the type of each first costs half as much again.
     """
     try:
-        payload = encode_parts(messages)
+        payload = encode_parts(messages, stamps_us=stamps_us)
     except TypeError:
         return None
     body_bytes = int.from_bytes(payload[HEADER_BYTES - 4 : HEADER_BYTES], "little")
-    return payload if len(payload) == HEADER_BYTES + 4 * len(messages) + body_bytes else None
+    message_bytes = 4 if stamps_us is None else 12
+    return payload if len(payload) == HEADER_BYTES + message_bytes * len(messages) + body_bytes else None
 
 
 def prepared(message: Sendable) -> tuple[Sendable, int]:
     """The message in its quickest form and about its size in a batch; raises when it cannot be sent at all."""
     if isinstance(message, OutgoingMessage):
         if message != OutgoingMessage(message.body):
-            return message, len(_encode_columns([message]))
+            given_time_us(message)  # raises where it is none
+            return message, len(_encode_columns([message], None))
         message = message.body
     body = _body(message)
     return body, len(body)
+
+
+def bring_times(messages: Sequence[Sendable]) -> bool:
+    """Whether any of the messages may bring a time along."""
+    return not _BODIES.issuperset(map(type, messages))
+
+
+def given_time_us(message: Sendable) -> int | None:
+    """The time that a message brings along, in microseconds since 1970."""
+    if not isinstance(message, OutgoingMessage) or message.timestamp is None:
+        return None
+    return microseconds_since_1970(message.timestamp, "timestamp")
 
 
 def _normal(message: Sendable) -> OutgoingMessage:
@@ -94,7 +116,7 @@ def _normal(message: Sendable) -> OutgoingMessage:
     return OutgoingMessage(message)
 
 
-def _encode_columns(messages: list[OutgoingMessage]) -> bytes:
+def _encode_columns(messages: list[OutgoingMessage], stamps_us: Sequence[int] | None) -> bytes:
     return encode_parts(
         [_body(message.body) for message in messages],
         priorities=_column([message.priority for message in messages], _priority, 0),
@@ -103,6 +125,7 @@ def _encode_columns(messages: list[OutgoingMessage]) -> bytes:
         groups=_column([message.group for message in messages], _group, b""),
         deduplication_ids=_column([message.deduplication_id for message in messages], _deduplication_id, b""),
         attributes=_column([message.attributes or None for message in messages], encode_attributes, b""),
+        stamps_us=stamps_us,
     )
 
 

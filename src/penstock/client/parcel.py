@@ -12,9 +12,12 @@ from penstock.client.call import Call, unexpected
 from penstock.client.incarnation import Incarnation
 from penstock.client.outgoing import Sendable, encode_outgoing
 from penstock.client.route import Route
+from penstock.client.sending import send_head, stamps_column
 from penstock.client.sent import SentMessage, SentMessages
+from penstock.client.stamping import StampPlan
 from penstock.model.errors import ErrorCode, PenstockError
-from penstock.wire.messages import Answer, Send, SendResult
+from penstock.ordering.producer_stamps import Stamps
+from penstock.wire.messages import Answer, SendResult
 
 
 class Parcel(Call):
@@ -25,18 +28,23 @@ class Parcel(Call):
         "_incarnation",
         "_looked_again",
         "_number",
+        "_plan",
         "_route",
+        "_stamps",
         "_waiters",
         "bytes",
         "due",
         "error",
         "messages",
+        "readings_us",
         "result",
     )
 
     def __init__(self, finished: Callable[[Parcel], None]) -> None:
         super().__init__()
         self.messages: list[Sendable] = []
+        self.readings_us: list[int] = []
+        """When each of them was made, by the local clock; none where nobody needs to know."""
         self.bytes = 0
         self.due = 0.0
         """When it is sent though it is not full."""
@@ -47,6 +55,8 @@ class Parcel(Call):
         self._route: Route | None = None
         self._incarnation: Incarnation | None = None
         self._number = 0
+        self._plan: StampPlan | None = None
+        self._stamps: Stamps | None = None
         self._looked_again = False
 
     @property
@@ -54,14 +64,23 @@ class Parcel(Call):
         """Whether it is stored or has failed."""
         return self.result is not None or self.error is not None
 
-    def start(self, route: Route, incarnation: Incarnation, number: int) -> None:
-        """Sends it."""
-        self._route, self._incarnation, self._number = route, incarnation, number
+    def start(
+        self, route: Route, incarnation: Incarnation, number: int, plan: StampPlan | None = None
+    ) -> None:
+        """Sends it, stamped as planned; sent again to a queue that was made again, it keeps its stamps."""
+        self._route, self._incarnation, self._number, self._plan = route, incarnation, number, plan
         try:
-            payload = encode_outgoing(self.messages)
-            route.link.start(self, Send(incarnation.queue_id, route.producer, number), (payload,))
+            if self._stamps is None:
+                self._stamps = self._stamp(route, plan)
+            payload = encode_outgoing(self.messages, stamps_column(self._stamps))
+            route.link.start(self, send_head(route, incarnation, number, self._stamps), (payload,))
         except PenstockError as error:
             self.give_up(error)
+
+    def _stamp(self, route: Route, plan: StampPlan | None) -> Stamps | None:
+        if len(self.readings_us) != len(self.messages):
+            self.readings_us = [route.stamping.reading_us()] * len(self.messages)
+        return route.stamping.stamp(plan, self.readings_us, self.messages)
 
     def succeed(self, answer: Answer, body: memoryview) -> None:
         """Stored."""
@@ -69,6 +88,7 @@ class Parcel(Call):
             self.result = answer
             self.frame = []  # a ticket may live on; the bytes need not
             self.messages = []
+            self.readings_us = []
             self._end()
         else:
             self.give_up(unexpected(answer))
@@ -95,7 +115,7 @@ class Parcel(Call):
             self.give_up(failure)
         else:
             refused.answered(self._number)
-            self.start(route, present, number)
+            self.start(route, present, number, self._plan)
 
     def give_up(self, error: PenstockError) -> None:
         """It has failed for good."""

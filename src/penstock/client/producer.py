@@ -16,11 +16,13 @@ from typing import Self
 
 from penstock.client.duration import Duration, milliseconds
 from penstock.client.failure import refused
-from penstock.client.outgoing import Sendable, prepared
+from penstock.client.outgoing import Sendable, given_time_us, prepared
 from penstock.client.parcel import FailedBatch, Parcel, ProducerError, Ticket
 from penstock.client.route import Route
+from penstock.client.stamping import StampPlan, plan_of
 from penstock.model import limits
 from penstock.model.errors import PenstockError
+from penstock.wire.messages import QueueDescription
 
 log = logging.getLogger("penstock.client")
 
@@ -44,10 +46,14 @@ class Producer:
         "_in_flight",
         "_in_flight_bytes",
         "_linger",
+        "_marks",
         "_open",
+        "_plan",
+        "_planned_for",
         "_resolving",
         "_room",
         "_route",
+        "_stamp",
         "_timer",
     )
 
@@ -60,6 +66,7 @@ class Producer:
         linger: Duration,
         in_flight: int,
         in_flight_bytes: int,
+        stamp: bool | None = None,
     ) -> None:
         if not 1 <= batch_messages <= limits.BATCH_MESSAGES:
             raise refused(f"batch_messages is {batch_messages}: use 1 to {limits.BATCH_MESSAGES}")
@@ -71,6 +78,11 @@ class Producer:
         self._linger = milliseconds(linger, "linger") / 1000
         self._in_flight = in_flight
         self._in_flight_bytes = in_flight_bytes
+        self._stamp = stamp
+        self._plan: StampPlan | None = None
+        self._planned_for: QueueDescription | None = None
+        self._marks = True
+        """Whether it is noted when each message was made: where they are stamped, or nobody knows that yet."""
         self._open = Parcel(self._finished)
         self._backlog: deque[Parcel] = deque()
         self._flying: dict[Parcel, None] = {}
@@ -93,7 +105,7 @@ class Producer:
         """
         if self._held:
             await self._admission()
-        if type(message) is not bytes:
+        if type(message) is not bytes or self._marks:
             return self._put(*prepared(message))
         # `_put` once more, without the call: at a million messages a second it is a tenth of the time.
         parcel = self._open
@@ -199,6 +211,8 @@ class Producer:
             parcel = self._open
             messages = parcel.messages
         messages.append(message)
+        if self._marks:
+            self._mark(parcel, 1)
         parcel.bytes += size
         count = len(messages)
         if count >= self._batch_messages:
@@ -207,10 +221,29 @@ class Producer:
             self._start_linger(parcel)
         return Ticket(parcel, count - 1)
 
+    def _mark(self, parcel: Parcel, messages: int) -> None:
+        """Notes that messages were made now, unless it has turned out that the queue does not go by that."""
+        description = self._route.description
+        if description is not None and self._planned(description) is None:
+            self._marks = False
+            parcel.readings_us = []
+        else:
+            parcel.readings_us += [self._route.stamping.reading_us()] * messages
+
+    def _planned(self, description: QueueDescription) -> StampPlan | None:
+        """How messages are stamped, looked up anew when the queue's settings were."""
+        if description is not self._planned_for:
+            self._planned_for = description
+            self._plan = plan_of(description.settings, self._stamp)
+            self._marks = self._plan is not None
+        return self._plan
+
     def _put_all(self, messages: list[Sendable], size: int) -> None:
         parcel = self._open
         begun = bool(parcel.messages)
         parcel.messages += messages
+        if self._marks:
+            self._mark(parcel, len(messages))
         parcel.bytes += size
         if len(parcel.messages) >= self._batch_messages:
             self._seal()
@@ -250,11 +283,12 @@ class Producer:
     def _send_waiting(self) -> None:
         route = self._route
         while self._backlog and self._has_room(self._backlog[0]):
-            incarnation = route.incarnation
-            if incarnation is None:
+            incarnation, description = route.incarnation, route.description
+            plan = None if description is None else self._planned(description)
+            if incarnation is None or description is None or not self._can_stamp(plan, self._backlog[0]):
                 if not self._resolving:
                     self._resolving = True
-                    route.link.background.run(self._resolve())
+                    route.link.background.run(self._prepare(plan))
                 return
             number = incarnation.take_number()
             if number is None:
@@ -263,7 +297,7 @@ class Producer:
             parcel = self._backlog.popleft()
             self._flying[parcel] = None
             self._flying_bytes += parcel.bytes
-            parcel.start(route, incarnation, number)
+            parcel.start(route, incarnation, number, plan)
 
     def _has_room(self, parcel: Parcel) -> bool:
         if not self._flying:
@@ -272,9 +306,17 @@ class Producer:
             len(self._flying) < self._in_flight and self._flying_bytes + parcel.bytes <= self._in_flight_bytes
         )
 
-    async def _resolve(self) -> None:
+    def _can_stamp(self, plan: StampPlan | None, parcel: Parcel) -> bool:
+        if plan is None or self._route.stamping.is_ready(plan):
+            return True
+        return all(given_time_us(message) is not None for message in parcel.messages)
+
+    async def _prepare(self, plan: StampPlan | None) -> None:
+        """Sees to it that the queue is known, and the time if its messages are stamped with it."""
         try:
             await self._route.resolve()
+            if plan is not None:
+                await self._route.stamping.prepare(self._route.name, plan)
         except PenstockError as error:
             failed, self._backlog = self._backlog, deque()
             for parcel in failed:

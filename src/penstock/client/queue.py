@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from datetime import datetime
 
 from penstock.client.browse import Page, pages, redrive, resolved
 from penstock.client.call import FutureCall, unexpected
@@ -18,12 +19,11 @@ from penstock.client.outgoing import (
     Body,
     OutgoingMessage,
     Sendable,
-    encode_outgoing,
     prepared,
 )
 from penstock.client.producer import Producer
 from penstock.client.route import Route
-from penstock.client.sending import send_payload
+from penstock.client.sending import send_messages
 from penstock.client.sent import SentMessage, SentMessages
 from penstock.client.settlement import DELETE, Action, Settlement, Settler
 from penstock.client.subscription import Subscription, Terms
@@ -62,17 +62,25 @@ class Queue:
         priority: int | None = None,
         group: str | bytes | None = None,
         deduplication_id: str | bytes | None = None,
+        timestamp: datetime | float | None = None,
+        stamp: bool | None = None,
     ) -> SentMessage:
-        """Sends one message; returns when it is on disk. See `OutgoingMessage` for what the arguments mean."""
-        message = OutgoingMessage(body, attributes, delay, ttl, priority, group, deduplication_id)
-        result = await send_payload(self._route, encode_outgoing([prepared(message)[0]]))
-        return SentMessages(result)[0]
+        """Sends one message; returns when it is on disk. See `OutgoingMessage` for what the arguments mean.
 
-    async def send_batch(self, messages: Sequence[Sendable]) -> SentMessages:
-        """Sends messages as one batch, stored together or not at all; returns when it is on disk."""
+        On a queue ordered by its producers' stamps it is stamped with the time of this call. `stamp=True` does so on
+        other queues too, by the server's time; `stamp=False` leaves it to the server.
+        """
+        message = OutgoingMessage(body, attributes, delay, ttl, priority, group, deduplication_id, timestamp)
+        return SentMessages(await send_messages(self._route, [prepared(message)[0]], stamp))[0]
+
+    async def send_batch(self, messages: Sequence[Sendable], *, stamp: bool | None = None) -> SentMessages:
+        """Sends messages as one batch, stored together or not at all; returns when it is on disk.
+
+        `stamp` is that of `send`; all messages that bring no timestamp of their own get one time.
+        """
         if not messages:
             return SentMessages(None)
-        return SentMessages(await send_payload(self._route, encode_outgoing(messages)))
+        return SentMessages(await send_messages(self._route, messages, stamp))
 
     def producer(
         self,
@@ -82,11 +90,13 @@ class Queue:
         linger: Duration = 0.002,
         in_flight: int = 16,
         in_flight_bytes: int = 16 * limits.MEBIBYTE,
+        stamp: bool | None = None,
     ) -> Producer:
         """A producer that batches by itself and keeps several batches on their way; use it with `async with`.
 
         A batch is sent when it has `batch_messages` or `batch_bytes`, or `linger` after its first message. With
-        `in_flight` batches or `in_flight_bytes` unanswered, `send` waits.
+        `in_flight` batches or `in_flight_bytes` unanswered, `send` waits. `stamp` is that of `send`; each message is
+        stamped with the time at which the producer took it.
         """
         return Producer(
             self._route,
@@ -95,6 +105,7 @@ class Queue:
             linger=linger,
             in_flight=in_flight,
             in_flight_bytes=in_flight_bytes,
+            stamp=stamp,
         )
 
     # -- receiving -------------------------------------------------------------------------------------------

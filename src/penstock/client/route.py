@@ -6,6 +6,7 @@ import asyncio
 
 from penstock.client.incarnation import Incarnation
 from penstock.client.link import Link
+from penstock.client.stamping import Stamping
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.model.settings import check_queue_name
 from penstock.wire.messages import DescribeQueue, QueueDescription
@@ -14,12 +15,14 @@ from penstock.wire.messages import DescribeQueue, QueueDescription
 class Route:
     """A queue as its name and, once resolved, its present incarnation."""
 
-    def __init__(self, name: str, link: Link, producer: int) -> None:
+    def __init__(self, name: str, link: Link, producer: int, stamping: Stamping) -> None:
         check_queue_name(name)
         self.name = name
         self.link = link
         self.producer = producer
         """Identifies this client to the server's protection against batches sent twice."""
+        self.stamping = stamping
+        """How this client stamps messages, to whichever queue."""
         self.incarnation: Incarnation | None = None
         self.description: QueueDescription | None = None
         """As of the last look; settings may have changed since."""

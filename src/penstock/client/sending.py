@@ -1,31 +1,81 @@
-"""Sends one encoded batch and sees it through: numbering, a queue made again, back-pressure."""
+"""Sends one batch and sees it through: stamps, numbering, a queue made again, back-pressure."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from penstock.client.call import FutureCall, expecting
 from penstock.client.incarnation import Incarnation
+from penstock.client.outgoing import Sendable, bring_times, encode_outgoing, given_time_us
 from penstock.client.route import Route
+from penstock.client.stamping import plan_of
 from penstock.model.errors import ErrorCode, PenstockError
+from penstock.ordering.producer_stamps import Stamps
 from penstock.wire.messages import Send, SendResult
 
 _result = expecting(SendResult)
 
 
-async def send_payload(route: Route, payload: bytes) -> SendResult:
+def send_head(route: Route, incarnation: Incarnation, number: int, stamps: Stamps | None) -> Send:
+    """The request for a batch whose messages have these stamps."""
+    if stamps is None:
+        return Send(incarnation.queue_id, route.producer, number)
+    time_us = 0 if stamps_column(stamps) is not None else stamps.times_us[0]
+    return Send(
+        incarnation.queue_id,
+        route.producer,
+        number,
+        stamps.process,
+        stamps.counter,
+        time_us,
+        stamps.uncertainty_us,
+    )
+
+
+def stamps_column(stamps: Stamps | None) -> list[int] | None:
+    """A time for each message; None where one for all is enough, or there is none."""
+    if stamps is None or len(set(stamps.times_us)) == 1:
+        return None
+    return stamps.times_us
+
+
+async def send_messages(route: Route, messages: Sequence[Sendable], wanted: bool | None = None) -> SendResult:
+    """Returns when the batch is on disk. `wanted`: whether to stamp it; None: as the queue's order demands."""
+    reading_us = route.stamping.reading_us()
+    payload = encode_outgoing(messages)  # what is wrong with the messages is known before the server is asked
+    stamps = await _stamps(route, messages, reading_us, wanted)
+    if (column := stamps_column(stamps)) is not None:
+        payload = encode_outgoing(messages, column)
+    return await send_payload(route, payload, stamps)
+
+
+async def _stamps(
+    route: Route, messages: Sequence[Sendable], reading_us: int, wanted: bool | None
+) -> Stamps | None:
+    description = route.description or await route.describe()
+    plan = plan_of(description.settings, wanted)
+    if plan is not None and any(given_time_us(one) is None for one in messages):
+        await route.stamping.prepare(route.name, plan)
+    if plan is None and not bring_times(messages):
+        return None
+    return route.stamping.stamp(plan, [reading_us] * len(messages), messages)
+
+
+async def send_payload(route: Route, payload: bytes, stamps: Stamps | None = None) -> SendResult:
     """Returns when the batch is on disk. Sent again after a broken connection, it is not stored twice."""
     incarnation = route.incarnation or await route.resolve()
     try:
-        return await _send(route, incarnation, payload)
+        return await _send(route, incarnation, payload, stamps)
     except PenstockError as error:
         if error.code is not ErrorCode.QUEUE_NOT_FOUND:
             raise
         present = await route.refresh(incarnation)
         if present is None:
             raise
-        return await _send(route, present, payload)
+        return await _send(route, present, payload, stamps)
 
 
-async def _send(route: Route, incarnation: Incarnation, payload: bytes) -> SendResult:
+async def _send(route: Route, incarnation: Incarnation, payload: bytes, stamps: Stamps | None) -> SendResult:
     link = route.link
     while link.congested:
         await link.room()
@@ -33,7 +83,7 @@ async def _send(route: Route, incarnation: Incarnation, payload: bytes) -> SendR
         await incarnation.number_free()
     try:
         call = FutureCall(link.loop, _result)
-        link.start(call, Send(incarnation.queue_id, route.producer, number), (payload,))
+        link.start(call, send_head(route, incarnation, number, stamps), (payload,))
         return await call.future
     finally:
         incarnation.answered(number)

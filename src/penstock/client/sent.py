@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import NamedTuple, overload
 
-from penstock.client.duration import moment
+from penstock.client.duration import moment, moment_us
 from penstock.model.runs import count_of
 from penstock.wire.messages import SendResult
 
@@ -20,11 +20,18 @@ class SentMessage(NamedTuple):
     """Whether a message with its deduplication id was there already, so that this one was not stored again."""
     sent_ms: int
     """When the server took it, in milliseconds since 1970."""
+    stamp_us: int = 0
+    """The server's stamp, in microseconds since 1970, on a queue whose messages it stamps; else 0."""
 
     @property
     def sent_at(self) -> datetime:
         """When the server took it."""
         return moment(self.sent_ms)
+
+    @property
+    def stamped_at(self) -> datetime | None:
+        """The server's stamp, on a queue whose messages it stamps."""
+        return moment_us(self.stamp_us) if self.stamp_us else None
 
 
 class SentMessages(Sequence[SentMessage]):
@@ -51,9 +58,9 @@ class SentMessages(Sequence[SentMessage]):
         return self._length
 
     def __iter__(self) -> Iterator[SentMessage]:
-        sent_ms = self._result.sent_ms
+        sent_ms, stamp_us = self._result.sent_ms, self._result.stamp_us
         for index, sequence in enumerate(self.sequences):
-            yield SentMessage(sequence, index in self._duplicates, sent_ms)
+            yield SentMessage(sequence, index in self._duplicates, sent_ms, stamp_us)
 
     @overload
     def __getitem__(self, index: int) -> SentMessage: ...
@@ -68,7 +75,10 @@ class SentMessages(Sequence[SentMessage]):
         if before >= 0:
             for first, count in self._result.runs:
                 if before < count:
-                    return SentMessage(first + before, index in self._duplicates, self._result.sent_ms)
+                    result = self._result
+                    return SentMessage(
+                        first + before, index in self._duplicates, result.sent_ms, result.stamp_us
+                    )
                 before -= count
         raise IndexError("no such message in the batch")
 

@@ -10,8 +10,12 @@ from penstock.client.address import DEFAULT_URL
 from penstock.client.blocking.bridge import Bridge
 from penstock.client.blocking.queue import BlockingQueue
 from penstock.client.client import Client, connect
+from penstock.client.clock import LOCAL_CLOCK, ClockStatus
 from penstock.client.duration import Duration
 from penstock.client.options import QueueOptions
+from penstock.ordering.clock_estimator import DRIFT_PPM
+from penstock.ordering.local_clock import LocalClock
+from penstock.ordering.timestamp_id import TimestampId
 from penstock.wire.messages import NodeDescription, QueueDescription
 
 
@@ -73,15 +77,36 @@ class BlockingClient:
         """The server itself: disk, memory, what is wrong."""
         return self._bridge.call(self._client.describe_node)
 
+    def clock(self) -> ClockStatus:
+        """The server's time, how far this computer's clock is from it, and how far that may be off."""
+        return self._bridge.call(self._client.clock)
+
+    def timestamp_id(self) -> TimestampId:
+        """A new timestamp id, made here: greater than all that this client made before."""
+        return self._bridge.call(self._client.timestamp_id)
+
+    def timestamp_ids(self, count: int = 1) -> list[TimestampId]:
+        """New timestamp ids, made here, all of one time."""
+        return self._bridge.call(self._client.sequencer.take, count)
+
+    def take_ids(self, count: int = 1) -> list[TimestampId]:
+        """New timestamp ids from the server's sequencer."""
+        return self._bridge.call(self._client.take_ids, count)
+
 
 def connect_blocking(
-    url: str = DEFAULT_URL, *, timeout: Duration = 30.0, name: str | None = None
+    url: str = DEFAULT_URL,
+    *,
+    timeout: Duration = 30.0,
+    name: str | None = None,
+    local_clock: LocalClock = LOCAL_CLOCK,
+    drift_ppm: int = DRIFT_PPM,
 ) -> BlockingClient:
     """Connects to a server: `with penstock.connect_blocking("penstock://127.0.0.1:9326") as client: ...`.
 
     The arguments are those of `connect`.
     """
-    connecting = connect(url, timeout=timeout, name=name)
+    connecting = connect(url, timeout=timeout, name=name, local_clock=local_clock, drift_ppm=drift_ppm)
     bridge = Bridge()
     try:
         return BlockingClient(bridge, bridge.call(connecting.connect))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
 
 from penstock.client.blocking.bridge import Bridge
 from penstock.client.blocking.consumer import BlockingBatchConsumer, BlockingConsumer
@@ -50,6 +51,8 @@ class BlockingQueue:
         priority: int | None = None,
         group: str | bytes | None = None,
         deduplication_id: str | bytes | None = None,
+        timestamp: datetime | float | None = None,
+        stamp: bool | None = None,
     ) -> SentMessage:
         """Sends one message; returns when it is on disk. See `OutgoingMessage` for what the arguments mean."""
         return self._bridge.call(
@@ -61,11 +64,13 @@ class BlockingQueue:
             priority=priority,
             group=group,
             deduplication_id=deduplication_id,
+            timestamp=timestamp,
+            stamp=stamp,
         )
 
-    def send_batch(self, messages: Sequence[Sendable]) -> SentMessages:
+    def send_batch(self, messages: Sequence[Sendable], *, stamp: bool | None = None) -> SentMessages:
         """Sends messages as one batch, stored together or not at all; returns when it is on disk."""
-        return self._bridge.call(self._queue.send_batch, messages)
+        return self._bridge.call(self._queue.send_batch, messages, stamp=stamp)
 
     def producer(
         self,
@@ -75,6 +80,7 @@ class BlockingQueue:
         linger: Duration = 0.002,
         in_flight: int = 16,
         in_flight_bytes: int = 16 * limits.MEBIBYTE,
+        stamp: bool | None = None,
     ) -> BlockingProducer:
         """A producer that batches by itself and keeps several batches on their way; use it with `with`."""
         producer = self._bridge.call_plain(
@@ -84,6 +90,7 @@ class BlockingQueue:
             linger=linger,
             in_flight=in_flight,
             in_flight_bytes=in_flight_bytes,
+            stamp=stamp,
         )
         return BlockingProducer(self._bridge, producer)
 
