@@ -17,7 +17,7 @@ from collections.abc import Iterator
 
 from penstock.backend.parts import NodeParts
 from penstock.model.records import CATALOGUE
-from penstock.queue import snapshot
+from penstock.queue import living_files, snapshot
 from penstock.storage.checkpoint import Checkpoint
 from penstock.storage.copy import CopyJob
 from penstock.storage.errors import DamagedEntryError
@@ -48,6 +48,15 @@ class Checkpointer:
     def copying(self) -> int | None:
         """The queue whose messages are being copied right now."""
         return self._copying.partition if self._copying is not None else None
+
+    def drop_emptied(self) -> None:
+        """Files in which nothing lives go, unless a copy may be writing to them right now."""
+        parts = self._parts
+        for queue_id, file in [row for row in parts.emptied if row[0] != self.copying]:
+            parts.emptied.discard((queue_id, file))
+            partition = parts.catalogue.partitions.get(queue_id)
+            if partition is not None and not living_files.lives_in(partition, file):
+                parts.store.drop_file(queue_id, file)
 
     def step(self, now_ms: int) -> Job | None:
         """Does the next thing; returns a job for the helper thread if that is what comes next."""
@@ -104,13 +113,16 @@ class Checkpointer:
         if partition is None or queue_id in parts.catalogue.damage:
             return []
         segments = parts.store.segment_numbers(queue_id)
-        files = {
+        journal = {file for file in living_files.files_of(partition) if checkpoint.is_journal(file)}
+        # Of a log only the front goes: a segment that holds some of it is soon empty, and better left in order.
+        logged = partition.log.files if partition.log is not None else {}
+        sparse = {
             file
             for file, living in partition.table.files.items()
-            if checkpoint.is_journal(file) or (file in segments and self._is_sparse(file, living))
+            if file in segments and file not in logged and self._is_sparse(file, living)
         }
         found: list[int] = []
-        for position in partition.table.living_positions(files):
+        for position in living_files.living_positions(partition, journal, sparse):
             if position not in done and (not found or position != found[-1]):
                 found.append(position)
                 if len(found) == _POSITIONS_PER_COPY:
@@ -126,9 +138,8 @@ class Checkpointer:
         partition = self._parts.catalogue.partitions.get(job.partition)
         if partition is None:
             return
-        partition.table.relocate(job.moved)
-        self._parts.emptied.update((job.partition, file) for file in partition.table.emptied)
-        partition.table.emptied.clear()
+        living_files.relocate(partition, job.moved)
+        self._parts.emptied.update((job.partition, file) for file in living_files.take_emptied(partition))
         for position in job.moved.values():
             self._pieces[position >> 32] = self._pieces.get(position >> 32, 0) + 1
 
@@ -149,7 +160,7 @@ class Checkpointer:
 
     def _reset(self) -> None:
         partitions = self._parts.catalogue.partitions.values()
-        files = {file for partition in partitions for file in partition.table.files}
+        files = {file for partition in partitions for file in living_files.files_of(partition)}
         self._pieces = {file: pieces for file, pieces in self._pieces.items() if file in files}
         self._checkpoint = None
         self._copies = iter(())

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from penstock.backend import log_membership
 from penstock.backend.bodies import BodyReader
 from penstock.backend.catalogue import Catalogue
 from penstock.backend.logbook import Logbook
@@ -14,7 +15,7 @@ from penstock.backend.parts import NodeParts
 from penstock.model.batch import Batch
 from penstock.model.errors import PenstockError
 from penstock.model.records import CATALOGUE, QueueCreated, QueueDeleted, QueueRemoved, Sent, decode_record
-from penstock.queue import snapshot
+from penstock.queue import living_files, snapshot
 from penstock.queue.receipts import ReceiptSeal
 from penstock.storage.errors import StorageDamagedError
 from penstock.storage.recovery import Entry
@@ -49,8 +50,9 @@ def open_node(store: Store, now_ms: int) -> tuple[NodeParts, OpeningReport]:
         parts.catalogue.fence(damage.partition, str(damage))
     _check_files(parts)
     forget_finished_origins(parts, now_ms)
+    log_membership.restore(parts, now_ms)
     for partition in parts.catalogue.partitions.values():
-        partition.table.emptied.clear()
+        living_files.take_emptied(partition)
         parts.timed.add(partition.queue_id)
         if partition.moves or partition.queue_id in parts.catalogue.deleting:
             parts.movers.add(partition.queue_id)
@@ -103,7 +105,7 @@ def _check_files(parts: NodeParts) -> None:
     """Segments that hold nothing living are removed; a missing one is found when it is read."""
     store = parts.store
     for partition in parts.catalogue.partitions.values():
-        store.keep_only(partition.queue_id, partition.table.files)
+        store.keep_only(partition.queue_id, living_files.files_of(partition))
     store.keep_partitions(parts.catalogue.partitions)
 
 

@@ -127,6 +127,15 @@ class Reader:
         self.put(position, stored)
         return stored
 
+    def has(self, position: int) -> bool:
+        """Whether the batch is in the cache."""
+        return position in self._cache
+
+    def cached(self, position: int) -> Stored | None:
+        """The batch at a position if it is in the cache, which stays as it is; raises `DamagedEntryError`."""
+        found = self._cache.get(position)
+        return self._decode(position, found) if isinstance(found, RawEntry) else found
+
     def hand_out(self, position: int, end: int, *, block: bool) -> Stored:
         """Like `read`, for a consumer who wants the batch up to message `end`; if that is all, it is forgotten.
 

@@ -26,6 +26,7 @@ from penstock.storage.journal import Journal
 from penstock.storage.journal_file import PrepareJob, RecycleJob
 from penstock.storage.opening import OpenedDirectory, open_directory
 from penstock.storage.options import StorageOptions
+from penstock.storage.range_read import Place, RangeReadJob
 from penstock.storage.reader import Reader, ReadJob, Stored
 from penstock.storage.recovery import Entry
 
@@ -225,6 +226,18 @@ class Store:
     def forget(self, position: int) -> None:
         """Nobody will ask for that batch again."""
         self._reader.forget(position)
+
+    def cached(self, position: int) -> Stored | None:
+        """The batch stored at a position if it is in the cache, which stays as it is."""
+        return self._reader.cached(position)
+
+    def has_cached(self, position: int) -> bool:
+        """Whether the batch is in the cache."""
+        return self._reader.has(position)
+
+    def range_read_job(self, places: Sequence[Place]) -> RangeReadJob:
+        """A job that reads many batches, given with their sizes, past the cache."""
+        return RangeReadJob(self._files, self.identity.seed, places)
 
     def read_job(self, positions: Sequence[int]) -> ReadJob:
         """A job that brings batches into memory, as many of the first ones as half the cache holds."""

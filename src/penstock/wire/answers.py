@@ -8,6 +8,7 @@ from penstock.model.records import Origin
 from penstock.model.runs import Runs
 from penstock.model.settings import QueueSettings
 from penstock.wire.clock_messages import ClockReading, TakenIds
+from penstock.wire.log_messages import GroupDescription, GroupList, GroupMembership, LogBounds, LogSlice
 from penstock.wire.requests import MessageState
 
 
@@ -57,6 +58,12 @@ class QueueStatistics(msgspec.Struct, frozen=True, array_like=True):
     late_total: int = 0
     watermark_us: int = 0
     """On a queue ordered by time: up to which time messages have left the window, or the last stamp; 0: none yet."""
+    log_begin: int = 0
+    """On a queue with a retained log: the number of its oldest message."""
+    log_messages: int = 0
+    log_bytes: int = 0
+    log_groups: int = 0
+    """Groups of readers."""
 
 
 class QueueDescription(msgspec.Struct, frozen=True, array_like=True, tag=103):
@@ -205,4 +212,9 @@ Answer = (
     | GroupDelivery
     | ClockReading
     | TakenIds
+    | LogSlice
+    | LogBounds
+    | GroupMembership
+    | GroupDescription
+    | GroupList
 )

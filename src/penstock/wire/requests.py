@@ -9,6 +9,16 @@ import msgspec
 from penstock.model.runs import Runs
 from penstock.model.settings import QueueSettings
 from penstock.wire.clock_messages import ReadClock, TakeIds
+from penstock.wire.log_messages import (
+    CommitOffset,
+    DeleteGroup,
+    FindOffset,
+    JoinGroup,
+    LeaveGroup,
+    ListGroups,
+    ReadLog,
+    SeekGroup,
+)
 
 MessageState = Literal["ready", "leased", "delayed", "moving", "held"]
 
@@ -153,6 +163,8 @@ class Release(msgspec.Struct, frozen=True, array_like=True, tag=14):
 
     receipts: list[Receipt]
     delay_ms: int = 0
+    unreceived: bool = False
+    """Nobody has seen the messages: that they were received does not count. Only the receipt's lease is asked."""
 
 
 class Extend(msgspec.Struct, frozen=True, array_like=True, tag=15):
@@ -232,4 +244,12 @@ Request = (
     | ReceiveAny
     | ReadClock
     | TakeIds
+    | ReadLog
+    | FindOffset
+    | CommitOffset
+    | JoinGroup
+    | LeaveGroup
+    | ListGroups
+    | SeekGroup
+    | DeleteGroup
 )
