@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -52,22 +53,46 @@ def test_who_is_gone_takes_nothing_along(server: Pipeline) -> None:
     assert message["Attributes"]["ApproximateReceiveCount"] == "1"
 
 
-def test_what_is_on_its_way_to_who_is_gone_comes_back_at_once(server: Pipeline) -> None:
-    """The message is taken before the engine hears that nobody waits for it."""
-    waiting = poll(server)
+def miss(server: Pipeline, waiting: Waiting, **message: str) -> None:
+    """Leaves at the very moment: the message is taken before the engine hears that nobody waits for it."""
     assert waiting.cancel is not None
     sent = server.front.handle(  # not pumped: the delivery has left the engine and is not here yet
-        server.request("SendMessage", QueueUrl="orders", MessageBody="espresso"),
-        LOCAL,
-        Waiting().answers.append,
+        server.request("SendMessage", MessageBody="espresso", **message), LOCAL, Waiting().answers.append
     )
     assert sent is None
     server.send_gathered()
     waiting.cancel()
     server.pump()
     assert not waiting.answers
-    (message,) = server.must("ReceiveMessage", QueueUrl="orders")["Messages"]
+
+
+def test_what_is_on_its_way_to_who_is_gone_comes_back_at_once_and_uncounted(server: Pipeline) -> None:
+    miss(server, poll(server), QueueUrl="orders")
+    server.advance(SECOND_MS)
+    (message,) = server.must("ReceiveMessage", QueueUrl="orders", AttributeNames=["All"])["Messages"]
     assert message["Body"] == "espresso"
+    attributes = message["Attributes"]
+    assert attributes["ApproximateReceiveCount"] == "1"
+    assert attributes["ApproximateFirstReceiveTimestamp"] == str(server.node.now_ms)
+
+
+def test_what_nobody_saw_is_no_dead_letter(server: Pipeline) -> None:
+    server.must("CreateQueue", QueueName="dead")
+    arn = "arn:aws:sqs:us-east-1:000000000000:dead"
+    policy = json.dumps({"deadLetterTargetArn": arn, "maxReceiveCount": 1})
+    server.must("SetQueueAttributes", QueueUrl="orders", Attributes={"RedrivePolicy": policy})
+    miss(server, poll(server), QueueUrl="orders")
+    assert len(server.must("ReceiveMessage", QueueUrl="orders")["Messages"]) == 1
+
+
+def test_who_left_may_try_again_under_the_same_attempt_and_nobody_else_gets_it(server: Pipeline) -> None:
+    server.must("CreateQueue", QueueName="letters.fifo", Attributes={"FifoQueue": "true"})
+    asked = {"QueueUrl": "letters.fifo", "ReceiveRequestAttemptId": "once", "WaitTimeSeconds": 20}
+    waiting = server.begin(server.request("ReceiveMessage", **asked))
+    miss(server, waiting, QueueUrl="letters.fifo", MessageGroupId="g", MessageDeduplicationId="1")
+    assert not server.must("ReceiveMessage", QueueUrl="letters.fifo").get("Messages")
+    (message,) = server.must("ReceiveMessage", **asked, AttributeNames=["All"])["Messages"]
+    assert message["Attributes"]["ApproximateReceiveCount"] == "1"
 
 
 def test_who_leaves_while_the_queue_is_looked_up_never_waits(server: Pipeline) -> None:

@@ -239,6 +239,16 @@ class Reference:
         for message in self.held(lease, sequences):
             self._give_back(message, now_ms, delay_ms)
 
+    def unreceive(self, lease: int, sequences: Iterable[int], now_ms: int, delay_ms: int) -> None:
+        """Those that are held come back as if they had not been received."""
+        for message in self.held(lease, sequences):
+            message.receives -= 1
+            if not message.receives:
+                message.first_received_ms = 0
+            message.state, message.lease = "ready", 0
+            if delay_ms:
+                message.state, message.ready_ms = "delayed", rounded_up(now_ms + delay_ms, 10)
+
     def extend(self, lease: int, sequences: Iterable[int], until_ms: int) -> None:
         """Those that are held are held until then."""
         for message in self.held(lease, sequences):

@@ -137,9 +137,14 @@ class Rig:
         now_ms: int = START_MS,
         delay_ms: int = 0,
         received: int | None = None,
+        *,
+        unreceived: bool = False,
     ) -> Outcome:
         """Gives back under a lease."""
-        return self.carry_out(settling.release(self.partition, lease, runs, delay_ms, now_ms, received))
+        decision = settling.release(
+            self.partition, lease, runs, delay_ms, now_ms, received, unreceived=unreceived
+        )
+        return self.carry_out(decision)
 
     def extend(
         self,
@@ -180,3 +185,12 @@ def _apply(partition: Partition, entry: Entry) -> None:
     record = decode_record(head)
     assert not isinstance(record, CatalogueRecord)
     partition.apply(record, Batch(payload) if payload is not None else None, position)
+
+
+def leased(count: int = 10, **settings: object) -> tuple[Rig, int]:
+    """Messages 1 to `count`, out for a second under lease 1."""
+    rig = Rig(QueueSettings(visibility_timeout_ms=1_000, **settings))  # type: ignore[arg-type]
+    rig.send_plain(count)
+    granted = rig.receive(count)
+    assert granted is not None
+    return rig, granted.lease

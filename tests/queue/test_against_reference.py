@@ -90,7 +90,7 @@ class Histories(RuleBasedStateMachine):
         self.world.receive_refused(most)
 
     @rule(
-        verb=some.sampled_from(["delete", "release", "extend"]),
+        verb=some.sampled_from(["delete", "release", "unreceive", "extend"]),
         which=some.integers(-3, 3),
         runs=some.none() | runs,
         time_ms=times,

@@ -11,7 +11,7 @@ from tests.queue.reference import Outgoing
 from tests.queue.world import Verb, World
 
 STEPS = 200
-VERBS: tuple[Verb, ...] = ("delete", "release", "extend")
+VERBS: tuple[Verb, ...] = ("delete", "release", "unreceive", "extend")
 SETTINGS = {
     "plain": QueueSettings(visibility_timeout_ms=2_000),
     "dead letters": QueueSettings(visibility_timeout_ms=500, max_receives=2, dead_letter_queue="dead"),
@@ -63,7 +63,7 @@ class Walk:
                     dice.choice([1, 10, 100]), dice.choice([500, 10**6]), dice.choice([None, 0, 50])
                 )
             case 2:
-                verb = dice.choices(VERBS, weights=(5, 2, 2))[0]
+                verb = dice.choices(VERBS, weights=(5, 2, 1, 2))[0]
                 part = [(dice.randrange(-2, 40), dice.randint(1, 9)) for _ in range(3)]
                 recent = -dice.randint(1, 12)
                 world.settle(verb, recent, dice.choice([None, part]), dice.choice([0, 0, 70, 1_500]))

@@ -19,7 +19,7 @@ from tests.queue import recount
 from tests.queue.reference import FOREVER, Outgoing, QueueIsFull, Reference
 from tests.queue.rig import START_MS, Rig, expand
 
-Verb = Literal["delete", "release", "extend"]
+Verb = Literal["delete", "release", "unreceive", "extend"]
 UPKEEP = {
     "expire": upkeep.expire,
     "retain": upkeep.retain,
@@ -146,6 +146,9 @@ class World:
                     held += self.reference.waiting(named, received, ["ready"])
                 outcome = self.rig.release(lease, given, self.now_ms, time_ms, received)
                 self.reference.release(lease, named, self.now_ms, time_ms)
+            case "unreceive":
+                outcome = self.rig.release(lease, given, self.now_ms, time_ms, unreceived=True)
+                self.reference.unreceive(lease, named, self.now_ms, time_ms)
             case "extend":
                 if received is not None:
                     held += self.reference.waiting(named, received, ["ready"])

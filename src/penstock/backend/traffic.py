@@ -320,6 +320,7 @@ def _decide(
                 now_ms,
                 receipt.received,
                 may_move=may_move,
+                unreceived=request.unreceived,
             )
         case Extend():
             return settling.extend(

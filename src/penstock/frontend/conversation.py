@@ -26,6 +26,7 @@ class Conversation:
         "_cancelled",
         "_ended",
         "_engine",
+        "_has_attempt",
         "_registry",
         "_sends",
         "_steps",
@@ -51,6 +52,8 @@ class Conversation:
         self._ended = ended
         self._ticket = 0
         self._waits = False
+        self._has_attempt = False
+        """Whether who left may ask for the same messages again."""
         self._cancelled = False
 
     def start(self) -> None:
@@ -92,6 +95,7 @@ class Conversation:
         if self._cancelled:  # while the queue was looked up: messages would only be taken to be given back
             self._steps.close()
             return
+        self._has_attempt = isinstance(step.request, Receive) and bool(step.request.attempt)
         self._ticket = self._engine.ask(step.request, step.body, self._answered)
         self._waits = True
         self._waiting.add(self)
@@ -104,7 +108,7 @@ class Conversation:
         if isinstance(outcome, PenstockError):
             self._resume(self._steps.throw, outcome)
             return
-        if waited and self._cancelled:
+        if waited and self._cancelled and not self._has_attempt:
             self._give_back(outcome)
         self._resume(self._steps.send, outcome)
 
@@ -118,11 +122,11 @@ class Conversation:
             self._resume(self._steps.send, outcome)
 
     def _give_back(self, reply: Reply) -> None:
-        """Messages for somebody who has gone: they are ready again at once, not when their lease ends."""
+        """Messages for somebody who has gone: they are ready again at once, and as if they had never been received."""
         delivery = reply.answer
         if isinstance(delivery, Delivery) and delivery.batches:
             runs = [(batch.first, batch.count) for batch in delivery.batches]
-            self._engine.ask(Release([Receipt(delivery.token, runs)]), b"", _ignored)
+            self._engine.ask(Release([Receipt(delivery.token, runs)], unreceived=True), b"", _ignored)
 
 
 def _ignored(outcome: Reply | PenstockError) -> None:

@@ -20,7 +20,8 @@ CATALOGUE = 0
 """The partition number of the node's own catalogue of queues."""
 
 Reason = Literal["max-receives", "expired", "overflow", "queue-deleted", "redrive", "late"]
-ReleaseReason = Literal["released", "lease-ended", "undelivered"]
+ReleaseReason = Literal["released", "lease-ended", "undelivered", "unreceived"]
+"""`unreceived`: nobody ever saw the messages, and the receive that leased them does not count."""
 
 
 class Lateness(msgspec.Struct, frozen=True, array_like=True):

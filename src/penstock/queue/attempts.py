@@ -61,8 +61,8 @@ class AttemptTable:
         if attempt.ended >= attempt.messages:
             self._drop(identifier)
 
-    def lease_resumed(self, lease: int) -> None:
-        """Messages of the lease came back and are out again, at the wish of one who got the answer: nobody asks anew."""
+    def forget_lease(self, lease: int) -> None:
+        """Whoever asks anew gets a fresh receive: the lease's messages were never seen, or who has them resumed it."""
         identifier = self._by_lease.get(lease)
         if identifier is not None:
             self._drop(identifier)

@@ -104,8 +104,7 @@ class Partition:
             case records.Resumed():
                 self.table.move(record.runs, states.LEASED)
                 self.leases.resume(record.lease, record.runs, record.at_ms, record.until_ms)
-                if self.attempts:
-                    self.attempts.lease_resumed(record.lease)
+                self.attempts.forget_lease(record.lease)
             case records.Matured():
                 due = self.delays.take_due(record.at_ms)
                 self._ready(record.runs)
@@ -252,10 +251,14 @@ class Partition:
         lease = self.leases.get(record.lease)
         at_ms = lease.at_ms if lease is not None else record.at_ms
         self.leases.remove(record.lease, record.runs)
-        if self.attempts and record.reason == "lease-ended":
-            self.attempts.lease_ended(record.lease, count_of(record.runs))
-        self.table.remember_first_received(record.runs, at_ms)
-        self.totals.redelivered += count_of(record.runs)
+        if record.reason == "unreceived":
+            self.table.uncount(record.runs)
+            self.attempts.forget_lease(record.lease)
+        else:
+            if self.attempts and record.reason == "lease-ended":
+                self.attempts.lease_ended(record.lease, count_of(record.runs))
+            self.table.remember_first_received(record.runs, at_ms)
+            self.totals.redelivered += count_of(record.runs)
         if record.ready_ms > record.at_ms:
             self.table.move(record.runs, states.DELAYED)
             for run in record.runs:

@@ -37,9 +37,16 @@ def release(
     received: int | None = None,
     *,
     may_move: bool = True,
+    unreceived: bool = False,
 ) -> Decision[Outcome]:
-    """The consumer gives the messages back. `may_move`: the dead-letter queue is there."""
+    """The consumer gives the messages back. `may_move`: the dead-letter queue is there.
+
+    `unreceived`: it never saw them, so that this receive does not count, and nothing is received too often by it.
+    """
     done, outcome = _held(partition, lease, runs)
+    if unreceived:
+        record = Released(lease, done, "unreceived", now_ms, now_ms + delay_ms)
+        return Decision((Written(record),) if done else (), outcome)
     if received and outcome.stale and not delay_ms:  # what is asked for is so already: nothing to write
         _, outcome = _with_ready(partition, outcome, received)
     ready_ms = now_ms + delay_ms
@@ -96,8 +103,9 @@ def give_back(
 def _not_received_since(partition: Partition, runs: Runs, received: int) -> Runs:
     """Those of the messages that wait and have been received exactly so often, so by nobody after that.
 
-    Why a count is proof enough: every lease adds one to it, in the record that makes the lease, and nothing ever
-    takes one away. A lease that is given back keeps it, also one that never reached its receiver; so do a delay, a
+    Why a count is proof enough: every lease adds one to it, in the record that makes the lease, and nothing takes one
+    away but the word of the lease's own receiver that nobody has seen the messages, nor their count, which ends that
+    lease. A lease that is given back otherwise keeps it, also one that never reached its receiver; so do a delay, a
     move that is abandoned, a snapshot and a replay. A message that moves gets another sequence number, and so does
     one that comes back, so that an old receipt never names it. Numbers are never used again. So under one sequence
     number a count stands for one lease, and whoever was told it was that lease's holder.

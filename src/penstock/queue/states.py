@@ -42,6 +42,9 @@ MANY = 255
 ONE_MORE = bytes([*range(1, MANY + 1), MANY])
 """Adds one receive."""
 
+ONE_LESS = bytes([0, *range(MANY)])
+"""Takes one receive away; what had many must be looked up instead."""
+
 
 def _runs_in(*states: int) -> re.Pattern[bytes]:
     """Matches a run of messages in any of the states."""

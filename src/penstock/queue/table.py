@@ -260,6 +260,20 @@ class MessageTable:
                 counts += part
         return counts
 
+    def uncount(self, runs: Iterable[Run]) -> None:
+        """Takes the last receive of each message of the runs away."""
+        for run in runs:
+            for chunk, start, stop in self.pieces(run):
+                assert chunk.attempts is not None, "what was leased was counted"
+                part = chunk.attempts[start:stop]
+                chunk.attempts[start:stop] = part.translate(states.ONE_LESS)
+                base = chunk.number << CHUNK_BITS
+                for index in (start + i for i, times in enumerate(part) if times == MANY):
+                    left = self.many_attempts.pop(base + index) - 1
+                    if left >= MANY:
+                        self.many_attempts[base + index] = left
+                        chunk.attempts[index] = MANY
+
     def remember_first_received(self, runs: Iterable[Run], at_ms: int) -> None:
         """Keeps the time of the first receive, once a message comes back from one."""
         for run in runs:

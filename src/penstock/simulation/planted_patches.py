@@ -275,8 +275,9 @@ def release_delay_ignored() -> Sequence[Patch]:
         received: int | None,
         *,
         may_move: bool,
+        unreceived: bool,
     ) -> Any:
-        return real(partition, lease, runs, 0, now_ms, received, may_move=may_move)
+        return real(partition, lease, runs, 0, now_ms, received, may_move=may_move, unreceived=unreceived)
 
     real = settling.release
     return [(settling, "release", release)]
