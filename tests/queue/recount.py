@@ -97,7 +97,7 @@ def _check_groups(partition: Partition, messages: dict[int, int]) -> None:
     for sequence, byte in messages.items():
         chunk = partition.table.chunks[sequence >> CHUNK_BITS]
         number = chunk.groups[sequence & (CHUNK_MESSAGES - 1)] if chunk.groups is not None else 0
-        assert bool(byte & states.GROUPED) == bool(number and not partition.settings.fifo)
+        assert bool(byte & states.GROUPED) == bool(number and not partition.settings.strict)
         if number:
             counted[number] += 1
     assert {number: count for _, number, count in groups} == counted

@@ -9,16 +9,19 @@ from penstock.model import limits
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.model.records import MoveStarted, QueueCreated, QueueDeleted, QueueRemoved, SettingsChanged
 from penstock.model.settings import QueueSettings, changed_settings, check_queue_name, check_settings
-from penstock.queue import states
+from penstock.queue import settling, states
 from penstock.queue.decision import Written
 from penstock.queue.partition import Partition
+from penstock.queue.stamping import late_queue
 from penstock.wire.messages import (
     AlterQueue,
+    Count,
     CreateQueue,
     DeleteQueue,
     Done,
     Failed,
     ListQueues,
+    Purge,
     QueueDescription,
     QueueList,
     QueueStatistics,
@@ -31,6 +34,8 @@ def create_queue(parts: NodeParts, request: CreateQueue, now_ms: int) -> QueueDe
     """Makes the queue, and its dead-letter queue if that is missing; the same request again changes nothing."""
     check_queue_name(request.name)
     check_settings(request.name, request.settings)
+    if request.settings.sorted:
+        check_queue_name(late_queue(request.name))
     existing = parts.catalogue.named(request.name)
     if existing is not None:
         if existing.settings != request.settings:
@@ -66,6 +71,15 @@ def _make_dead_letter_queue(parts: NodeParts, settings: QueueSettings, now_ms: i
         )
 
 
+def late_queue_of(parts: NodeParts, source: Partition, now_ms: int) -> Partition:
+    """Where late messages of the queue go; made when the first one comes."""
+    name = late_queue(source.name)
+    existing = parts.catalogue.named(name)
+    if existing is not None:
+        return existing
+    return _create(parts, name, QueueSettings(retention_ms=_DEAD_LETTER_RETENTION_MS), now_ms)
+
+
 def _difference(existing: Partition, wanted: QueueSettings) -> str:
     for field in QueueSettings.__struct_fields__:
         have, want = getattr(existing.settings, field), getattr(wanted, field)
@@ -98,7 +112,7 @@ def delete_partition(parts: NodeParts, partition: Partition, now_ms: int) -> Non
     record = QueueDeleted(queue_id, now_ms)
     parts.logbook.write_catalogue(record)
     parts.catalogue.apply(record)
-    for waiter in parts.waiting.leave_queue(queue_id):
+    for waiter in parts.leave_queue(queue_id):
         gone = Failed(ErrorCode.QUEUE_NOT_FOUND, f"queue {partition.name!r} was deleted")
         parts.answer(waiter.connection, waiter.request_id, gone)
     if not fenced:
@@ -116,6 +130,12 @@ def _rescue_delayed(parts: NodeParts, partition: Partition, now_ms: int) -> None
     for start in range(0, len(runs), limits.RUNS_PER_RECORD):
         piece = runs[start : start + limits.RUNS_PER_RECORD]
         parts.write(partition, [Written(MoveStarted(piece, target, "queue-deleted", now_ms))])
+
+
+def purge(parts: NodeParts, request: Purge, now_ms: int) -> Count:
+    """Everything that is in the queue now is gone, from its log too."""
+    partition = parts.catalogue.usable(request.queue_id)
+    return Count(parts.carry_out(partition, settling.purge(partition, now_ms)))
 
 
 def remove_queue(parts: NodeParts, partition: Partition, now_ms: int) -> None:
@@ -138,10 +158,18 @@ def list_queues(parts: NodeParts, request: ListQueues) -> QueueList:
     return QueueList(queues, start + limit < len(names))
 
 
+def _oldest_sent_ms(partition: Partition) -> int | None:
+    table = partition.table
+    if partition.log is not None and not partition.settings.has_queue:
+        return partition.log.oldest_ms()
+    oldest = table.runs_in(states.RUNS_LIVING, table.first_living(), table.next, 1) if table.messages else []
+    return partition.sent_times.sent_ms(oldest[0][0]) if oldest else None
+
+
 def describe_queue(parts: NodeParts, partition: Partition) -> QueueDescription:
     """Everything there is to know of a queue."""
     table, totals = partition.table, partition.totals
-    oldest = table.runs_in(states.RUNS_LIVING, table.first_living(), table.next, 1) if table.messages else []
+    log = partition.log
     files, size = parts.store.segment_sizes(partition.queue_id)
     statistics = QueueStatistics(
         ready=table.counts[states.READY],
@@ -150,7 +178,7 @@ def describe_queue(parts: NodeParts, partition: Partition) -> QueueDescription:
         moving=table.counts[states.MOVING],
         bytes=table.bytes,
         next_sequence=table.next,
-        oldest_sent_ms=partition.sent_times.sent_ms(oldest[0][0]) if oldest else None,
+        oldest_sent_ms=_oldest_sent_ms(partition),
         waiting_receivers=parts.waiting.count(partition.queue_id),
         sent_total=totals.sent,
         deleted_total=totals.deleted,
@@ -161,9 +189,14 @@ def describe_queue(parts: NodeParts, partition: Partition) -> QueueDescription:
         purged_total=totals.purged,
         segment_files=files,
         segment_bytes=size,
-        memory_bytes=table.memory_bytes(),
+        memory_bytes=table.memory_bytes() + (log.memory_bytes() if log is not None else 0),
         held=table.counts[states.HELD],
         late_total=totals.late,
+        watermark_us=partition.watermark_us,
+        log_begin=log.begin if log is not None else 0,
+        log_messages=log.messages if log is not None else 0,
+        log_bytes=log.bytes if log is not None else 0,
+        log_groups=len(partition.readers),
     )
     return QueueDescription(
         partition.queue_id,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from penstock.model.batch import Batch, Buffer
+from penstock.model.batch import STAMPS, Batch, Buffer
 from penstock.model.records import Origin, Sent
 from penstock.model.runs import Runs
 from penstock.queue.partition import Partition
@@ -45,6 +45,16 @@ class StoredSlice(NamedTuple):
             return origin
         start = self.first - self.sent.first
         return origin.part(range(start, start + self.messages))
+
+    def stamps(self) -> tuple[int, int, int]:
+        """Stamp, process and counter of the first of these messages; zeros where they have none."""
+        start = self.first - self.sent.first
+        stamp_us = self.sent.stamp_us
+        if not stamp_us and (times := self.batch.integers(STAMPS)) is not None:
+            stamp_us = times[start]
+        if not self.sent.process:
+            return stamp_us, 0, 0
+        return stamp_us, self.sent.process, self.sent.counter + start
 
     def batch_alone(self) -> Batch:
         """The messages as a batch that does not hold on to the others."""
@@ -123,6 +133,11 @@ def _add(
     body += buffers
     receives, received_ms = received(table, (first, messages), at_ms)
     origin = StoredSlice(first, messages, sent, batch).origin() if sent.origin is not None else None
+    if sent.stamp_us or batch.columns & STAMPS:
+        stamps = StoredSlice(first, messages, sent, batch).stamps()
+        return DeliveredBatch(
+            first, messages, sent.sent_ms, size, receives, received_ms, origin, None, *stamps
+        )
     return DeliveredBatch(first, messages, sent.sent_ms, size, receives, received_ms, origin)
 
 

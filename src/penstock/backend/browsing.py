@@ -11,6 +11,7 @@ from penstock.model.batch import GROUPS, Buffer
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.model.runs import Runs, intersection, normalized
 from penstock.queue import moving, states
+from penstock.queue.consumption import check_has_queue
 from penstock.queue.partition import Partition
 from penstock.wire.messages import DeliveredBatch, MessageState, Peek, Peeked, PeekFilter, Redrive, Redriven
 
@@ -26,6 +27,7 @@ _STATE_NAMES: dict[int, MessageState] = {
 def peek(parts: NodeParts, request: Peek, now_ms: int) -> tuple[Peeked, list[Buffer]]:
     """Messages from a sequence number on that pass the filter."""
     partition = parts.catalogue.usable(request.queue_id)
+    check_has_queue(partition)
     most = max(1, min(request.max_messages, limits.PEEK_MESSAGES))
     found, following = _scan(parts, partition, request.start, most, request.filter, None)
     heads, body = delivered(partition, found, 0)
@@ -36,6 +38,7 @@ def peek(parts: NodeParts, request: Peek, now_ms: int) -> tuple[Peeked, list[Buf
 def redrive(parts: NodeParts, request: Redrive, now_ms: int) -> Redriven:
     """Sends ready messages of a dead-letter queue on their way, each to its target."""
     partition = parts.catalogue.usable(request.queue_id)
+    check_has_queue(partition)
     if request.target is not None:
         if request.target == partition.name:
             raise PenstockError(ErrorCode.BAD_REQUEST, "a queue cannot be redriven to itself")

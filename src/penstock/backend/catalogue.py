@@ -86,6 +86,17 @@ class Catalogue:
         """What is wrong, a sentence a queue."""
         return [f"queue {self.partitions[queue_id].name!r}: {what}" for queue_id, what in self.damage.items()]
 
+    def last_stamp_us(self) -> int:
+        """The last time on record in any queue ordered by the clock."""
+        return max(
+            (
+                max(partition.watermark_us, partition.commit_wait.last_us)
+                for partition in self.partitions.values()
+                if partition.settings.ordering == "clock"
+            ),
+            default=0,
+        )
+
     def dump(self, index: int) -> bytes:
         """For the snapshot."""
         queues = [

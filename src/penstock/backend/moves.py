@@ -7,7 +7,7 @@ message is in exactly one queue, or is still on its way with the target knowing 
 
 from __future__ import annotations
 
-from penstock.backend.administration import remove_queue
+from penstock.backend.administration import late_queue_of, remove_queue
 from penstock.backend.bodies import ColdReadError, StoredSlice
 from penstock.backend.parts import NodeParts
 from penstock.model import limits
@@ -50,6 +50,8 @@ def _move(
     if target is not None and target.queue_id in parts.catalogue.damage:
         parts.movers.discard(source.queue_id)  # it waits until the target is repaired
         return
+    if target is None and reason == "late" and source.queue_id not in parts.catalogue.deleting:
+        target = late_queue_of(parts, source, now_ms)
     if target is None and reason == "redrive":
         # A dead letter whose way back is gone stays where it is, and says so.
         target, reason = source, "queue-deleted"
@@ -63,7 +65,7 @@ def _move(
     runs = [(piece.first, piece.messages) for piece in slices]
     for piece in slices:
         origin = _origin(source, target_name if target is source else source.name, reason, piece, now_ms)
-        parts.write(target, moving.arrive(target, piece.batch_alone(), origin, now_ms))
+        parts.write(target, moving.arrive(target, piece.batch_alone(), origin, now_ms, piece.stamps()))
     parts.idle.used(target.queue_id, now_ms)
     parts.write(source, moving.finish_move(source, runs, now_ms))
     parts.write(target, moving.forget_origins(target, source.queue_id, runs, now_ms))
@@ -90,7 +92,8 @@ def _origin(source: Partition, name: str, reason: Reason, piece: StoredSlice, no
     receives = source.table.receive_counts(run)
     earlier = piece.origin()
     roots = earlier.first_homes() if earlier is not None else None
-    return Origin(source.queue_id, name, reason, [run], piece.sent.sent_ms, receives, now_ms, roots)
+    late = source.sorting.lateness_of(piece.first) if reason == "late" and source.sorting else None
+    return Origin(source.queue_id, name, reason, [run], piece.sent.sent_ms, receives, now_ms, roots, late)
 
 
 def forget_finished_origins(parts: NodeParts, now_ms: int) -> None:

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 from typing import assert_never
 
-import msgspec
-
-from penstock.backend import administration, browsing, group_receiving, idle_expiry, traffic
+from penstock.backend import administration, browsing, group_receiving, idle_expiry, sends, traffic
 from penstock.backend.bodies import ColdReadError
 from penstock.backend.checkpoints import Checkpointer
 from penstock.backend.clock_desk import ClockDesk
+from penstock.backend.decoding import decode
 from penstock.backend.description import describe_node
 from penstock.backend.environment import Environment
+from penstock.backend.log_membership import answer_group
+from penstock.backend.log_reading import LogReads, find_offset
 from penstock.backend.moves import move_some
 from penstock.backend.opening import OpeningReport, open_node
 from penstock.backend.parts import GrantedDelivery, GrantedGroup
@@ -23,7 +24,7 @@ from penstock.backend.upkeep_times import UpkeepTimes
 from penstock.model import limits
 from penstock.model.batch import Buffer
 from penstock.model.errors import ErrorCode, PenstockError
-from penstock.queue import settling, upkeep
+from penstock.queue import log_retention, settling, upkeep
 from penstock.queue.partition import Partition
 from penstock.storage.errors import DamagedEntryError
 from penstock.storage.flush import Flush
@@ -36,6 +37,7 @@ __all__ = ["Environment", "Node"]
 
 _MOVES_PER_TURN = 4
 _RETRY_MS = 100
+_DECISIONS = (upkeep.expire, upkeep.retain, upkeep.end_delays, upkeep.end_leases, log_retention.cut)
 
 
 class Node:
@@ -53,7 +55,9 @@ class Node:
         self._started_ms = now_ms
         self._max_unflushed_bytes = max_unflushed_bytes
         self._parts, self.report = open_node(store, now_ms)
+        self._parts.clock = environment.clock
         self._checkpointer = Checkpointer(self._parts)
+        self._log_reads = LogReads(self._parts)
         self._clock_desk = ClockDesk(
             environment.clock, environment.clock_source, environment.clock_drift_ppm, environment.process
         )
@@ -73,6 +77,11 @@ class Node:
         """What recovery found."""
         return self.report
 
+    @property
+    def last_stamp_us(self) -> int:
+        """The last time on record, which a clock of the node's own must not go back behind."""
+        return self._parts.catalogue.last_stamp_us()
+
     # -- connections and requests ----------------------------------------------------------------------------
 
     def connected(self, connection: int) -> None:
@@ -85,6 +94,8 @@ class Node:
         self._connections.pop(connection, None)
         self._parts.behind.discard(connection)
         self._parts.waiting.leave_connection(connection)
+        self._parts.held_sends.leave_connection(connection)
+        self._parts.readers.leave_connection(connection)
 
     def behind(self, connection: int) -> None:
         """The client does not read what it is sent: it gets no more messages for now."""
@@ -93,7 +104,7 @@ class Node:
     def caught_up(self, connection: int) -> None:
         """The client has read what it was sent."""
         self._parts.behind.discard(connection)
-        self._parts.waiting.unpark(connection)
+        self._parts.unpark(connection)
 
     def handle(self, connection: int, frame: Frame, now_ms: int) -> None:
         """Acts on one request; whatever is wrong with it becomes an answer."""
@@ -104,7 +115,7 @@ class Node:
         if due_ms is not None and due_ms <= now_ms:
             self.tick(now_ms)  # no request may see what should have ended by now
         try:
-            request = _decode(frame)
+            request = decode(frame)
             if self._parts.idle:
                 idle_expiry.note_use(self._parts, request, now_ms)
             self._dispatch(connection, frame.request_id, request, frame.body, now_ms)
@@ -130,7 +141,8 @@ class Node:
         answer: messages.Answer
         match request:
             case messages.Send():
-                answer = traffic.send(parts, request, body, now_ms)
+                sends.send(parts, connection, request_id, request, body, now_ms)
+                return
             case messages.Delete() | messages.Release() | messages.Extend():
                 answer = traffic.settle(parts, request, now_ms)
             case messages.Receive():
@@ -146,6 +158,7 @@ class Node:
                 traffic.subscribe(parts, connection, request_id, request)
                 return
             case messages.Unsubscribe():
+                self._log_reads.cancel(connection, request.subscription)
                 answer = traffic.unsubscribe(parts, connection, request)
             case messages.Peek():
                 peeked, pieces = browsing.peek(parts, request, now_ms)
@@ -154,11 +167,20 @@ class Node:
             case messages.Redrive():
                 answer = browsing.redrive(parts, request, now_ms)
             case messages.Purge():
-                answer = self._purge(request, now_ms)
+                answer = administration.purge(parts, request, now_ms)
             case messages.Hello():
                 answer = self._hello(connection, request, now_ms)
             case messages.Ping():
                 answer = messages.Done()
+            case messages.ReadLog():
+                self._log_reads.read(connection, request_id, request, now_ms)
+                return
+            case messages.FindOffset():
+                answer = find_offset(parts, request)
+            case messages.CommitOffset() | messages.JoinGroup() | messages.LeaveGroup():
+                answer = answer_group(parts, request, now_ms)
+            case messages.ListGroups() | messages.SeekGroup() | messages.DeleteGroup():
+                answer = answer_group(parts, request, now_ms)
             case messages.ReadClock():
                 self._clock_desk.ask(connection, request_id)
                 return
@@ -190,10 +212,6 @@ class Node:
         server = f"penstock {self._environment.version}"
         return messages.Welcome(messages.PROTOCOL_VERSION, server, self._store.identity.node, now_ms)
 
-    def _purge(self, request: messages.Purge, now_ms: int) -> messages.Count:
-        partition = self._parts.catalogue.usable(request.queue_id)
-        return messages.Count(self._parts.carry_out(partition, settling.purge(partition, now_ms)))
-
     def _fence(self, request: messages.Request, damaged: DamagedEntryError) -> None:
         queue_id = getattr(request, "queue_id", None)
         if queue_id is not None:
@@ -208,11 +226,13 @@ class Node:
         self._store.tick(now_ms)
         for waiter in parts.waiting.timed_out(now_ms):
             parts.answer(waiter.connection, waiter.request_id, traffic.nothing_for(waiter))
+        self._log_reads.tick(now_ms)
         for queue_id in self._upkeep.take_due(now_ms):
             partition = parts.catalogue.partitions.get(queue_id)
             if partition is not None and queue_id not in parts.catalogue.damage:
                 self._keep_up(partition, now_ms)
         idle_expiry.delete_idle(parts, now_ms)
+        sends.pass_time(parts, self._connections, now_ms)
 
     def _keep_up(self, partition: Partition, now_ms: int) -> None:
         """What time alone does to a queue; if the journal has no room for it, later."""
@@ -221,8 +241,9 @@ class Node:
         if partition.queue_id in parts.catalogue.deleting:
             return
         try:
-            for decide in (upkeep.expire, upkeep.retain, upkeep.end_delays, upkeep.end_leases):
+            for decide in _DECISIONS:
                 parts.write(partition, decide(partition, now_ms))
+            parts.write(partition, upkeep.let_out(partition, now_ms, parts.clock))
         except PenstockError:
             parts.timed.discard(partition.queue_id)
             self._upkeep.ask(partition.queue_id, now_ms + _RETRY_MS)
@@ -237,15 +258,17 @@ class Node:
                 parts.idle.forget(queue_id)
                 continue
             parts.idle.watch(queue_id, partition.settings.idle_expiry_ms, self._now_ms)
-            if (due_ms := upkeep.upkeep_due(partition)) is not None:
+            if (due_ms := upkeep.next_due(partition, self._now_ms, parts.clock)) is not None:
                 self._upkeep.ask(queue_id, due_ms)
         parts.timed.clear()
         idle_expiry.note_departures(parts, self._now_ms)
         times = [
             parts.waiting.next_ms(),
+            self._log_reads.next_ms(),
             self._store.next_wakeup_ms(),
             self._upkeep.next_ms(),
             parts.idle.next_ms(),
+            sends.next_ms(parts, self._now_ms),
         ]
         return min((time for time in times if time is not None), default=None)
 
@@ -254,6 +277,7 @@ class Node:
     def take_flush(self) -> Flush | None:
         """Ends the turn: who waited is served, moves go on, and everything appended is handed out to be written."""
         self._serve_waiting()
+        self._log_reads.serve_waiting()
         self._move()
         if not self._store.unflushed_bytes:
             self._commit()
@@ -269,6 +293,8 @@ class Node:
         parts = self._parts
         committed = self._store.committed_position
         parts.outbox.committed(committed, self._connections)
+        if parts.outbox.stamped:
+            sends.answer_past(parts, self._connections)
         for queue_id, lease, runs in parts.outbox.undelivered:
             try:
                 partition = parts.catalogue.usable(queue_id)
@@ -277,21 +303,11 @@ class Node:
                 continue
         parts.outbox.undelivered.clear()
 
-    def _drop_emptied(self) -> None:
-        """Files in which nothing lives go, unless a copy may be writing to them right now."""
-        parts = self._parts
-        for queue_id, file in [row for row in parts.emptied if row[0] != self._checkpointer.copying]:
-            parts.emptied.discard((queue_id, file))
-            partition = parts.catalogue.partitions.get(queue_id)
-            if partition is not None and file not in partition.table.files:
-                self._store.drop_file(queue_id, file)
-
     def take_jobs(self) -> list[Job]:
         """Work for the helper thread."""
-        if self._parts.emptied:
-            self._drop_emptied()
+        self._checkpointer.drop_emptied()
         step = self._checkpointer.step(self._now_ms)
-        jobs = [*self._jobs, *self._store.take_jobs()]
+        jobs = [*self._jobs, *self._log_reads.take_jobs(), *self._store.take_jobs()]
         self._jobs = []
         if step is not None:
             jobs.append(step)
@@ -301,7 +317,7 @@ class Node:
         """A job has ended, well or not."""
         self._now_ms = now_ms
         self._store.job_done(job)
-        if self._checkpointer.job_done(job, now_ms):
+        if self._checkpointer.job_done(job, now_ms) or self._log_reads.job_done(job):
             return
         if job in self._cold_deliveries:
             delivery = self._cold_deliveries.pop(job)
@@ -356,7 +372,7 @@ class Node:
         """What may be written to connections now."""
         output = self._parts.outbox.take()
         for connection, _ in output:
-            self._parts.waiting.unpark(connection)
+            self._parts.unpark(connection)
         return output + self._clock_desk.take(self._connections)
 
     def congested(self) -> bool:
@@ -365,7 +381,7 @@ class Node:
 
     def has_more(self) -> bool:
         """Whether another turn is wanted though nothing arrives."""
-        return bool(self._parts.movers or self._parts.waiting.awake)
+        return bool(self._parts.movers or self._parts.waiting.awake or self._parts.readers.awake)
 
     def close(self, now_ms: int) -> None:
         """Last words: everything appended is on disk and marked as closed well."""
@@ -381,12 +397,3 @@ class Node:
             connections=len(self._connections),
             usage=environment.usage(),
         )
-
-
-def _decode(frame: Frame) -> messages.Request:
-    try:
-        return messages.decode_request(frame.head)
-    except msgspec.DecodeError as error:
-        if messages.is_known_request(frame.head):
-            raise PenstockError(ErrorCode.BAD_REQUEST, f"the request cannot be read: {error}") from None
-        raise PenstockError(ErrorCode.UNKNOWN_REQUEST, "the request is none that this server knows") from None

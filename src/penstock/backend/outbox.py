@@ -1,9 +1,13 @@
-"""The outbox: an answer leaves when everything that was appended before it is on disk, and not earlier."""
+"""The outbox: an answer leaves when everything that was appended before it is on disk, and not earlier.
+
+An answer to a send that the server stamped leaves when the stamp has certainly passed as well.
+"""
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Collection, Sequence
+from heapq import heappop, heappush
 from typing import NamedTuple
 
 from penstock.model.batch import Buffer
@@ -26,6 +30,7 @@ class _Waiting(NamedTuple):
     buffers: list[Buffer]
     leases: Sequence[LeaseRef]
     body_bytes: int
+    stamp_us: int
 
 
 class Outbox:
@@ -33,6 +38,10 @@ class Outbox:
 
     def __init__(self) -> None:
         self._waiting: deque[_Waiting] = deque()
+        self.stamped: list[tuple[int, int, int, list[Buffer]]] = []
+        """(stamp, number, connection, buffers) of answers on disk whose stamp may not have passed yet: a heap, apart
+        from the others, so that nobody waits behind them."""
+        self._stamped_total = 0
         self._ready: dict[int, list[Buffer]] = {}
         self._body_bytes: dict[int, int] = {}
         self.undelivered: list[LeaseRef] = []
@@ -46,13 +55,14 @@ class Outbox:
         answer: Answer,
         body: Sequence[Buffer] = (),
         leases: Sequence[LeaseRef] = (),
+        stamp_us: int = 0,
     ) -> None:
-        """The answer may leave once the journal is on disk up to `position`."""
+        """The answer may leave once the journal is on disk up to `position`, and time is past `stamp_us`."""
         frame = encode_frame(request_id, encode_message(answer), body)
         body_bytes = sum(map(len, body)) if body else 0
         if body_bytes:
             self._body_bytes[connection] = self._body_bytes.get(connection, 0) + body_bytes
-        self._waiting.append(_Waiting(position, connection, frame, leases, body_bytes))
+        self._waiting.append(_Waiting(position, connection, frame, leases, body_bytes, stamp_us))
 
     def body_bytes(self, connection: int) -> int:
         """Bytes of messages on their way to a connection that may not leave yet."""
@@ -62,7 +72,11 @@ class Outbox:
         """The journal is on disk up to `position`."""
         waiting, ready = self._waiting, self._ready
         while waiting and waiting[0].position <= position:
-            _, connection, buffers, leases, body_bytes = waiting.popleft()
+            _, connection, buffers, leases, body_bytes, stamp_us = waiting.popleft()
+            if stamp_us:
+                self._stamped_total += 1
+                heappush(self.stamped, (stamp_us, self._stamped_total, connection, buffers))
+                continue
             if body_bytes:
                 self._count_out(connection, body_bytes)
             if connection in connections:
@@ -73,6 +87,18 @@ class Outbox:
                     queued += buffers
             else:
                 self.undelivered += leases
+
+    def passed(self, time_us: int, connections: Collection[int]) -> None:
+        """Time is past this for certain: answers with stamps up to it may leave."""
+        stamped = self.stamped
+        while stamped and stamped[0][0] <= time_us:
+            _, _, connection, buffers = heappop(stamped)
+            if connection in connections:
+                self._ready.setdefault(connection, []).extend(buffers)
+
+    def next_stamp_us(self) -> int | None:
+        """The stamp that the next of these answers waits for."""
+        return self.stamped[0][0] if self.stamped else None
 
     def _count_out(self, connection: int, body_bytes: int) -> None:
         left = self._body_bytes[connection] - body_bytes
@@ -90,4 +116,4 @@ class Outbox:
         return taken
 
     def __len__(self) -> int:
-        return len(self._waiting)
+        return len(self._waiting) + len(self.stamped)

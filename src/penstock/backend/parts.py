@@ -8,16 +8,22 @@ from typing import NamedTuple
 
 from penstock.backend.bodies import BodyReader
 from penstock.backend.catalogue import Catalogue
+from penstock.backend.environment import not_synchronized
+from penstock.backend.held_sends import HeldSends
 from penstock.backend.idle_queues import IdleQueues
+from penstock.backend.log_waiting import LogReader, ReaderRoom
 from penstock.backend.logbook import Logbook
+from penstock.backend.member_leases import MemberLeases
 from penstock.backend.outbox import LeaseRef, Outbox
 from penstock.backend.waiting import Waiter, WaitingRoom
 from penstock.model import limits
 from penstock.model.batch import Buffer
 from penstock.model.errors import ErrorCode
 from penstock.queue.decision import Decision, Granted, Reply, Written
+from penstock.queue.living_files import take_emptied
 from penstock.queue.partition import Partition
 from penstock.queue.receipts import ReceiptSeal
+from penstock.queue.sorted_order import Clock
 from penstock.queue.weighted_shares import SharesInUse, WeightedSet
 from penstock.storage.errors import Damage, DamagedEntryError
 from penstock.storage.store import Store
@@ -53,6 +59,10 @@ class NodeParts:
     seal: ReceiptSeal
     waiting: WaitingRoom = field(default_factory=WaitingRoom)
     outbox: Outbox = field(default_factory=Outbox)
+    clock: Clock = not_synchronized
+    """What time it may be, for order by time."""
+    held_sends: HeldSends = field(default_factory=HeldSends)
+    """Sends that wait for that clock."""
     behind: set[int] = field(default_factory=set)
     """Connections that have not read what they were sent."""
     movers: set[int] = field(default_factory=set)
@@ -67,6 +77,10 @@ class NodeParts:
     """(positions, delivery): what must be read by a helper thread before it can be handed over."""
     emptied: set[tuple[int, int]] = field(default_factory=set)
     """(queue, file): files in which nothing of the queue lives any more."""
+    readers: ReaderRoom = field(default_factory=ReaderRoom)
+    """Who waits to read a retained log."""
+    members: MemberLeases = field(default_factory=MemberLeases)
+    """Until when members of groups of readers are taken to be alive."""
 
     def write(self, partition: Partition, decided: Sequence[Written]) -> None:
         """Appends and applies, and notes who must be looked at because of it."""
@@ -77,10 +91,11 @@ class NodeParts:
         self.timed.add(queue_id)
         if partition.moves:
             self.movers.add(queue_id)
-        if partition.table.emptied:
-            self.emptied.update((queue_id, file) for file in partition.table.emptied)
-            partition.table.emptied.clear()
+        if partition.table.emptied or (partition.log is not None and partition.log.emptied):
+            self.emptied.update((queue_id, file) for file in take_emptied(partition))
         self.waiting.wake(queue_id)
+        if partition.log is not None:
+            self.readers.wake(queue_id)
 
     def fence(self, queue_id: int, damaged: DamagedEntryError) -> None:
         """Stored data of the queue is not what was written: nothing of it is served until it is repaired."""
@@ -88,9 +103,19 @@ class NodeParts:
         self.store.fence(Damage(queue_id, damaged.file, damaged.offset, damaged.reason))
         partition = self.catalogue.partitions.get(queue_id)
         name = repr(partition.name) if partition is not None else str(queue_id)
-        for waiter in self.waiting.leave_queue(queue_id):
+        for waiter in self.leave_queue(queue_id):
             failed = Failed(ErrorCode.QUEUE_DAMAGED, f"queue {name} is fenced: {damaged}")
             self.answer(waiter.connection, waiter.request_id, failed)
+
+    def leave_queue(self, queue_id: int) -> list[Waiter | LogReader]:
+        """Nobody waits on the queue any more; returns who did."""
+        self.members.forget_queue(queue_id)
+        return [*self.waiting.leave_queue(queue_id), *self.readers.leave_queue(queue_id)]
+
+    def unpark(self, connection: int) -> None:
+        """The connection may be given more."""
+        self.waiting.unpark(connection)
+        self.readers.unpark(connection)
 
     def carry_out(self, partition: Partition, decision: Decision[Reply]) -> Reply:
         """Writes the records of a decision and returns its reply."""
@@ -113,6 +138,7 @@ class NodeParts:
         answer: Answer,
         body: Sequence[Buffer] = (),
         leases: Sequence[LeaseRef] = (),
+        stamp_us: int = 0,
     ) -> None:
-        """Answers once everything appended so far is on disk."""
-        self.outbox.put(self.store.appended_position, connection, request_id, answer, body, leases)
+        """Answers once everything appended so far is on disk, and time is past the stamp, if there is one."""
+        self.outbox.put(self.store.appended_position, connection, request_id, answer, body, leases, stamp_us)

@@ -1,4 +1,4 @@
-"""Messages in and out: send, receive, subscribe, settle."""
+"""Messages out: receive, subscribe, settle."""
 
 from __future__ import annotations
 
@@ -7,10 +7,9 @@ from penstock.backend.outbox import LeaseRef
 from penstock.backend.parts import GrantedDelivery, NodeParts
 from penstock.backend.waiting import Waiter
 from penstock.model import limits
-from penstock.model.batch import Batch
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.model.runs import count_of, intersection
-from penstock.queue import receiving, sending, settling, states
+from penstock.queue import receiving, settling, states
 from penstock.queue.decision import Decision, Granted, Outcome
 from penstock.queue.partition import Partition
 from penstock.storage.errors import DamagedEntryError
@@ -26,30 +25,12 @@ from penstock.wire.messages import (
     ReceiptOutcome,
     Receive,
     Release,
-    Send,
-    SendResult,
     Settled,
     Subscribe,
     Unsubscribe,
 )
 
 NOTHING = Delivery(b"", 0, [])
-
-
-def send(parts: NodeParts, request: Send, body: memoryview, now_ms: int) -> SendResult:
-    """Takes a batch in."""
-    partition = parts.catalogue.usable(request.queue_id)
-    if len(body) > limits.BATCH_BYTES:
-        raise PenstockError(
-            ErrorCode.MESSAGE_TOO_LARGE,
-            f"a batch of {len(body)} bytes is over the limit of {limits.BATCH_BYTES}",
-        )
-    parts.logbook.check_room_for_send()
-    decision = sending.admit(
-        partition, Batch(body), request.producer, request.number, now_ms, may_move=parts.may_move(partition)
-    )
-    admitted = parts.carry_out(partition, decision)
-    return SendResult(admitted.runs, admitted.duplicates, admitted.sent_ms)
 
 
 def receive(parts: NodeParts, connection: int, request_id: int, request: Receive, now_ms: int) -> None:

@@ -73,6 +73,9 @@ WINDOW_MS_MAX = 1 * HOUR_MS
 MAX_UNCERTAINTY_MS_DEFAULT = 100
 SENDS_HELD_PER_QUEUE = 10_000
 """Sends that wait for a clock to become certain."""
+SENDS_HELD_BYTES_PER_QUEUE = 64 * MEBIBYTE
+SEND_HELD_MS = 30 * SECOND_MS
+"""A send that was held for so long is refused."""
 TIMESTAMP_US_MAX = 2**56 - 1
 """The greatest time of a timestamp id."""
 IDS_PER_REQUEST = 100_000

@@ -32,6 +32,8 @@ class Admitted(NamedTuple):
     runs: Runs
     duplicates: list[int]
     sent_ms: int
+    stamp_us: int = 0
+    """The server's stamp, where it made one."""
 
 
 class Granted(NamedTuple):

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Iterator
 
+import msgspec
+
 from penstock.model import limits
 from penstock.model.runs import Runs, difference, intersection, normalized
 
@@ -62,13 +64,27 @@ class DeduplicationWindow:
 class StoredBatch:
     """How a producer's batch was answered: enough to answer it again."""
 
-    __slots__ = ("count", "duplicates", "first", "sent_ms")
+    __slots__ = ("count", "duplicates", "first", "sent_ms", "stamp_us")
 
-    def __init__(self, first: int, count: int, sent_ms: int, duplicates: list[tuple[int, int]]) -> None:
+    def __init__(
+        self, first: int, count: int, sent_ms: int, duplicates: list[tuple[int, int]], stamp_us: int = 0
+    ) -> None:
         self.first = first
         self.count = count
         self.sent_ms = sent_ms
         self.duplicates = duplicates
+        self.stamp_us = stamp_us
+
+
+class StoredImage(msgspec.Struct, frozen=True, array_like=True):
+    """A batch in a snapshot."""
+
+    number: int
+    first: int
+    count: int
+    sent_ms: int
+    duplicates: list[tuple[int, int]]
+    stamp_us: int = 0
 
 
 class _Producer:
@@ -83,7 +99,7 @@ class _Producer:
         self.batches = batches
 
 
-ProducerImage = tuple[int, int, int, list[tuple[int, int, int, int, list[tuple[int, int]]]]]
+ProducerImage = tuple[int, int, int, list[StoredImage]]
 
 
 class ProducerTable:
@@ -134,7 +150,10 @@ class ProducerTable:
                 producer,
                 known.last_ms,
                 known.forgotten,
-                [(n, b.first, b.count, b.sent_ms, b.duplicates) for n, b in known.batches.items()],
+                [
+                    StoredImage(n, b.first, b.count, b.sent_ms, b.duplicates, b.stamp_us)
+                    for n, b in known.batches.items()
+                ],
             )
             for producer, known in self._producers.items()
         ]
@@ -143,8 +162,10 @@ class ProducerTable:
         """From the snapshot."""
         for producer, last_ms, forgotten, images in dumped:
             batches = {
-                number: StoredBatch(first, count, sent_ms, duplicates)
-                for number, first, count, sent_ms, duplicates in images
+                image.number: StoredBatch(
+                    image.first, image.count, image.sent_ms, image.duplicates, image.stamp_us
+                )
+                for image in images
             }
             self._producers[producer] = _Producer(last_ms, forgotten, batches)
 

@@ -11,7 +11,7 @@ from array import array
 from collections import deque
 from collections.abc import Iterable, Mapping
 
-from penstock.model.runs import Run, Runs
+from penstock.model.runs import Run, Runs, runs_in_order
 from penstock.queue import states
 from penstock.queue.budget import Budget
 from penstock.queue.chunk import CHUNK_BITS, CHUNK_MASK, Chunk
@@ -220,3 +220,36 @@ class FifoGroups:
     def leased(self) -> None:
         """What was chosen is out."""
         self._chosen = []
+
+    def arranged(self, runs: Runs) -> Runs:
+        """Messages in the order of their groups, which is not that of their numbers where they were sorted."""
+        wanted = {sequence for first, count in runs for sequence in range(first, first + count)}
+        numbers = self._table.count_groups(runs)
+        found: list[int] = []
+        for number in numbers:
+            group = self._groups.get(number)
+            if group is not None:
+                left = numbers[number]
+                for sequence in group.sequences[group.head :]:
+                    if sequence in wanted:
+                        found.append(sequence)
+                        left -= 1
+                        if not left:
+                            break
+        return runs_in_order(found)
+
+    def dump(self) -> list[tuple[int, bytes]]:
+        """For the snapshot of a queue whose order does not follow from its columns: what is not gone, by group."""
+        state = self._table.state
+        living = (
+            (number, array("Q", [sequence for sequence in group.sequences[group.head :] if state(sequence)]))
+            for number, group in sorted(self._groups.items())
+        )
+        return [(number, sequences.tobytes()) for number, sequences in living if sequences]
+
+    def load(self, dumped: list[tuple[int, bytes]]) -> None:
+        """From the snapshot."""
+        for number, sequences in dumped:
+            group = self._groups[number] = _Group()
+            group.sequences = array("Q", sequences)
+        self._check([number for number, _ in dumped])

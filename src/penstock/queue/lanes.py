@@ -26,6 +26,10 @@ _PLAIN = -1
 _STALE_AT_LEAST = 1_024
 
 
+Ahead = tuple[int, int, int]
+"""(stamp, first, count) of messages that are served before all others."""
+
+
 class Lane:
     """The ready messages of one priority."""
 
@@ -170,6 +174,8 @@ class Lanes:
         self._lanes: dict[int, Lane] = {0: Lane(table, 0)}
         self._carry: dict[int, float] = {}
         self._chosen: Runs = []
+        self.ahead: list[Ahead] = []
+        """Messages that came late and go first, oldest first; `late_heads` keeps the list."""
 
     def add(self, run: Run) -> None:
         """Messages of the run became ready; their state bytes say in which lanes, with or without a group."""
@@ -205,8 +211,24 @@ class Lanes:
         """The next messages to deliver. If they are not leased after all, the next call may choose them again."""
         for run in self._chosen:
             self.add(run)
-        self._chosen = self._choose(budget)
+        self._chosen = (self._choose_ahead(budget) if self.ahead else []) or self._choose(budget)
         return self._chosen
+
+    def _choose_ahead(self, budget: Budget) -> Runs:
+        """Late messages that are ready. Alone: until they are leased, the lanes would find them once more."""
+        table = self._table
+        while self.ahead and not table.is_alive((self.ahead[0][1], self.ahead[0][2])):
+            del self.ahead[0]
+        runs: Runs = []
+        for _, first, count in self.ahead:
+            for ready in table.among(states.RUNS_IN[states.READY], [(first, count)]):
+                for chunk, start, stop in table.pieces(ready):
+                    taken = 0 if budget.spent() else budget.take(chunk.sizes[start:stop])
+                    if taken:
+                        runs.append(((chunk.number << CHUNK_BITS) + start, taken))
+                    if taken < stop - start:
+                        return runs
+        return runs
 
     def leased(self) -> None:
         """What was chosen is out."""

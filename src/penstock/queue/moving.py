@@ -8,7 +8,7 @@ target: OriginsForgotten   the source will not repeat it (only after that is on 
 
 from __future__ import annotations
 
-from penstock.model.batch import Batch
+from penstock.model.batch import STAMPS, Batch
 from penstock.model.records import (
     Expired,
     MoveAbandoned,
@@ -33,8 +33,15 @@ def start_move(partition: Partition, runs: Runs, target: str, now_ms: int) -> De
     return Decision((Written(record),), sum(count for _, count in ready))
 
 
-def arrive(partition: Partition, batch: Batch, origin: Origin, now_ms: int) -> list[Written]:
-    """Takes moved messages in, except those that arrived before."""
+def arrive(
+    partition: Partition, batch: Batch, origin: Origin, now_ms: int, stamps: tuple[int, int, int] = (0, 0, 0)
+) -> list[Written]:
+    """Takes moved messages in, except those that arrived before.
+
+    They keep their stamps, so that whoever receives them can see where they belong; but where the server stamps, they
+    get the next stamp, because they are delivered after everything that is there.
+    """
+    stamp_us, process, counter = stamps
     known = partition.origins.arrived(origin.source_id, origin.runs)
     if known:
         sequences = [s for first, count in origin.runs for s in range(first, first + count)]
@@ -44,6 +51,11 @@ def arrive(partition: Partition, batch: Batch, origin: Origin, now_ms: int) -> l
             return []
         batch = batch.select(fresh)
         origin = origin.part(fresh)
+        counter += fresh[0] if process else 0
+    if partition.settings.server_stamped:
+        stamp_us, process, counter = partition.commit_wait.last_us + 1, 0, 0
+    elif batch.columns & STAMPS:
+        stamp_us = 0  # the column says it
     record = Sent(
         first=partition.table.next,
         count=batch.count,
@@ -53,6 +65,9 @@ def arrive(partition: Partition, batch: Batch, origin: Origin, now_ms: int) -> l
         producer=0,
         number=0,
         origin=origin,
+        stamp_us=stamp_us,
+        process=process,
+        counter=counter,
     )
     return [Written(record, batch)]
 

@@ -13,21 +13,25 @@ from typing import assert_never
 import msgspec
 
 from penstock.model import limits, records
-from penstock.model.batch import DEDUPLICATION, DELAYS, GROUPS, PRIORITIES, TTLS, UNSET, Batch
+from penstock.model.batch import DEDUPLICATION, DELAYS, GROUPS, PRIORITIES, STAMPS, TTLS, UNSET, Batch
 from penstock.model.runs import Runs, count_of, difference, intersection, normalized
 from penstock.model.settings import QueueSettings
+from penstock.ordering.commit_wait import CommitWait
 from penstock.queue import states
 from penstock.queue.attempts import AttemptTable
 from penstock.queue.deduplication import DeduplicationWindow, OriginTable, ProducerTable, StoredBatch
 from penstock.queue.groups import FifoGroups, GroupNames
 from penstock.queue.lanes import Lanes
+from penstock.queue.late_heads import LateHeads
 from penstock.queue.leases import LeaseTable
 from penstock.queue.log_index import LogIndex
 from penstock.queue.reader_groups import ReaderGroups
+from penstock.queue.sorted_order import SortedOrder, let_out
+from penstock.queue.state_column import state_column
 from penstock.queue.table import MessageTable
 from penstock.queue.timers import SentTimes, SlotTimers
 
-_READY, _DELAYED = bytes([states.READY]), bytes([states.DELAYED])
+_READY, _DELAYED, _HELD = bytes([states.READY]), bytes([states.DELAYED]), bytes([states.HELD])
 
 MoveKey = tuple[str, records.Reason]
 
@@ -66,6 +70,11 @@ class Partition:
         self.producers = ProducerTable()
         self.origins = OriginTable()
         self.groups = GroupNames()
+        self.commit_wait = CommitWait()
+        """The last stamp that the server made."""
+        self.sorting = SortedOrder(settings) if settings.sorted else None
+        self.late_heads: LateHeads | None = None
+        """On a best-effort queue, since the first batch with stamps."""
         self.order = self.new_order()
         self.moves: dict[MoveKey, Runs] = {}
         """What is on its way out, by target and reason."""
@@ -74,6 +83,13 @@ class Partition:
         self.log = LogIndex() if settings.has_log else None
         self.readers = ReaderGroups()
         self.totals = Totals()
+
+    @property
+    def watermark_us(self) -> int:
+        """On a queue ordered by the clock: the last time that a stamp was given, or let out; else 0."""
+        if self.settings.ordering != "clock":
+            return 0
+        return self.commit_wait.last_us if self.sorting is None else self.sorting.watermark_us
 
     def new_order(self) -> Lanes | FifoGroups:
         """The ready order that the settings ask for, empty."""
@@ -94,6 +110,8 @@ class Partition:
                 if record.attempt:
                     self.attempts.add(record.attempt, record.lease, count_of(record.runs), record.at_ms)
                 self.order.leased()
+                if self.late_heads is not None:
+                    self.late_heads.leased(record.runs)
             case records.Deleted():
                 self.leases.remove(record.lease, record.runs)
                 self.totals.deleted += self._bury(record.runs)
@@ -129,6 +147,8 @@ class Partition:
                 self.table.move(record.runs, states.MOVING)
                 key = (record.target, record.reason)
                 self.moves[key] = normalized([*self.moves.get(key, []), *record.runs])
+                if self.sorting is not None and record.late is not None:
+                    self.sorting.late_moving(record.runs, record.late)
             case records.MoveFinished():
                 self.totals.dead_lettered += self._end_moves(record.runs)
                 self._bury(record.runs)
@@ -143,8 +163,15 @@ class Partition:
                 self._purged(record)
             case records.SettingsChanged():
                 self.settings = record.settings
-            case records.Sorted() | records.Closed():
-                raise NotImplementedError
+                if self.sorting is not None:
+                    self.sorting.configure(record.settings)
+            case records.Sorted():
+                assert self.sorting is not None
+                self._let_out(self.sorting.emit_through(record.through))
+            case records.Closed():
+                self.commit_wait.observe(record.through_us)
+                if self.sorting is not None:
+                    self._let_out(self.sorting.close(record.through_us))
             case records.LogCut():
                 assert self.log is not None
                 self.log.cut(record.end)
@@ -160,6 +187,8 @@ class Partition:
         columns = batch.columns
         moved_in = record.origin is not None
         self.last_sent_ms = sent_ms
+        if record.stamp_us or columns & STAMPS:
+            self._stamped(record, batch)
         if self.log is not None:
             self.log.append(count, position, len(batch.data), batch.message_bytes(), sent_ms)
             if not self.settings.has_queue:
@@ -174,8 +203,11 @@ class Partition:
             self.sent_times.forget_before(self.table.first_living())
             self.sent_times.sweep(self.table.is_alive)
         strict = self.settings.strict
-        if columns & DELAYS or (not strict and columns & (PRIORITIES | GROUPS)):
-            state_bytes = self._state_column(record, batch, groups, delay_ms)
+        sorting = self.sorting if not moved_in else None
+        if sorting is not None:
+            state_bytes = _HELD * count
+        elif columns & DELAYS or (not strict and columns & (PRIORITIES | GROUPS)):
+            state_bytes = state_column(record, batch, groups, delay_ms, self.delays, strict=strict)
         elif delay_ms:
             state_bytes = _DELAYED * count
             self.delays.add(sent_ms + delay_ms, (first, count))
@@ -188,7 +220,37 @@ class Partition:
             if record.ttl_ms or columns & TTLS:
                 self._time_to_live(record, batch)
         self._remember(record, batch)
-        self.order.sent((first, count), groups)
+        if sorting is not None:
+            sorting.insert(record, batch)
+        else:
+            self.order.sent((first, count), groups)
+
+    def _stamped(self, record: records.Sent, batch: Batch) -> None:
+        """What stamps are remembered for."""
+        settings = self.settings
+        if self._by_server(record):
+            self.commit_wait.observe(record.stamp_us)
+        elif not settings.strict and settings.has_queue and record.origin is None:
+            times = batch.integers(STAMPS)
+            oldest_us = record.stamp_us if times is None else min(times)
+            self.know_stamps().sent(record.first, record.count, oldest_us, late=bool(record.late))
+        self.totals.late += record.late
+
+    def _by_server(self, record: records.Sent) -> bool:
+        """Whether the stamp of a batch, if it has one, is the server's."""
+        settings = self.settings
+        return settings.server_stamped or (settings.sorted and not record.process and record.origin is None)
+
+    def know_stamps(self) -> LateHeads:
+        """What a best-effort queue knows of stamps, from now on."""
+        if self.late_heads is None:
+            assert isinstance(self.order, Lanes)
+            self.late_heads = LateHeads(self.table, self.order.ahead)
+        return self.late_heads
+
+    def _let_out(self, runs: Runs) -> None:
+        assert isinstance(self.order, FifoGroups)
+        let_out(self.table, self.order, runs)
 
     def _remember(self, record: records.Sent, batch: Batch) -> None:
         """What tells the same thing sent twice from two things."""
@@ -203,36 +265,15 @@ class Partition:
         else:
             self.origins.add(record.origin.source_id, record.origin.runs)
         if record.producer:
-            stored = StoredBatch(first, record.count, sent_ms, record.duplicates or [])
+            stored = StoredBatch(
+                first,
+                record.count,
+                sent_ms,
+                record.duplicates or [],
+                record.stamp_us if self._by_server(record) else 0,
+            )
             self.producers.add(record.producer, record.number, stored)
         self.totals.sent += record.count
-
-    def _state_column(
-        self, record: records.Sent, batch: Batch, groups: array[int] | None, delay_ms: int
-    ) -> bytes:
-        """State bytes of messages that differ from each other; also starts their delays."""
-        first, count, sent_ms = record.first, record.count, record.sent_ms
-        strict = self.settings.strict
-        column = bytearray(batch.priorities() if batch.columns & PRIORITIES and not strict else count)
-        delays = batch.integers(DELAYS) if record.origin is None else None
-        if delays is not None:
-            for index, own_ms in enumerate(delays):
-                message_delay_ms = delay_ms if own_ms == UNSET else own_ms
-                if message_delay_ms:
-                    column[index] |= states.DELAYED
-                    self.delays.add(sent_ms + message_delay_ms, (first + index, 1))
-                else:
-                    column[index] |= states.READY
-        elif delay_ms:
-            column = column.translate(states.NEW[states.DELAYED])
-            self.delays.add(sent_ms + delay_ms, (first, count))
-        else:
-            column = column.translate(states.NEW[states.READY])
-        if groups is not None and not strict:
-            for index, group in enumerate(groups):
-                if group:
-                    column[index] |= states.GROUPED
-        return bytes(column)
 
     def _time_to_live(self, record: records.Sent, batch: Batch) -> None:
         ttls = batch.integers(TTLS)
@@ -298,7 +339,7 @@ class Partition:
         dead = 0
         self.overdue = difference(self.overdue, runs)
         for key, moving in list(self.moves.items()):
-            if key[1] != "redrive":
+            if key[1] not in ("redrive", "late"):
                 dead += count_of(intersection(moving, runs))
             rest = difference(moving, runs)
             if rest:
@@ -311,6 +352,8 @@ class Partition:
         """The messages of the runs, all living, are gone."""
         if not self.groups and not self.settings.strict:
             return self.table.bury(runs)
+        if self.sorting is not None and self.sorting.late:
+            self.sorting.late_gone(runs)
         departures = self.table.count_groups(runs)
         buried = self.table.bury(runs)
         self.groups.leave(departures)
@@ -331,5 +374,7 @@ class Partition:
         self.attempts.clear()
         if record.end >= self.table.next:
             self.delays.clear()
+            if self.sorting is not None:
+                self.sorting.clear()
             if not self.moves:
                 self.expiries.clear()

@@ -11,6 +11,7 @@ from penstock.queue import states
 from penstock.queue.budget import Budget
 from penstock.queue.chunk import CHUNK_BITS, CHUNK_MASK, CHUNK_MESSAGES
 from penstock.queue.decision import Decision, Granted, Written
+from penstock.queue.groups import FifoGroups
 from penstock.queue.partition import Partition
 from penstock.queue.table import MessageTable
 
@@ -24,9 +25,7 @@ def grant(
     attempt: bytes = b"",
 ) -> Decision[Granted] | None:
     """Leases the next messages to one receiver; None where nothing is ready."""
-    return grant_within(
-        partition, Budget(max_messages, max_bytes), visibility_timeout_ms, now_ms, attempt
-    )
+    return grant_within(partition, Budget(max_messages, max_bytes), visibility_timeout_ms, now_ms, attempt)
 
 
 def grant_within(
@@ -70,6 +69,8 @@ def repeat(
         visibility_timeout_ms = partition.settings.visibility_timeout_ms
     until_ms = now_ms + visibility_timeout_ms
     record = Extended(known.lease, runs, now_ms, until_ms)
+    if partition.sorting is not None and isinstance(partition.order, FifoGroups):
+        runs = partition.order.arranged(runs)
     return Decision((Written(record),), Granted(known.lease, runs, until_ms))
 
 

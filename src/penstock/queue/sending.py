@@ -2,23 +2,41 @@
 
 from __future__ import annotations
 
+import re
+
 from penstock.model import limits
-from penstock.model.batch import DEDUPLICATION, DELAYS, PRIORITIES, UNSET, Batch
+from penstock.model.batch import DEDUPLICATION, DELAYS, PRIORITIES, STAMPS, UNSET, Batch
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.model.records import Dropped, MoveStarted, Sent
 from penstock.model.runs import Runs, normalized, runs_in_order
+from penstock.ordering.clock_interval import ClockInterval
 from penstock.queue import states
 from penstock.queue.chunk import CHUNK_BITS
 from penstock.queue.consumption import check_fits_log
 from penstock.queue.decision import Admitted, Decision, Written
 from penstock.queue.deduplication import StoredBatch
 from penstock.queue.partition import Partition
+from penstock.queue.stamping import NO_STAMPS, NOT_STAMPED, ProducerStamps, late_move, stamp
+
+BY_TIME = frozenset({"causal", "clock"})
 
 
 def admit(
-    partition: Partition, batch: Batch, producer: int, number: int, now_ms: int, *, may_move: bool = True
+    partition: Partition,
+    batch: Batch,
+    producer: int,
+    number: int,
+    now_ms: int,
+    *,
+    may_move: bool = True,
+    said: ProducerStamps = NOT_STAMPED,
+    now: ClockInterval | None = None,
 ) -> Decision[Admitted]:
-    """Takes a batch in, or raises with the reason why not. `may_move`: the dead-letter queue is there."""
+    """Takes a batch in, or raises with the reason why not.
+
+    `may_move`: the dead-letter queue is there. `said`: the producer's stamps. `now`: what time it may be, for a queue
+    ordered by the clock.
+    """
     if producer:
         stored = partition.producers.stored(producer, number)
         if stored is not None:
@@ -38,8 +56,12 @@ def admit(
         if not fresh:
             return Decision((), Admitted(runs_in_order([s for _, s in duplicates]), sorted(known), sent_ms))
         batch = batch.select(fresh)
-    room = _make_room(partition, batch, now_ms, may_move=may_move)
     settings = partition.settings
+    stamps = NO_STAMPS
+    if settings.ordering in BY_TIME or batch.columns & STAMPS or said.time_us:
+        skipped = fresh[0] if duplicates else 0
+        stamps = stamp(partition, batch, said, skipped, now_ms, now)
+    room = _make_room(partition, batch, now_ms, may_move=may_move)
     first = partition.table.next
     # A duplicate of a message in the same batch was given as an index; now its number is known.
     duplicates = [
@@ -54,8 +76,15 @@ def admit(
         producer=producer,
         number=number,
         duplicates=duplicates or None,
+        stamp_us=stamps.stamp_us,
+        process=stamps.process,
+        counter=stamps.counter,
+        late=stamps.late,
     )
-    answer = _answer(StoredBatch(first, batch.count, sent_ms, duplicates))
+    by_server_us = stamps.stamp_us if stamps.by_server else 0
+    answer = _answer(StoredBatch(first, batch.count, sent_ms, duplicates, by_server_us))
+    if stamps.lateness is not None:
+        return Decision((*room, Written(record, batch), late_move(partition, record, batch, stamps)), answer)
     return Decision((*room, Written(record, batch)), answer)
 
 
@@ -70,6 +99,11 @@ def _check(partition: Partition, batch: Batch) -> None:
                 f"queue {partition.name!r} is {settings.ordering}: order leaves no room for priorities",
             )
         delays = batch.integers(DELAYS)
+        if delays is not None and settings.sorted and any(delay not in (0, UNSET) for delay in delays):
+            raise PenstockError(
+                ErrorCode.UNSUPPORTED,
+                f"queue {partition.name!r} is ordered by its producers' stamps: order leaves no room for delays",
+            )
         longest = max((delay for delay in delays if delay != UNSET), default=0) if delays is not None else 0
         if longest > settings.retention_ms:
             raise PenstockError(
@@ -109,12 +143,12 @@ def _duplicates(partition: Partition, batch: Batch, now_ms: int) -> list[tuple[i
 def _answer(stored: StoredBatch) -> Admitted:
     """The sequence numbers of a batch in its order, duplicates among them."""
     if not stored.duplicates:
-        return Admitted([(stored.first, stored.count)], [], stored.sent_ms)
+        return Admitted([(stored.first, stored.count)], [], stored.sent_ms, stored.stamp_us)
     originals = dict(stored.duplicates)
     fresh = iter(range(stored.first, stored.first + stored.count))
     total = stored.count + len(originals)
     sequences = [originals[index] if index in originals else next(fresh) for index in range(total)]
-    return Admitted(runs_in_order(sequences), sorted(originals), stored.sent_ms)
+    return Admitted(runs_in_order(sequences), sorted(originals), stored.sent_ms, stored.stamp_us)
 
 
 def _make_room(partition: Partition, batch: Batch, now_ms: int, *, may_move: bool) -> list[Written]:
@@ -132,7 +166,8 @@ def _make_room(partition: Partition, batch: Batch, now_ms: int, *, may_move: boo
     if over_messages <= 0 and over_bytes <= 0:
         return []
     makes_room = settings.overflow == "drop-oldest" or (settings.overflow == "dead-letter" and may_move)
-    oldest = _oldest(partition, over_messages, over_bytes) if makes_room else None
+    pattern = states.RUNS_UNRECEIVED if settings.overflow == "drop-oldest" else states.RUNS_IN[states.READY]
+    oldest = _oldest(partition, pattern, over_messages, over_bytes) if makes_room else None
     if oldest is None:
         raise PenstockError(
             ErrorCode.QUEUE_FULL,
@@ -144,12 +179,14 @@ def _make_room(partition: Partition, batch: Batch, now_ms: int, *, may_move: boo
     return [Written(Dropped(oldest, now_ms))]
 
 
-def _oldest(partition: Partition, over_messages: int, over_bytes: int) -> Runs | None:
-    """The oldest ready messages that are enough, or None."""
+def _oldest(
+    partition: Partition, pattern: re.Pattern[bytes], over_messages: int, over_bytes: int
+) -> Runs | None:
+    """The oldest messages in the states of the pattern that are enough, or None."""
     table = partition.table
     runs: Runs = []
     for chunk, start, stop in table.living(table.first_living(), table.next):
-        for match in states.RUNS_IN[states.READY].finditer(chunk.states, start, stop):
+        for match in pattern.finditer(chunk.states, start, stop):
             count = 0
             for size in chunk.sizes[match.start() : match.end()]:
                 if over_messages <= 0 and over_bytes <= 0:

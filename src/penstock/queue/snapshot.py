@@ -16,10 +16,13 @@ from penstock.queue import states
 from penstock.queue.attempts import AttemptImage
 from penstock.queue.chunk import CHUNK_BITS, CHUNK_MESSAGES, Chunk
 from penstock.queue.deduplication import ProducerImage
+from penstock.queue.groups import FifoGroups
+from penstock.queue.late_heads import HeadsImage
 from penstock.queue.leases import Part
 from penstock.queue.log_index import LogImage
 from penstock.queue.partition import MoveKey, Partition, Totals
 from penstock.queue.reader_groups import GroupImage
+from penstock.queue.sorted_order import SortedImage
 
 VERSION = 1
 
@@ -68,6 +71,9 @@ class PartitionImage(msgspec.Struct, array_like=True):
     attempts: list[AttemptImage] = []
     log: LogImage | None = None
     readers: list[GroupImage] = []
+    last_stamp_us: int = 0
+    sorting: SortedImage | None = None
+    late_heads: HeadsImage | None = None
 
 
 _encoder = msgspec.msgpack.Encoder()
@@ -104,6 +110,9 @@ def dump(partition: Partition) -> bytes:
             attempts=partition.attempts.dump(),
             log=partition.log.dump() if partition.log is not None else None,
             readers=partition.readers.dump(),
+            last_stamp_us=partition.commit_wait.last_us,
+            sorting=_sorted_image(partition),
+            late_heads=partition.late_heads.dump() if partition.late_heads is not None else None,
         )
     )
 
@@ -140,13 +149,28 @@ def load(data: bytes | memoryview) -> Partition:
             raise ValueError("the log does not end where the queue does")
         partition.log.load(image.log)
     partition.readers.load(image.readers)
-    _derive_order(partition)
+    partition.commit_wait.observe(image.last_stamp_us)
+    _derive_order(partition, image)
     return partition
 
 
-def _derive_order(partition: Partition) -> None:
-    """Who is next follows from the columns."""
-    partition.order = partition.new_order()
+def _sorted_image(partition: Partition) -> SortedImage | None:
+    if partition.sorting is None:
+        return None
+    assert isinstance(partition.order, FifoGroups)
+    return partition.sorting.dump(partition.order)
+
+
+def _derive_order(partition: Partition, image: PartitionImage) -> None:
+    """Who is next follows from the columns, but for what the stamps of producers say."""
+    partition.order = order = partition.new_order()
+    if image.late_heads is not None:
+        partition.know_stamps().load(image.late_heads)
+    if partition.sorting is not None:
+        if image.sorting is None or not isinstance(order, FifoGroups):
+            raise ValueError("the order of a sorted queue is missing")
+        partition.sorting.load(image.sorting, order)
+        return
     table = partition.table
     living = table.runs_in(states.RUNS_LIVING, 1, table.next, table.messages) if table.messages else []
     for run in living:

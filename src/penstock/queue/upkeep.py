@@ -1,14 +1,16 @@
-"""What time alone does to a queue: leases end, delays end, messages expire."""
+"""What time alone does to a queue: leases end, delays end, messages expire and leave the window that sorts them."""
 
 from __future__ import annotations
 
 from penstock.model import limits
-from penstock.model.records import Expired, Matured, MoveStarted
+from penstock.model.records import Expired, Matured, MoveStarted, Sorted
 from penstock.queue import states
 from penstock.queue.decision import Written
 from penstock.queue.log_retention import cut_due
 from penstock.queue.partition import Partition
 from penstock.queue.settling import give_back
+from penstock.queue.sorted_order import Clock
+from penstock.queue.stamping import late_queue
 
 _LEASES_AT_ONCE = 1_000
 _MESSAGES_AT_ONCE = 100_000
@@ -78,3 +80,31 @@ def retain(partition: Partition, now_ms: int) -> list[Written]:
         partition.sent_times.pass_over(cutoff_ms)
         return []
     return [Written(Expired(runs, "retention", now_ms))]
+
+
+def next_due(partition: Partition, now_ms: int, clock: Clock) -> int | None:
+    """When there is next something to do, for the window that sorts messages as well."""
+    due_ms = upkeep_due(partition)
+    sorting = partition.sorting
+    if sorting is None:
+        return due_ms
+    if sorting.late and sorting.stray(partition.table):
+        return now_ms
+    leaving_ms = sorting.due_ms(now_ms, clock)
+    return leaving_ms if due_ms is None or (leaving_ms is not None and leaving_ms < due_ms) else due_ms
+
+
+def let_out(partition: Partition, now_ms: int, clock: Clock) -> list[Written]:
+    """Messages whose window is over leave it, in the order of their stamps."""
+    sorting = partition.sorting
+    if sorting is None:
+        return []
+    target = late_queue(partition.name)
+    written = [
+        Written(MoveStarted(batch.runs, target, "late", now_ms, batch.lateness))
+        for batch in (sorting.stray(partition.table) if sorting.late else ())
+    ]
+    through = sorting.due_through(now_ms, clock)
+    if through is not None:
+        written.append(Written(Sorted(through, now_ms)))
+    return written

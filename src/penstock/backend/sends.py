@@ -1,0 +1,167 @@
+"""Taking batches in. On a queue ordered by the clock a send may be held while the time is too uncertain, and where
+the server stamps it is answered when its stamp has certainly passed: that wait and the disk's run side by side.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from penstock.backend.administration import late_queue_of
+from penstock.backend.held_sends import HeldSend
+from penstock.backend.parts import NodeParts
+from penstock.model import limits
+from penstock.model.batch import Batch, Buffer
+from penstock.model.errors import ErrorCode, PenstockError
+from penstock.model.records import MoveStarted
+from penstock.ordering.clock_interval import ClockInterval
+from penstock.ordering.commit_wait import answerable_us, wait_us
+from penstock.queue import sending, upkeep
+from penstock.queue.partition import Partition
+from penstock.queue.stamping import NOT_STAMPED, ProducerStamps, why_not_now
+from penstock.wire.messages import Failed, Send, SendResult
+
+CLOCK_RETRY_MS = 10
+"""How often a clock that is too uncertain is asked again."""
+
+
+def send(
+    parts: NodeParts, connection: int, request_id: int, request: Send, body: memoryview, now_ms: int
+) -> None:
+    """Takes a batch in and answers, or holds it until the time is certain enough."""
+    partition = parts.catalogue.usable(request.queue_id)
+    if len(body) > limits.BATCH_BYTES:
+        raise PenstockError(
+            ErrorCode.MESSAGE_TOO_LARGE,
+            f"a batch of {len(body)} bytes is over the limit of {limits.BATCH_BYTES}",
+        )
+    if partition.settings.ordering != "clock":
+        parts.answer(connection, request_id, _take_in(parts, partition, request, body, now_ms, None))
+        return
+    held = parts.held_sends
+    if held.waiting(request.queue_id):  # who was held before comes first
+        _let_in(parts, partition, now_ms)
+    now = parts.clock()
+    reason = why_not_now(partition, now)
+    if reason is None and not held.waiting(request.queue_id):
+        _take_in_by_clock(parts, partition, connection, request_id, request, body, now_ms, now)
+        return
+    if reason is not None and partition.settings.when_uncertain == "refuse":
+        raise PenstockError(ErrorCode.CLOCK_UNCERTAIN, reason)
+    until_ms = now_ms + limits.SEND_HELD_MS
+    held.add(
+        HeldSend(connection, request_id, request, bytes(body), until_ms), reason or "others wait already"
+    )
+
+
+def _take_in_by_clock(
+    parts: NodeParts,
+    partition: Partition,
+    connection: int,
+    request_id: int,
+    request: Send,
+    body: Buffer,
+    now_ms: int,
+    now: ClockInterval | None,
+) -> None:
+    result = _take_in(parts, partition, request, body, now_ms, now)
+    # Also one that was sent before: whoever hears that it is stored must not hear it before its stamp is past.
+    stamp_us = partition.commit_wait.last_us if partition.settings.server_stamped else 0
+    parts.answer(connection, request_id, result, stamp_us=stamp_us)
+
+
+def _take_in(
+    parts: NodeParts,
+    partition: Partition,
+    request: Send,
+    body: Buffer,
+    now_ms: int,
+    now: ClockInterval | None,
+) -> SendResult:
+    parts.logbook.check_room_for_send()
+    said = NOT_STAMPED
+    if request.process or request.time_us:
+        said = ProducerStamps(request.process, request.counter, request.time_us, request.uncertainty_us)
+    decision = sending.admit(
+        partition,
+        Batch(body),
+        request.producer,
+        request.number,
+        now_ms,
+        may_move=parts.may_move(partition),
+        said=said,
+        now=now,
+    )
+    if partition.sorting is not None and decision.records:
+        last = decision.records[-1].record
+        if isinstance(last, MoveStarted) and last.late is not None:
+            late_queue_of(parts, partition, now_ms)
+    admitted = parts.carry_out(partition, decision)
+    if partition.sorting is not None and not partition.settings.window_ms:
+        parts.write(partition, upkeep.let_out(partition, now_ms, parts.clock))
+    return SendResult(admitted.runs, admitted.duplicates, admitted.sent_ms, admitted.stamp_us)
+
+
+# -- what waits for the clock --------------------------------------------------------------------------------
+
+
+def pass_time(parts: NodeParts, connections: Collection[int], now_ms: int) -> None:
+    """Takes in what was held and may go on, ends what was held for too long, answers whose stamp has passed."""
+    for queue_id in parts.held_sends.queues():
+        try:
+            _let_in(parts, parts.catalogue.usable(queue_id), now_ms)
+        except PenstockError as error:
+            _fail(parts, parts.held_sends.drop_queue(queue_id), error.code, error.message)
+        overdue = parts.held_sends.overdue(queue_id, now_ms)
+        _fail(
+            parts,
+            overdue,
+            ErrorCode.CLOCK_UNCERTAIN,
+            f"the send was held for {limits.SEND_HELD_MS} ms and the time is still too uncertain",
+        )
+    if parts.outbox.stamped:
+        answer_past(parts, connections)
+
+
+def _let_in(parts: NodeParts, partition: Partition, now_ms: int) -> None:
+    """Takes in what was held, in the order in which it came, as long as the clock allows it."""
+    held = parts.held_sends
+    while (first := held.first(partition.queue_id)) is not None:
+        now = parts.clock()
+        reason = why_not_now(partition, now)
+        if reason is not None and partition.settings.when_uncertain == "hold":
+            return
+        held.take(partition.queue_id)
+        try:
+            if reason is not None:  # the setting was changed meanwhile
+                raise PenstockError(ErrorCode.CLOCK_UNCERTAIN, reason)
+            _take_in_by_clock(
+                parts, partition, first.connection, first.request_id, first.request, first.body, now_ms, now
+            )
+        except PenstockError as error:
+            _fail(parts, [first], error.code, error.message)
+
+
+def _fail(parts: NodeParts, sends: list[HeldSend], code: ErrorCode, message: str) -> None:
+    for held in sends:
+        parts.answer(held.connection, held.request_id, Failed(code, message))
+
+
+def answer_past(parts: NodeParts, connections: Collection[int]) -> None:
+    """Lets answers leave that are on disk and whose stamp is certainly past."""
+    now = parts.clock()
+    if now is not None:
+        parts.outbox.passed(answerable_us(now), connections)
+
+
+def next_ms(parts: NodeParts, now_ms: int) -> int | None:
+    """When to look at the clock again because somebody waits for it."""
+    times: list[int] = []
+    if parts.held_sends:
+        times.append(now_ms + CLOCK_RETRY_MS)
+    stamp_us = parts.outbox.next_stamp_us()
+    if stamp_us is not None:
+        now = parts.clock()
+        times.append(
+            now_ms + (CLOCK_RETRY_MS if now is None else max(1, -(-wait_us(stamp_us, now) // 1_000)))
+        )
+    return min(times, default=None)
