@@ -17,6 +17,7 @@ from penstock.backend.node import Node
 from penstock.model.batch import Buffer
 from penstock.runtime.clock import WallClock
 from penstock.runtime.lone_flush import LoneFlush
+from penstock.runtime.turn import Turn
 from penstock.runtime.worker import Worker
 from penstock.storage.disk import DiskFailedError, DiskFullError
 from penstock.storage.errors import StorageError
@@ -46,6 +47,8 @@ class Driver:
         self._node = node
         self._clock = clock
         self._loop = loop
+        self.turn = Turn(loop)
+        """Where everybody around the node puts what is to be done together."""
         self._write = write
         self._congestion_changed = congestion_changed
         self._failed = failed
@@ -111,7 +114,7 @@ class Driver:
         """Pumps once, after everything that arrived in this turn of the loop."""
         if not self._pump_is_due:
             self._pump_is_due = True
-            self._loop.call_soon(self._pump)
+            self.turn.last(self._pump)
 
     def _call(self, call: Callable[[], None]) -> None:
         if self.failure is not None or self._closed:
@@ -179,8 +182,6 @@ class Driver:
         if self._lone_flush_started is not None:
             self._lone_flush.took(time.perf_counter() - self._lone_flush_started, inline=False)
             self._lone_flush_started = None
-        # Sockets that became readable in the same turn have been read by now: their requests join the flush
-        # that this pump starts.
         self._report(lambda: self._node.flushed(flush, self._clock.now_ms()))
 
     def _hand_out_jobs(self) -> None:
@@ -200,7 +201,9 @@ class Driver:
         except Exception as error:
             self._fail(error)
             return
-        self._pump()
+        # Requests that were read in the same turn are handled before the pump, and join the flush that it starts.
+        self.wake()
+        self.turn.run()
 
     # -- time ------------------------------------------------------------------------------------------------
 

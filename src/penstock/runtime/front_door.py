@@ -39,12 +39,14 @@ from penstock.metadata.user_directory import UserDirectory
 from penstock.metadata.users import KEYS
 from penstock.model.limits import SECOND_MS
 from penstock.runtime.clock import WallClock
+from penstock.runtime.engine_link.local_link import LocalLink
 from penstock.runtime.http.limits import HttpLimits
 from penstock.runtime.http.server import HttpServer
 from penstock.runtime.http.tls import Tls, TlsError
 from penstock.runtime.listening import StartError, bind
 from penstock.runtime.metadata_registry import MetadataRegistry
 from penstock.runtime.move_timer import MoveTimer
+from penstock.runtime.turn import Turn
 from penstock.sqs.compatibility import EXTENDED, STRICT
 from penstock.usage.collector import UsageCollector
 
@@ -123,6 +125,7 @@ class FrontDoor:
 async def open_front_door(config: FrontDoorConfig, link: EngineLink, clock: WallClock) -> FrontDoor:
     """A front door that listens; raises `StartError`."""
     assert config.sqs_listen is not None
+    turn = link.turn if isinstance(link, LocalLink) else Turn(asyncio.get_running_loop())
     store = await _open_store(config)
     mirror = MetadataMirror(store)
     listener: socket.socket | None = None
@@ -155,12 +158,12 @@ async def open_front_door(config: FrontDoorConfig, link: EngineLink, clock: Wall
             now_ms=clock.now_ms,
             timer_us=_timer_us,
             token=secrets.token_bytes,
-            later=asyncio.get_running_loop().call_soon,
+            later=turn.later,
             wall_ms=_wall_ms,
             failed_signatures=limit_of(config.sqs_failed_signatures),
         )
         front = FrontEnd(services)
-        server = HttpServer(front.handle, limits=_limits(config), refuse=front.refuse)
+        server = HttpServer(front.handle, limits=_limits(config), refuse=front.refuse, turn=turn)
         await server.start(listener, tls.context if tls is not None else None)
     except BaseException:
         if listener is not None:

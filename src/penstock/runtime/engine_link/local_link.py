@@ -29,6 +29,8 @@ class LocalLink:
 
     def __init__(self, driver: Driver, loop: asyncio.AbstractEventLoop, name: str = "penstock-sqs") -> None:
         self._driver = driver
+        self.turn = driver.turn
+        """What is done together with this node."""
         self._loop = loop
         self._correlation = Correlation()
         self._arrived: list[Buffer] = []
@@ -53,7 +55,7 @@ class LocalLink:
     def write(self, buffers: list[Buffer]) -> None:
         """What the driver has for this connection. Called back for it is later: the driver is in the middle of a turn."""
         if not self._arrived:
-            self._loop.call_soon(self._take)
+            self.turn.later(self._take)
         self._arrived += buffers
 
     def close(self, reason: str = "the server is stopping") -> None:

@@ -89,26 +89,10 @@ class HttpConnection(asyncio.Protocol):
         self._server.deadlines.settle(self)
 
     def data_received(self, data: bytes) -> None:
-        if self.deaf:
-            return
-        server, under_way = self._server, self.under_way
-        self._working = True
-        if (
-            self._held.size
-            or server.holding
-            or ((under_way.exchanges or under_way.unread) and under_way.full)
-        ):
-            self._held.add(data)
-            self._wait_for_room()
-        elif len(data) <= SLICE_BYTES:
-            self._feed(data)
-        else:
-            self._take(data)
-        self._working = False
-        if self.reader.arriving or self.table is not server.deadlines.idle:
-            self._go_on_waiting()
+        self._server.arrives(self, data)
 
     def eof_received(self) -> bool:
+        self._server.take_arrived()
         if self.closing:
             return False
         self.ended = True
@@ -174,6 +158,27 @@ class HttpConnection(asyncio.Protocol):
         self.under_way.sent_unread_bytes = 0
         return unread_bytes_of(self.transport)
 
+    def take(self, data: bytes) -> None:
+        """Reads the requests out of what has arrived, and hands them over as far as there is room for them."""
+        if self.deaf:
+            return
+        server, under_way = self._server, self.under_way
+        self._working = True
+        if (
+            self._held.size
+            or server.holding
+            or ((under_way.exchanges or under_way.unread) and under_way.full)
+        ):
+            self._held.add(data)
+            self._wait_for_room()
+        elif len(data) <= SLICE_BYTES:
+            self._feed(data)
+        else:
+            self._take(data)
+        self._working = False
+        if self.reader.arriving or self.table is not server.deadlines.idle:
+            self._go_on_waiting()
+
     def go_on(self) -> None:
         """Takes what waits, as far as there is room for it."""
         if self._working or self.gone:
@@ -214,6 +219,7 @@ class HttpConnection(asyncio.Protocol):
             return
         self.closing = self.deaf = True
         self._abandon()
+        self.under_way.write_out()
         transport = self.transport
         if not linger or self.ended or transport.is_closing():
             transport.close()

@@ -10,12 +10,15 @@ from penstock.runtime.http.answers import plain_refusal
 from penstock.runtime.http.deadlines import Deadlines, Waiter
 from penstock.runtime.http.limits import HttpLimits
 from penstock.runtime.http.refusal import Refusal
+from penstock.runtime.turn import Turn
 from penstock.sqs.http import HttpRequest, HttpResponse, Peer
 
 log = logging.getLogger(__name__)
 
 REFUSED_CONNECTIONS = 256
 """So many connections beyond the limit are told why they are refused; further ones are just closed."""
+ARRIVED_BYTES = 1024 * 1024
+"""So much may be read before any of it is looked at."""
 OVERLOADED = "The server holds as many requests as it can; try again in a moment."
 
 Handler = Callable[[HttpRequest, Peer, Callable[[HttpResponse], None]], Callable[[], None] | None]
@@ -27,9 +30,16 @@ Refuse = Callable[[int, str], HttpResponse]
 """Makes the answer for a status and a sentence where the request never reaches the handler."""
 
 
+class Sender(Protocol):
+    """Somebody with answers that are not written yet."""
+
+    def write_out(self) -> None: ...
+
+
 class Guest(Waiter, Protocol):
     """A connection, as far as its server knows it."""
 
+    def take(self, data: bytes) -> None: ...
     def go_on(self) -> None: ...
     def wind_down(self) -> None: ...
 
@@ -49,6 +59,48 @@ class House:
         self.stopping = False
         self.buffered_bytes = 0
         self.date_line = ""
+        self.turn: Turn
+        """Given when it starts."""
+        self._arrived: list[tuple[Guest, bytes]] = []
+        self._arrived_bytes = 0
+        self._senders: list[Sender] = []
+
+    # -- reads and writes of one turn ------------------------------------------------------------------------
+
+    def arrives(self, connection: Guest, data: bytes) -> None:
+        """Keeps what was read until all sockets that are ready have been, or until it is much."""
+        arrived = self._arrived
+        if not arrived:
+            self.turn.later(self.take_arrived)
+        arrived.append((connection, data))
+        self._arrived_bytes += len(data)
+        if self._arrived_bytes > ARRIVED_BYTES:
+            self.take_arrived()
+
+    def take_arrived(self) -> None:
+        """Hands everything that was read to its connections."""
+        arrived, self._arrived = self._arrived, []
+        self._arrived_bytes = 0
+        for connection, data in arrived:
+            try:
+                connection.take(data)
+            except Exception:
+                log.exception("what %s sent could not be taken", connection.address)
+                connection.abort()
+
+    def writes(self, sender: Sender) -> None:
+        """There is something to write once all answers of this turn are made."""
+        senders = self._senders
+        if not senders:
+            self.turn.later(self._write_out)
+        senders.append(sender)
+
+    def _write_out(self) -> None:
+        senders, self._senders = self._senders, []
+        for sender in senders:
+            sender.write_out()
+
+    # -- who comes and goes ----------------------------------------------------------------------------------
 
     def admit(self, connection: Guest) -> Refusal | None:
         """Counts a new connection; the refusal where there is no room for it."""

@@ -16,6 +16,7 @@ from email.utils import formatdate
 from penstock.runtime.http.connection import HttpConnection
 from penstock.runtime.http.house import Guest, Handler, House, Refuse
 from penstock.runtime.http.limits import HttpLimits
+from penstock.runtime.turn import Turn
 
 log = logging.getLogger(__name__)
 
@@ -27,9 +28,15 @@ class HttpServer(House):
     """Serves requests to a handler."""
 
     def __init__(
-        self, handler: Handler, *, limits: HttpLimits = USUAL_LIMITS, refuse: Refuse | None = None
+        self,
+        handler: Handler,
+        *,
+        limits: HttpLimits = USUAL_LIMITS,
+        refuse: Refuse | None = None,
+        turn: Turn | None = None,
     ) -> None:
         super().__init__(handler, limits, refuse)
+        self._given_turn = turn
         self._listeners: list[asyncio.Server] = []
         self._sweeper: asyncio.TimerHandle | None = None
         self._empty = asyncio.Event()
@@ -40,6 +47,7 @@ class HttpServer(House):
         loop = asyncio.get_running_loop()
         self.deadlines.now = loop.time
         if self._sweeper is None:
+            self.turn = self._given_turn or Turn(loop)
             self._sweep()
         self._listeners.append(
             await loop.create_server(
@@ -71,6 +79,7 @@ class HttpServer(House):
 
     def stop_accepting(self) -> None:
         """Closes the listening sockets and the idle connections; what has begun is answered and closed."""
+        self.take_arrived()  # who has asked by now is answered
         self.stopping = True
         for listener in self._listeners:
             listener.close()
@@ -104,4 +113,5 @@ class HttpServer(House):
         loop = asyncio.get_running_loop()
         self._sweeper = loop.call_later(self.limits.sweep_seconds, self._sweep)
         self.date_line = f"Date: {formatdate(usegmt=True)}\r\n"
+        self.take_arrived()  # nobody is late with what is here
         self.deadlines.sweep()

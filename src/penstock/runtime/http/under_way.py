@@ -13,6 +13,8 @@ from penstock.runtime.http.house import House
 
 log = logging.getLogger(__name__)
 
+UNSENT_BYTES = 64 * 1024
+"""More than this does not wait for the end of the turn, so that a client which does not read is noticed."""
 FAILED = "The request failed inside the server; its log says why."
 
 
@@ -34,13 +36,26 @@ class Owner(Protocol):
 class UnderWay:
     """Exchanges in the order of their requests."""
 
-    __slots__ = ("_connection", "_server", "_size", "exchanges", "sent_unread_bytes", "unread", "used_at")
+    __slots__ = (
+        "_connection",
+        "_server",
+        "_size",
+        "_unsent",
+        "_unsent_bytes",
+        "exchanges",
+        "sent_unread_bytes",
+        "unread",
+        "used_at",
+    )
 
     def __init__(self, connection: Owner, server: House) -> None:
         self._connection = connection
         self._server = server
         self._size = 0
         """What requests and answers count against the budget of all connections."""
+        self._unsent: list[bytes] = []
+        """What waits until all answers of this turn are made."""
+        self._unsent_bytes = 0
         self.exchanges: deque[Exchange] = deque()
         self.unread = False
         """Whether the client has more to read than it may leave lying about."""
@@ -99,16 +114,35 @@ class UnderWay:
             connection.finish(linger=exchange.linger)
 
     def send(self, encoded: bytes | list[bytes]) -> None:
-        """Sends in one go."""
+        """Sends at the end of the turn, or at once when it is much."""
+        unsent = self._unsent
+        if not unsent:
+            self._server.writes(self)
+        if isinstance(encoded, list):
+            unsent += encoded
+            self._unsent_bytes += sum(map(len, encoded))
+        else:
+            unsent.append(encoded)
+            self._unsent_bytes += len(encoded)
+        if self._unsent_bytes > UNSENT_BYTES:
+            self.write_out()
+
+    def write_out(self) -> None:
+        """Gives everything that waits to the system in one go."""
+        unsent = self._unsent
+        if not unsent:
+            return
+        self._unsent = []
+        if self.unread:
+            self.sent_unread_bytes += self._unsent_bytes
+        self._unsent_bytes = 0
         transport = self._connection.transport
         if transport.is_closing():
             return
-        if self.unread:
-            self.sent_unread_bytes += len(encoded) if isinstance(encoded, bytes) else sum(map(len, encoded))
-        if isinstance(encoded, list):
-            transport.writelines(encoded)
+        if len(unsent) == 1:
+            transport.write(unsent[0])
         else:
-            transport.write(encoded)
+            transport.writelines(unsent)
 
     # -- the end ---------------------------------------------------------------------------------------------
 
