@@ -185,6 +185,7 @@ def _open_node(config: ServeConfig) -> tuple[RealDisk, Node, WallClock, NodeCloc
         sentence = _open_sentence(directory, error)
         if sentence is None:
             raise
+        node_clock.begin_after(node.last_stamp_us)
         raise StartError(sentence) from error
 
 
