@@ -182,6 +182,20 @@ def test_visibility_can_be_changed(sqs: Any, queue: str) -> None:
     assert "not available for visibility timeout change" in caught.value.response["Error"]["Message"]
 
 
+def test_a_receipt_whose_timeout_is_over_hides_the_message_again(sqs: Any, queue: str) -> None:
+    sqs.send_message(QueueUrl=queue, MessageBody="slow")
+    (first,) = sqs.receive_message(QueueUrl=queue, VisibilityTimeout=0, WaitTimeSeconds=5)["Messages"]
+    change = {"QueueUrl": queue, "ReceiptHandle": first["ReceiptHandle"]}
+    sqs.change_message_visibility(**change, VisibilityTimeout=600)
+    assert "Messages" not in sqs.receive_message(QueueUrl=queue)
+    sqs.change_message_visibility(**change, VisibilityTimeout=0)
+    (second,) = sqs.receive_message(QueueUrl=queue, AttributeNames=["All"], WaitTimeSeconds=5)["Messages"]
+    assert second["Attributes"]["ApproximateReceiveCount"] == "2"
+    for seconds in (0, 600):  # somebody has it now
+        with pytest.raises(ClientError):
+            sqs.change_message_visibility(**change, VisibilityTimeout=seconds)
+
+
 def test_a_message_comes_back_when_its_time_is_up(sqs: Any, queue: str) -> None:
     sqs.send_message(QueueUrl=queue, MessageBody="x")
     (first,) = sqs.receive_message(QueueUrl=queue, VisibilityTimeout=1, WaitTimeSeconds=5)["Messages"]
