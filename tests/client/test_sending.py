@@ -24,7 +24,7 @@ async def test_a_batch_is_one_request_and_its_result_is_looked_up_lazily() -> No
         sent = await sending
         assert [one.sequence for one in sent] == sent.sequences == [10, 11, 4]
         assert [one.duplicate for one in sent] == [False, False, True]
-        assert sent[-1] == sent[2] == (4, True, 5_000)
+        assert sent[-1] == sent[2] == (4, True, 5_000, 0)
         assert sent[0].sent_at.timestamp() == 5
         assert peer.lookups == 1
 

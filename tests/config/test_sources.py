@@ -103,10 +103,13 @@ def test_a_bad_line_is_explained_with_its_place(line: str, problem: str, tmp_pat
         ("[native]\nlisten = 'nope'\n", "penstock.toml:2: native.listen: 'nope' names no port; write 127."),
         ("[sqs]\nlisten = 'no'\n", "penstock.toml:2: sqs.listen: 'no' names no port"),
         ("[storge]\n", "penstock.toml:1: storge: unknown table; did you mean storage?"),
-        ("[storage]\n[storage.cold]\n", "penstock.toml:2: storage.cold: unknown table; known are clock, frontend"),
+        (
+            "[storage]\n[storage.cold]\n",
+            "penstock.toml:2: storage.cold: unknown table; known are clock, frontend",
+        ),
         (
             "x = {}\n",
-            "penstock.toml:1: x: unknown table; known are clock, frontend, log, metadata, native, process",
+            "penstock.toml:1: x: unknown table; known are clock, frontend, log, metadata, monitoring, native",
         ),
         ("[sqs]\naccount = 12\n", "penstock.toml:2: sqs.account: 12 is not an account id: twelve digits"),
         ("[sqs]\nregion = 'US'\n", 'penstock.toml:2: sqs.region: "US" is not the name of a region'),

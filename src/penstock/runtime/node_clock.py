@@ -30,9 +30,14 @@ class NodeClock:
     """What a node knows of true time; `interval` is for the event loop's thread alone."""
 
     def __init__(
-        self, host: HostClock | None, drift_ppm: int = DRIFT_PPM, local: LocalClock = LOCAL_CLOCK
+        self,
+        host: HostClock | None,
+        drift_ppm: int = DRIFT_PPM,
+        local: LocalClock = LOCAL_CLOCK,
+        refresh_seconds: float = REFRESH_SECONDS,
     ) -> None:
         self._host = host
+        self._refresh_seconds = refresh_seconds
         self._local = local
         self.drift_ppm = drift_ppm
         """How fast this computer's clock may run wrong at most."""
@@ -55,7 +60,7 @@ class NodeClock:
     def start(self) -> None:
         """Asks the host's daemon from now on."""
         if self._host is not None and self._watch is None:
-            self._watch = _Watch(self._host, self._arrived)
+            self._watch = _Watch(self._host, self._arrived, self._refresh_seconds)
 
     def close(self) -> None:
         """Asks no more."""
@@ -87,8 +92,9 @@ class NodeClock:
 class _Watch:
     """The thread that asks."""
 
-    def __init__(self, host: HostClock, arrived: deque[Exchange]) -> None:
+    def __init__(self, host: HostClock, arrived: deque[Exchange], refresh_seconds: float) -> None:
         self._host = host
+        self._refresh_seconds = refresh_seconds
         self._arrived = arrived
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name="penstock-clock", daemon=True)
@@ -110,7 +116,7 @@ class _Watch:
                 if not silent:
                     log.warning("the time grows uncertain: %s", error)
                 silent = True
-            self._stopped.wait(REFRESH_SECONDS)
+            self._stopped.wait(self._refresh_seconds)
 
 
 def open_clock(source: ClockSource, drift_ppm: int = DRIFT_PPM) -> NodeClock:
