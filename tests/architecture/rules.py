@@ -13,6 +13,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "ordering": {"model"},
     "queue": {"model", "ordering"},
     "wire": {"model"},
+    "metrics": {"model", "wire"},
     "sqs": {"model"},
     # synchronous, over interfaces: run by the runtime and by the simulation alike
     "storage": {"model"},
@@ -26,7 +27,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "client": {"model", "ordering", "wire"},
     "runtime": {
         *("model", "queue", "ordering", "wire", "sqs", "storage", "backend"),
-        *("config", "metadata", "usage", "frontend", "penstock"),
+        *("config", "metadata", "usage", "frontend", "metrics", "penstock"),
     },
     "simulation": {"model", "queue", "ordering", "wire", "storage", "backend"},
     # on top
@@ -60,6 +61,7 @@ MAY_TOUCH: dict[str, set[str]] = {
     "queue": NOTHING,
     "ordering": NOTHING,
     "wire": NOTHING,
+    "metrics": NOTHING,
     "sqs": NOTHING,
     "storage": {"log"},
     "backend": {"log"},

@@ -39,7 +39,7 @@ class Restartable:
         return f"penstock://127.0.0.1:{self._port}"
 
     async def start(self) -> None:
-        config = ServeConfig(listen=Address("127.0.0.1", self._port), sqs_listen=None)
+        config = ServeConfig(listen=Address("127.0.0.1", self._port), sqs_listen=None, monitoring_listen=None)
         server = await self._stack.enter_async_context(running_server(self._directory, config))
         self._port = server.port
 

@@ -70,7 +70,7 @@ def create_user(directory: Path, name: str, *options: str) -> tuple[str, str]:
 @contextmanager
 def served(directory: Path, **settings: str) -> Iterator[str]:
     """Where SQS clients connect, while the server runs; afterwards it must stop as it should."""
-    everywhere = ["--listen", "127.0.0.1:0", "--sqs-listen", "127.0.0.1:0"]
+    everywhere = ["--listen", "127.0.0.1:0", "--sqs-listen", "127.0.0.1:0", "--monitoring-listen", "off"]
     with running(directory, "serve", *everywhere, settings=settings) as facts:
         yield str(facts["sqs_url"])
 
@@ -79,7 +79,9 @@ def served(directory: Path, **settings: str) -> Iterator[str]:
 def served_apart(directory: Path) -> Iterator[tuple[str, str]]:
     """Where SQS clients connect to two front ends in processes of their own, before one server."""
     with (
-        running(directory, "serve", "--listen", "127.0.0.1:0", "--sqs-listen", "off") as server,
+        running(
+            directory, "serve", "--listen", "127.0.0.1:0", "--sqs-listen", "off", "--monitoring-listen", "off"
+        ) as server,
         running(directory, "frontend", *_before(server)) as one,
         running(directory, "frontend", *_before(server)) as other,
     ):

@@ -23,7 +23,7 @@ ANYBODY_MAY_SEND = {
 @pytest.mark.slow
 def test_what_was_answered_survives_a_kill(tmp_path: Path) -> None:
     port = free_port()
-    options = ["--listen", "127.0.0.1:0", "--sqs-listen", f"127.0.0.1:{port}"]
+    options = ["--listen", "127.0.0.1:0", "--sqs-listen", f"127.0.0.1:{port}", "--monitoring-listen", "off"]
     sqs = boto3.client("sqs", **Endpoint(f"http://127.0.0.1:{port}").boto_options())
     with running(tmp_path, "serve", *options, exit_code=-signal.SIGKILL) as facts:
         before = everything_set_up(sqs)

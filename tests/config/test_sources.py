@@ -99,7 +99,7 @@ def test_a_bad_line_is_explained_with_its_place(line: str, problem: str, tmp_pat
         ),
         ("native.max_connections = 0\n", "penstock.toml:1: native.max_connections: 0 is out of bounds"),
         ("log = {level = 'loud'}\n", 'penstock.toml:1: log.level: "loud" is not allowed'),
-        ("listen = ':1'\n", "penstock.toml:1: listen: unknown key; did you mean native.listen?"),
+        ("listen = ':1'\n", "penstock.toml:1: listen: unknown key; did you mean monitoring.listen or native.listen or sqs.listen?"),
         ("[native]\nlisten = 'nope'\n", "penstock.toml:2: native.listen: 'nope' names no port; write 127."),
         ("[sqs]\nlisten = 'no'\n", "penstock.toml:2: sqs.listen: 'no' names no port"),
         ("[storge]\n", "penstock.toml:1: storge: unknown table; did you mean storage?"),

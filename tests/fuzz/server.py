@@ -50,7 +50,16 @@ def fuzzed_server(directory: Path) -> Iterator[FuzzedServer]:
         _user(data, "reader", "--policy", str(policy)),
     ]
     command = [sys.executable, "-m", "penstock.cli.main", "serve", "--data", str(data), "--json"]
-    command += ["--listen", "127.0.0.1:0", "--sqs-listen", "127.0.0.1:0", "--log-level", "warning"]
+    command += [
+        "--listen",
+        "127.0.0.1:0",
+        "--sqs-listen",
+        "127.0.0.1:0",
+        "--monitoring-listen",
+        "off",
+        "--log-level",
+        "warning",
+    ]
     command += ["--config", str(settings)]
     with Child(command, log=log) as child:
         address = urlsplit(msgspec.json.decode(child.line(_START_SECONDS))["sqs_url"])

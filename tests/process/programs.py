@@ -113,7 +113,16 @@ class Program:
 
 def server(directory: Path, *options: str, listen: str = "127.0.0.1:0", **settings: str) -> Program:
     """`penstock serve` with the directory's data."""
-    fixed = ("--listen", listen, "--sqs-listen", "127.0.0.1:0", "--data", str(directory / "data"))
+    fixed = (
+        "--listen",
+        listen,
+        "--sqs-listen",
+        "127.0.0.1:0",
+        "--monitoring-listen",
+        "127.0.0.1:0",
+        "--data",
+        str(directory / "data"),
+    )
     return Program(directory, "serve", "serve", *fixed, *options, **settings)
 
 

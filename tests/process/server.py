@@ -57,6 +57,8 @@ class ServerProcess:
                 listen,
                 "--sqs-listen",
                 "127.0.0.1:0",
+                "--monitoring-listen",
+                "off",
                 "--data",
                 data,
             ),

@@ -58,6 +58,7 @@ def small_config(**changes: Any) -> ServeConfig:
     values: dict[str, Any] = {
         "listen": Address("127.0.0.1", 0),
         "sqs_listen": Address("127.0.0.1", 0),
+        "monitoring_listen": None,
         "journal_file_bytes": 32 * MEBIBYTE,
         "checkpoint_bytes": 32 * MEBIBYTE,
         **changes,

@@ -69,7 +69,7 @@ class Stage:
         command = [sys.executable, *profiled(profile), "-m", "penstock.cli.main", "serve"]
         command += ["--data", str(home / "data"), "--listen", "127.0.0.1:0"]
         command += ["--durability", self.options.durability, "--log-level", "warning", "--json"]
-        command += ["--sqs-listen", "127.0.0.1:0" if sqs else "off", "--metrics-listen", "off"]
+        command += ["--sqs-listen", "127.0.0.1:0" if sqs else "off", "--monitoring-listen", "off"]
         with ExitStack() as stack:
             if not keep:
                 stack.callback(shutil.rmtree, home, ignore_errors=True)

@@ -45,6 +45,15 @@ def serve(
             show_default=False,
         ),
     ] = None,
+    monitoring_listen: Annotated[
+        str | None,
+        typer.Option(
+            "--monitoring-listen",
+            help="Where monitoring looks (127.0.0.1:9325); off: nowhere.",
+            metavar="HOST:PORT",
+            show_default=False,
+        ),
+    ] = None,
     config: ConfigFile = None,
     durability: Annotated[
         str | None,
@@ -66,6 +75,7 @@ def serve(
         "data_directory": data,
         "listen": listen,
         "sqs_listen": sqs_listen,
+        "monitoring_listen": monitoring_listen,
         "durability": durability,
         "processors": cpus,
         "log_level": log_level,
@@ -110,6 +120,7 @@ def ready_facts(broker: Broker, config: ServeConfig, seconds: float) -> dict[str
         "host": broker.address.host,
         "port": broker.address.port,
         "sqs_url": broker.front_door.url if broker.front_door is not None else None,
+        "metrics_url": broker.monitoring.url if broker.monitoring is not None else None,
         "data_directory": broker.directory,
         "durability": config.durability,
         "process": os.getpid(),
@@ -135,6 +146,7 @@ def _show(broker: Broker, config: ServeConfig, facts: dict[str, Any]) -> None:
         {
             "sqs": sqs_line(broker.front_door),
             "native": f"{facts['url']}  (no users here: loopback only)",
+            "metrics": facts["metrics_url"] or "off",
             "data": broker.directory,
             "durability": durability,
             "recovered": f"{report.queues:,} queues, {report.messages:,} messages, "

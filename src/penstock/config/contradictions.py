@@ -31,6 +31,9 @@ def _tls(config: SqsOptions) -> Iterator[Contradiction]:
 def _listeners(config: ServeConfig) -> Iterator[Contradiction]:
     if config.listen.port and config.listen == config.sqs_listen:
         yield "sqs.listen", f"{config.sqs_listen} is where native.listen listens; choose another port"
+    metrics = config.monitoring_listen
+    if metrics is not None and metrics.port and metrics in (config.listen, config.sqs_listen):
+        yield "monitoring.listen", f"{metrics} is where clients connect; choose another port"
 
 
 def _storage(config: ServeConfig) -> Iterator[Contradiction]:

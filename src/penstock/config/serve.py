@@ -20,6 +20,7 @@ from penstock.model.limits import HOUR_MS, KIBIBYTE, MEBIBYTE, SECOND_MS
 Durability = Literal["sync", "os"]
 
 NATIVE_PORT = 9326
+MONITORING_PORT = 9325
 GIBIBYTE = 1024 * MEBIBYTE
 
 
@@ -34,6 +35,16 @@ class ServeConfig(SqsOptions, MetadataOptions, UsageOptions, ClockOptions):
             kinds.address(NATIVE_PORT),
             "Where clients connect with the native protocol. Port 0 lets the system choose one.",
             "--listen",
+        ),
+    )
+    monitoring_listen: Address | None = field(
+        default=Address("127.0.0.1", MONITORING_PORT),
+        metadata=option(
+            "monitoring.listen",
+            kinds.optional("off", kinds.address(MONITORING_PORT)),
+            "Where monitoring finds `/metrics` (for Prometheus) and `/health`. Port 0 lets the system choose one; "
+            "`off`: nowhere.",
+            "--monitoring-listen",
         ),
     )
     durability: Durability = field(

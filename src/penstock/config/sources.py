@@ -165,11 +165,13 @@ def _take_flags(flags: Mapping[str, str], values: dict[str, Any], problems: list
 
 def _unknown(name: str, known: Iterable[str], noun: str = "key") -> str:
     """Compares what stands after the table, so that the right key in the wrong table is found too."""
-    by_last_part = {other.rpartition(".")[2]: other for other in sorted(known, reverse=True)}
+    by_last_part: dict[str, list[str]] = {}
+    for other in sorted(known):
+        by_last_part.setdefault(other.rpartition(".")[2], []).append(other)
     # At 0.6 "port" would be near "format".
     near = difflib.get_close_matches(name.rpartition(".")[2], list(by_last_part), n=1, cutoff=0.65)
     if near:
-        return f"unknown {noun}; did you mean {by_last_part[near[0]]}?"
+        return f"unknown {noun}; did you mean {' or '.join(by_last_part[near[0]])}?"
     return f"unknown {noun}; known are {', '.join(sorted(known))}"
 
 

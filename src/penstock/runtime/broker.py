@@ -5,11 +5,11 @@ Opening:
   2. its socket is bound, not yet listening: a port in use is found before anything is read
   3. the directory is taken and locked, the journal is replayed
   4. the driver starts its threads, and the clock its own where a daemon keeps the time
-  5. the front door opens (see there), linked to the node without a socket
+  5. the front door opens (see there), and the one for monitoring, linked to the node without a socket
   6. the server listens: the first request finds everything in place
 
 Closing:
-  1. the front door closes: its requests are finished while the node is still there
+  1. monitoring and the front door close: their requests are finished while the node is still there
   2. the listening socket is closed, requests are no longer read
   3. what was handled is flushed and answered; jobs under way end
   4. the node is closed: its journal is marked as closed well
@@ -37,6 +37,7 @@ from penstock.runtime.driver import Driver
 from penstock.runtime.engine_link.local_link import LocalRoute
 from penstock.runtime.front_door import GRACE_SECONDS, FrontDoor, open_front_door
 from penstock.runtime.listening import StartError, bind, check_loopback
+from penstock.runtime.monitoring import Monitoring, open_monitoring
 from penstock.runtime.node_clock import NodeClock, open_clock
 from penstock.runtime.server import Server
 from penstock.runtime.usage import process_usage
@@ -72,6 +73,8 @@ class Broker:
         self._server = server
         self.front_door: FrontDoor | None = None
         """Where SQS is spoken, unless it is turned off."""
+        self.monitoring: Monitoring | None = None
+        """Where monitoring looks, unless it is turned off."""
         self.address = address
         self.directory = str(disk.directory)
 
@@ -96,6 +99,8 @@ class Broker:
 
     async def close(self) -> None:
         """Stops in the order written above; a broker that has failed only lets go."""
+        if self.monitoring is not None:
+            await self.monitoring.close()
         if self.front_door is not None:
             await self.front_door.close(0.0 if self._driver.failure else GRACE_SECONDS)
         self._route.close("the server is stopping")
@@ -143,7 +148,9 @@ async def open_broker(config: ServeConfig) -> Broker:
     node_clock.start()
     try:
         if config.sqs_listen is not None:
-            broker.front_door = await open_front_door(config, route.connect(driver, loop), clock)
+            broker.front_door = await open_front_door(config, route.link(driver, loop), clock)
+        if config.monitoring_listen is not None:
+            broker.monitoring = await open_monitoring(config.monitoring_listen, route.link(driver, loop), clock)
         await server.start(driver, listener)
     except BaseException:
         listener.close()
@@ -178,6 +185,7 @@ def _open_node(config: ServeConfig) -> tuple[RealDisk, Node, WallClock, NodeCloc
             draw_process(random.SystemRandom()),
         )
         node = Node(store, environment, clock.now_ms(), config.max_unflushed_bytes)
+        node_clock.begin_after(node.last_stamp_us)
         return disk, node, clock, node_clock
     except BaseException as error:
         if disk is not None:
@@ -185,7 +193,6 @@ def _open_node(config: ServeConfig) -> tuple[RealDisk, Node, WallClock, NodeCloc
         sentence = _open_sentence(directory, error)
         if sentence is None:
             raise
-        node_clock.begin_after(node.last_stamp_us)
         raise StartError(sentence) from error
 
 

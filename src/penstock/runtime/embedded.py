@@ -25,7 +25,7 @@ async def running_server(
     directory: str | Path, config: ServeConfig | None = None
 ) -> AsyncIterator[EmbeddedServer]:
     """A server on `directory` for as long as the block runs; raises what stopped it, if something did."""
-    chosen = config or ServeConfig(listen=ANY_PORT, sqs_listen=ANY_PORT)
+    chosen = config or ServeConfig(listen=ANY_PORT, sqs_listen=ANY_PORT, monitoring_listen=None)
     broker = await open_broker(replace(chosen, data_directory=str(directory)))
     try:
         yield EmbeddedServer(broker)

@@ -12,13 +12,12 @@ class StartError(Exception):
     """The server cannot start; the message says why and what to do."""
 
 
-def check_loopback(address: Address, instead: str) -> None:
-    """Raises unless only this machine can reach the address."""
+def check_loopback(address: Address, instead: str, danger: str = "read and delete every message") -> None:
+    """Raises unless only this machine can reach the address; `danger`: what anybody else could do there."""
     if not address.is_loopback:
         raise StartError(
-            f"will not listen on {address}: there are no users yet, so anybody who can reach it could read and "
-            f"delete every message. Listen on 127.0.0.1 ({instead}) and let a tunnel or proxy with "
-            "authentication in front of it"
+            f"will not listen on {address}: there are no users yet, so anybody who can reach it could {danger}. Listen "
+            f"on 127.0.0.1 ({instead}) and let a tunnel or proxy with authentication in front of it"
         )
 
 

@@ -43,7 +43,7 @@ async def linked_node(directory: Path) -> AsyncIterator[LinkedNode]:
     driver = Driver(
         node, clock, loop, write=route.write, congestion_changed=lambda congested: None, failed=lambda: None
     )
-    link = route.connect(driver, loop)
+    link = route.link(driver, loop)
     try:
         yield LinkedNode(driver, link)
     finally:

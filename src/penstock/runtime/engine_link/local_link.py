@@ -27,7 +27,7 @@ _prefix = struct.Struct("<IIII").unpack_from
 class LocalLink:
     """Asks a node through its driver, on the driver's event loop."""
 
-    def __init__(self, driver: Driver, loop: asyncio.AbstractEventLoop, name: str = "penstock-sqs") -> None:
+    def __init__(self, driver: Driver, loop: asyncio.AbstractEventLoop, name: str = "penstock") -> None:
         self._driver = driver
         self.turn = driver.turn
         """What is done together with this node."""
@@ -107,9 +107,10 @@ class LocalRoute:
         self._elsewhere = elsewhere
         self._link: LocalLink | None = None
 
-    def connect(self, driver: Driver, loop: asyncio.AbstractEventLoop) -> LocalLink:
-        """The link to a driver that writes through this route."""
-        self._link = LocalLink(driver, loop)
+    def link(self, driver: Driver, loop: asyncio.AbstractEventLoop) -> LocalLink:
+        """The link to a driver that writes through this route; who asks again shares it."""
+        if self._link is None:
+            self._link = LocalLink(driver, loop)
         return self._link
 
     def write(self, connection: int, buffers: list[Buffer]) -> None:
