@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import os
 import secrets
@@ -70,6 +71,7 @@ class Membership:
         self._changed = changed
         self._failed = failed
         self._start: int | None = None
+        self._news = asyncio.Event()
         self._heart: asyncio.Task[None] | None = None
         self.answer: GroupMembership | None = None
         """None before the first."""
@@ -96,7 +98,10 @@ class Membership:
         """Joins, which also says that the member still lives."""
         assert self.incarnation is not None
         request = JoinGroup(self.incarnation.queue_id, self.group, self.member, self._lease_ms, self._start)
+        before = self.answer
         self.answer = answer = await self._route.link.ask(request, GroupMembership)
+        if before is not None and bool(before.shares) != bool(answer.shares):
+            self._news.set()
         self._changed(answer)
         return answer
 
@@ -105,7 +110,10 @@ class Membership:
             pause = self._lease_ms / 1000 / BEATS_PER_LEASE
             if self.answer is None or not self.answer.shares:
                 pause = min(pause, STAND_BY_SECONDS)
-            await asyncio.sleep(pause)
+            self._news.clear()
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._news.wait(), pause)
+                continue  # who has no share any more asks more often
             try:
                 await self.renew()
             except PenstockError as error:

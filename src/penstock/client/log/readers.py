@@ -55,6 +55,7 @@ class LogBatches(_Reader):
         source = self._source
         found = await source.next_slice()
         if found is None:
+            await self.aclose()
             raise StopAsyncIteration
         source.handed_out(found.next, source.epoch)
         return found
@@ -71,6 +72,7 @@ class LogMessages(_Reader):
         while (message := self.step()) is None:
             found = await self._source.next_slice()
             if found is None:
+                await self.aclose()
                 raise StopAsyncIteration
             self._steps.take(found, self._source.epoch)
         return message
