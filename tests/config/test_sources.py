@@ -74,7 +74,7 @@ def test_flags_win_over_the_environment_and_that_over_the_file(tmp_path: Path) -
         ("directory = ''", 'storage.directory: "" is not the path of a directory'),
         ("directory = 3", "storage.directory: 3 is not the path of a directory"),
         ("durabilty = 'sync'", "storage.durabilty: unknown key; did you mean storage.durability?"),
-        ("max_connections = 1", "storage.max_connections: unknown key; did you mean native.max_connections?"),
+        ("max_connections = 1", "storage.max_connections: unknown key; did you mean native.max_connections or sqs.max_connections?"),
         ("colour = 'red'", "storage.colour: unknown key; known are clock.drift_ppm, clock.source"),
     ],
 )
