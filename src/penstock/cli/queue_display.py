@@ -64,6 +64,7 @@ def show_description(description: QueueDescription) -> None:
             "leased": f"{statistics.leased:,}",
             "delayed": f"{statistics.delayed:,}",
             "moving": f"{statistics.moving:,}",
+            **_held_facts(description),
             "size": format_size(statistics.bytes),
             "oldest": moment(statistics.oldest_sent_ms),
             "next sequence number": str(statistics.next_sequence),
@@ -80,8 +81,11 @@ def show_description(description: QueueDescription) -> None:
             "dead-lettered": f"{statistics.dead_lettered_total:,}",
             "dropped": f"{statistics.dropped_total:,}",
             "purged": f"{statistics.purged_total:,}",
+            **_late_facts(description),
         },
     )
+    if description.settings.has_log:
+        print_facts("log", _retained_facts(description))
     print_facts(
         "space",
         {
@@ -91,6 +95,38 @@ def show_description(description: QueueDescription) -> None:
         },
     )
     print_facts("settings", settings_facts(description.settings))
+
+
+def _held_facts(description: QueueDescription) -> dict[str, str]:
+    """What waits in the window, where there is one, and how far it has moved on."""
+    statistics, settings = description.statistics, description.settings
+    facts: dict[str, str] = {}
+    if settings.sorted:
+        facts["held in the window"] = f"{statistics.held:,}"
+    if settings.ordering == "clock":
+        watermark_ms = statistics.watermark_us // 1000
+        facts["watermark"] = moment(watermark_ms) if watermark_ms else "none yet"
+    return facts
+
+
+def _late_facts(description: QueueDescription) -> dict[str, str]:
+    """How many came too late for their place, and where strict queues put them."""
+    late, settings = description.statistics.late_total, description.settings
+    if not settings.sorted and not late:
+        return {}
+    place = f", in {description.name}.late" if settings.strict and late else ""
+    return {"late": f"{late:,}{place}"}
+
+
+def _retained_facts(description: QueueDescription) -> dict[str, str]:
+    """What readers of the log find."""
+    statistics = description.statistics
+    return {
+        "messages": f"{statistics.log_messages:,}",
+        "size": format_size(statistics.log_bytes),
+        "begins at": str(statistics.log_begin),
+        "groups": f"{statistics.log_groups:,}",
+    }
 
 
 def settings_facts(settings: QueueSettings) -> dict[str, str]:
