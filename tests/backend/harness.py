@@ -10,6 +10,7 @@ from penstock.backend.node import Environment, Node
 from penstock.model.batch import Batch, Buffer, encode_parts
 from penstock.model.runs import Runs
 from penstock.model.settings import QueueSettings
+from penstock.ordering.clock_interval import ClockInterval, around
 from penstock.simulation.disk import SimulatedDisk
 from penstock.storage.identity import Identity
 from penstock.storage.options import StorageOptions
@@ -68,18 +69,24 @@ class NodeHarness:
         self.disk = disk if disk is not None else SimulatedDisk(random.Random(1))
         self.options = options
         self.now_ms = START_MS
+        self.uncertainty_us: int | None = 0
+        """Of the node's clock, which shows `now_ms`; None: it knows nothing."""
         self._next_request = 1
         self._open()
 
     def _open(self) -> None:
         identity = Identity("node-under-test", b"s" * 32)
         store = Store.open(self.disk, self.options, identity)
-        environment = Environment("0.1.0", "/simulated", lambda: (0.0, 0))
+        environment = Environment("0.1.0", "/simulated", lambda: (0.0, 0), self.clock)
         self.node = Node(store, environment, self.now_ms)
         self.readers = {1: FrameReader()}
         self.arrived: dict[int, list[Arrived]] = {1: []}
         self.node.connected(1)
         self.call(messages.Hello([1], "test"))
+
+    def clock(self) -> ClockInterval | None:
+        """What the node knows of the time."""
+        return None if self.uncertainty_us is None else around(self.now_ms * 1_000, self.uncertainty_us)
 
     # -- requests --------------------------------------------------------------------------------------------
 
@@ -194,11 +201,8 @@ class NodeHarness:
 
     def send(self, queue_id: int, bodies: Sequence[bytes], **columns: object) -> messages.SendResult:
         """A batch of messages."""
-        producer, number = columns.pop("producer", 0), columns.pop("number", 0)
-        assert isinstance(producer, int)
-        assert isinstance(number, int)
-        batch = encode_parts(bodies, **columns)  # type: ignore[arg-type]
-        answer = self.call(messages.Send(queue_id, producer, number), batch)
+        request = send_request(queue_id, columns)
+        answer = self.call(request, encode_parts(bodies, **columns))  # type: ignore[arg-type]
         assert isinstance(answer, messages.SendResult)
         return answer
 
@@ -220,6 +224,13 @@ class NodeHarness:
             bodies += received.bodies
             assert self.delete(received).done == len(received.bodies)
         return bodies
+
+
+def send_request(queue_id: int, columns: dict[str, object]) -> messages.Send:
+    """The request that goes with a batch; takes what belongs to it out of the columns."""
+    fields = ("producer", "number", "process", "counter", "time_us", "uncertainty_us")
+    named = {field: columns.pop(field) for field in fields if field in columns}
+    return messages.Send(queue_id, **named)  # type: ignore[arg-type]
 
 
 def opened(arrived: Arrived) -> Received:

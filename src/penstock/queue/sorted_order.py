@@ -222,9 +222,7 @@ def stamped_run(record: Sent, batch: Batch) -> StampedRun:
     if times is None:
         first = TimestampId(record.stamp_us, record.process, record.counter)
         return run_of_range(first, record.count, record.first)
-    column = array("Q")
-    column.frombytes(times)
-    return run_of(column, record.process, record.counter, record.first)
+    return run_of(array("Q", times.tobytes()), record.process, record.counter, record.first)
 
 
 def let_out(table: MessageTable, order: FifoGroups, runs: Runs) -> None:

@@ -114,9 +114,8 @@ def _times(batch: Batch, said: ProducerStamps) -> array[int]:
     if min(said) < 0:
         raise PenstockError(ErrorCode.BAD_REQUEST, "bad stamps: a number is negative")
     column = batch.integers(STAMPS)
-    times = array("Q")
     if column is not None:
-        times.frombytes(column)
+        times = array("Q", column.tobytes())
     else:
         times = array("Q", (min(said.time_us, 2**64 - 1),)) * batch.count
     check_ids(times, said.process, said.counter)
