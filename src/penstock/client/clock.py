@@ -49,7 +49,7 @@ class ClockStatus(NamedTuple):
     uncertainty_us: int
     """How far the offset may be off."""
     round_trip_us: int
-    """How long the last exchange took."""
+    """How long the quickest of the last exchanges took."""
     drift_ppm: int
     """How fast this computer's clock is taken to run wrong at most."""
     source: str
@@ -84,7 +84,6 @@ class ClientClock:
         self._contradictions = 0
         self._reading: ClockReading | None = None
         """The last one in which the server knew the time."""
-        self._round_trip_us = 0
         self._asking = asyncio.Lock()
         self._used_until = 0.0
         self._refresh_seconds = REFRESH_SECONDS
@@ -112,8 +111,7 @@ class ClientClock:
         """The time after a few more exchanges; None: the server does not know it."""
         self._keep_fresh(None)
         async with self._asking:
-            for _ in range(FIRST_EXCHANGES):
-                await self._exchange()
+            round_trip_us = min([await self._exchange() for _ in range(FIRST_EXCHANGES)])
         known, reading = self.interval()[0], self._reading
         if known is None or reading is None:
             return None
@@ -121,7 +119,7 @@ class ClientClock:
             *known,
             known.middle_us - self.local.wall_us(),
             known.uncertainty_us,
-            self._round_trip_us,
+            round_trip_us,
             self.drift_ppm,
             reading.source,
             (reading.sent_latest_us - reading.sent_earliest_us + 1) // 2,
@@ -138,18 +136,20 @@ class ClientClock:
 
     # -- exchanges -------------------------------------------------------------------------------------------
 
-    async def _exchange(self) -> None:
+    async def _exchange(self) -> int:
+        """Asks the server; returns how long that took."""
         sent_us = self.local.reading_us()
 
-        def convert(_call: FutureCall[None], answer: Answer, _body: memoryview) -> None:
+        def convert(_call: FutureCall[int], answer: Answer, _body: memoryview) -> int:
             returned_us = self.local.reading_us()  # at once: whoever awaits this is told in another turn
             if not isinstance(answer, ClockReading):
                 raise unexpected(answer)
             self._learn(sent_us, answer, returned_us)
+            return returned_us - sent_us
 
         call = FutureCall(self._link.loop, convert)
         self._link.start(call, ReadClock())
-        await call.future
+        return await call.future
 
     def _learn(self, sent_us: int, reading: ClockReading, returned_us: int) -> None:
         if not reading.sent_latest_us:
@@ -163,7 +163,6 @@ class ClientClock:
         sent = ClockInterval(reading.sent_earliest_us, reading.sent_latest_us)
         self._estimator.learn(Exchange(sent_us, received, sent, returned_us))
         self._reading = reading
-        self._round_trip_us = max(1, returned_us - sent_us)
         if self._estimator.contradictions > self._contradictions:
             self._contradictions = self._estimator.contradictions
             log.warning(

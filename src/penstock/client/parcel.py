@@ -16,7 +16,7 @@ from penstock.client.sending import send_head, stamps_column
 from penstock.client.sent import SentMessage, SentMessages
 from penstock.client.stamping import StampPlan
 from penstock.model.errors import ErrorCode, PenstockError
-from penstock.ordering.producer_stamps import Stamps
+from penstock.ordering.stamper import Stamps
 from penstock.wire.messages import Answer, SendResult
 
 

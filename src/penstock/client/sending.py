@@ -10,7 +10,7 @@ from penstock.client.outgoing import Sendable, bring_times, encode_outgoing, giv
 from penstock.client.route import Route
 from penstock.client.stamping import plan_of
 from penstock.model.errors import ErrorCode, PenstockError
-from penstock.ordering.producer_stamps import Stamps
+from penstock.ordering.stamper import Stamps
 from penstock.wire.messages import Send, SendResult
 
 _result = expecting(SendResult)

@@ -18,7 +18,7 @@ from penstock.client.outgoing import Sendable, bring_times, given_time_us
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.model.settings import QueueSettings
 from penstock.ordering.clock_interval import ClockInterval
-from penstock.ordering.producer_stamps import ProducerStamps, Stamps
+from penstock.ordering.stamper import Stamper, Stamps
 from penstock.ordering.timestamp_id import IdRange, draw_process
 
 log = logging.getLogger("penstock.client")
@@ -62,8 +62,8 @@ class Stamping:
         self.reading_us = clock.local.reading_us
         """The local clock at which a message is made."""
         self._own_shift_us = clock.local.wall_us() - clock.local.reading_us()
-        self._own = ProducerStamps(draw_process(dice), 0)
-        self._synchronized = ProducerStamps(draw_process(dice), clock.drift_ppm)
+        self._own = Stamper(draw_process(dice), 0)
+        self._synchronized = Stamper(draw_process(dice), clock.drift_ppm)
         self._dice = dice
 
     # -- whether the time is known well enough ---------------------------------------------------------------
@@ -135,7 +135,7 @@ class Stamping:
         return ClockInterval(time_us, time_us), reading_us
 
     def _begin_anew(self) -> None:
-        self._synchronized = ProducerStamps(draw_process(self._dice), self.clock.drift_ppm)
+        self._synchronized = Stamper(draw_process(self._dice), self.clock.drift_ppm)
 
 
 def _too_uncertain(queue: str, now: ClockInterval | None, plan: StampPlan) -> PenstockError:

@@ -30,7 +30,7 @@ class Stamps(NamedTuple):
         return TimestampId(self.times_us[index], self.process, self.counter + index)
 
 
-class ProducerStamps:
+class Stamper:
     """The ids of one process. Readings and intervals are in microseconds."""
 
     def __init__(self, process: int, drift_ppm: int = DRIFT_PPM) -> None:

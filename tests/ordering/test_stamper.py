@@ -6,14 +6,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.ordering.clock_interval import ClockInterval, around
-from penstock.ordering.producer_stamps import ProducerStamps
+from penstock.ordering.stamper import Stamper
 from penstock.ordering.timestamp_id import COUNTERS
 
 START_US = 1_700_000_000_000_000
 
 
 def test_messages_get_the_time_at_which_they_were_made_though_the_time_is_asked_for_once() -> None:
-    stamps = ProducerStamps(7).stamp(around(START_US, 50), 10_000, [9_000, 9_500, 10_000])
+    stamps = Stamper(7).stamp(around(START_US, 50), 10_000, [9_000, 9_500, 10_000])
     assert stamps.times_us == [START_US - 1_000, START_US - 500, START_US]
     assert (stamps.process, stamps.counter) == (7, 0)
     assert stamps.uncertainty_us == 51  # 1 ms of drift at 200 millionths is less than a microsecond
@@ -21,7 +21,7 @@ def test_messages_get_the_time_at_which_they_were_made_though_the_time_is_asked_
 
 
 def test_better_knowledge_of_the_time_does_not_put_a_later_message_before_an_earlier_one() -> None:
-    producer = ProducerStamps(7)
+    producer = Stamper(7)
     first = producer.stamp(around(START_US, 900), 10_000, [10_000])
     second = producer.stamp(around(START_US - 600, 10), 10_100, [10_100])
     assert second.at(0) > first.at(0)
@@ -32,20 +32,20 @@ def test_better_knowledge_of_the_time_does_not_put_a_later_message_before_an_ear
 
 
 def test_a_message_that_another_producer_of_the_process_stamped_late_keeps_its_own_time() -> None:
-    producer = ProducerStamps(7)
+    producer = Stamper(7)
     producer.stamp(around(START_US, 0), 10_000, [10_000])
     assert producer.stamp(around(START_US, 0), 10_000, [8_000]).times_us == [START_US - 2_000]
 
 
 def test_ids_of_one_time_follow_each_other() -> None:
-    producer = ProducerStamps(7)
+    producer = Stamper(7)
     now = around(START_US, 5)
     assert list(producer.take(now, 1, 2).ids()) == [(START_US, 7, 0), (START_US, 7, 1)]
     assert producer.take(now, 1, 1).first == (START_US, 7, 2)
 
 
 def test_times_that_messages_bring_along_are_kept_whatever_they_are() -> None:
-    producer = ProducerStamps(7)
+    producer = Stamper(7)
     producer.stamp(around(START_US, 0), 5, [5])
     assert producer.given([30, 10, 20]) == (7, 1, [30, 10, 20], 0)
     assert producer.stamp(around(START_US, 0), 5, [5]).at(0) == (START_US, 7, 4)
@@ -71,7 +71,7 @@ def histories(draw: st.DrawFn) -> list[tuple[ClockInterval, int, list[int]]]:
 def test_ids_rise_in_the_order_of_making_and_are_no_further_off_than_they_say(
     history: list[tuple[ClockInterval, int, list[int]]], left: int
 ) -> None:
-    producer = ProducerStamps(7)
+    producer = Stamper(7)
     used = COUNTERS - 1 - left  # the counter comes round in the middle of it
     producer.take(around(0, 0), 0, used)
     ids = []
