@@ -7,6 +7,7 @@ import typer
 from penstock.cli import dlq, group, limit, node, queue, user
 from penstock.cli.bench import bench
 from penstock.cli.check_config import check_config
+from penstock.cli.clock import clock, identifiers
 from penstock.cli.frontend import frontend
 from penstock.cli.peek import peek
 from penstock.cli.purge import purge
@@ -30,11 +31,13 @@ for name, command, panel in (
     ("serve", serve, "Server"),
     ("frontend", frontend, "Server"),
     ("check-config", check_config, "Server"),
+    ("clock", clock, "Server"),
     ("send", send, "Messages"),
     ("receive", receive, "Messages"),
     ("peek", peek, "Messages"),
     ("tail", tail, "Messages"),
     ("purge", purge, "Messages"),
+    ("id", identifiers, "Messages"),
     ("bench", bench, "Measure and test"),
     ("simulate", simulate, "Measure and test"),
     ("version", version, "Other"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from penstock.cli.output import (
@@ -18,7 +18,7 @@ from penstock.cli.output import (
     printable,
 )
 from penstock.client.log.logged import LoggedMessage
-from penstock.client.message import DeadLetter, MessageView, PeekedMessage
+from penstock.client.message import DeadLetter, LateArrival, MessageView, PeekedMessage
 
 BODY_CHARACTERS = 2_000
 """What people see of a body on a terminal; `--json` and `--body` show all of it."""
@@ -38,6 +38,7 @@ def message_json(message: MessageView) -> dict[str, Any]:
     else:
         fields["receive_count"] = message.receive_count
         fields["first_received"] = moment_json(message.first_received_ms)
+        fields.update(_time_json(message))
     if isinstance(message, PeekedMessage):
         fields["state"] = message.state
     if message.attributes:
@@ -56,6 +57,22 @@ def message_json(message: MessageView) -> dict[str, Any]:
             "sent": moment_json(_milliseconds(dead.sent_at)),
             "receive_count": dead.receive_count,
             "moved": moment_json(_milliseconds(dead.moved_at)),
+        }
+    return fields
+
+
+def _time_json(message: MessageView) -> dict[str, Any]:
+    """Its timestamp id, and how late it was."""
+    fields: dict[str, Any] = {}
+    if (identifier := message.timestamp_id) is not None:
+        fields["timestamp_id"] = identifier.to_text()
+        fields["stamp_us"] = identifier.time_us
+    if (late := message.late) is not None:
+        preceded, needed = late.should_have_preceded, late.window_needed
+        fields["late"] = {
+            "lateness_us": late.lateness // timedelta(microseconds=1),
+            "window_needed_us": None if needed is None else needed // timedelta(microseconds=1),
+            "should_have_preceded": None if preceded is None else preceded.to_text(),
         }
     return fields
 
@@ -88,6 +105,8 @@ def _show(message: MessageView) -> None:
     target.print(_one_line("  ".join(facts)), style="bold cyan", markup=False)
     if (dead := message.dead_letter) is not None:
         target.print(_one_line(f"  {_death(dead)}"), style="yellow", markup=False)
+    if not isinstance(message, LoggedMessage) and (late := message.late) is not None:
+        target.print(_one_line(f"  {_lateness(late)}"), style="yellow", markup=False)
     for name, value in message.attributes.items():
         target.print(_one_line(f"  {name} = {attribute_text(value)}"), style="dim", markup=False)
     text, encoded = body_text(message.body)
@@ -96,6 +115,14 @@ def _show(message: MessageView) -> None:
     if target.is_terminal and len(text) > BODY_CHARACTERS:
         text = f"{text[:BODY_CHARACTERS]}… ({len(message.body):,} bytes; --json shows all)"
     target.print(printable(text), markup=False)
+
+
+def _lateness(late: LateArrival) -> str:
+    needed = late.window_needed
+    window = "" if needed is None else f"; a window of {needed.total_seconds():g} s would have had it in time"
+    preceded = late.should_have_preceded
+    which = "" if preceded is None else f"; it should have preceded {preceded.to_text()}"
+    return f"late by {late.lateness.total_seconds():g} s{window}{which}"
 
 
 def _death(dead: DeadLetter) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from pathlib import Path
 from typing import Annotated
 
@@ -20,6 +21,23 @@ def duration_seconds(text: str) -> float:
         return parse_duration_ms(text) / 1000
     except ValueError as error:
         raise typer.BadParameter(str(error)) from None
+
+
+def moment_of(text: str) -> datetime | float:
+    """`2026-03-01T12:00:00.5Z`, or seconds since 1970."""
+    try:
+        return float(text)
+    except ValueError:
+        pass
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        moment = None
+    if moment is None or moment.tzinfo is None:
+        raise typer.BadParameter(
+            f"{text!r} is not a time with its zone; write 2026-03-01T12:00:00.5Z, or seconds since 1970"
+        )
+    return moment
 
 
 def size_bytes(text: str) -> int:

@@ -12,7 +12,15 @@ import typer
 
 from penstock.cli.exits import FAILED, USAGE, CommandError, reported
 from penstock.cli.output import messages_text, moment_json, print_hint, print_json, print_line
-from penstock.cli.parameters import DEFAULT_URL, Json, QueueName, Url, attributes_of, duration_seconds
+from penstock.cli.parameters import (
+    DEFAULT_URL,
+    Json,
+    QueueName,
+    Url,
+    attributes_of,
+    duration_seconds,
+    moment_of,
+)
 
 if TYPE_CHECKING:
     from penstock.client.client import Client
@@ -55,6 +63,14 @@ def send(
     deduplication_id: Annotated[
         str | None, typer.Option("--deduplication-id", help="Sent again soon, it is not stored again.")
     ] = None,
+    timestamp: Annotated[
+        str | None,
+        typer.Option(
+            "--timestamp",
+            help="When the event happened: its place on a queue ordered by producers' stamps.",
+            metavar="TIME",
+        ),
+    ] = None,
     count: Annotated[int, typer.Option("--count", help="Send the message this many times.", min=1)] = 1,
     url: Url = DEFAULT_URL,
     json: Json = False,
@@ -73,6 +89,7 @@ def send(
         priority,
         group,
         deduplication_id,
+        None if timestamp is None else moment_of(timestamp),
     )
     whole = _whole_body(body, file)
     if whole is None:
