@@ -18,6 +18,8 @@ TWINS = [
     (penstock.Producer, penstock.BlockingProducer),
     (penstock.Message, penstock.BlockingMessage),
     (penstock.DeliveredMessages, penstock.BlockingDeliveredMessages),
+    (penstock.PriorityGroup, penstock.BlockingPriorityGroup),
+    (penstock.GroupMessages, penstock.BlockingGroupMessages),
 ]
 
 
@@ -41,9 +43,11 @@ def test_every_call_has_its_twin_with_the_same_arguments(twin: type, blocking: t
         "locate",
         "parts",
         "place",
+        "route",
         "settler",
         "lease",
         "delivery",
+        "deliveries",
         "until_ms",
     }
     for name in dir(twin):

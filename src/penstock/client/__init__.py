@@ -13,12 +13,19 @@ from penstock.client.blocking.log import (
     BlockingLogBatches,
     BlockingLogMessages,
 )
+from penstock.client.blocking.priority_group import (
+    BlockingGroupConsumer,
+    BlockingGroupMessages,
+    BlockingPriorityGroup,
+)
 from penstock.client.blocking.producer import BlockingProducer, BlockingTicket
 from penstock.client.blocking.queue import BlockingQueue
 from penstock.client.client import Client, connect
 from penstock.client.clock import ClockStatus
 from penstock.client.consumer import BatchConsumer, MessageConsumer
 from penstock.client.delivered import DeliveredMessages, Message
+from penstock.client.group_consumer import GroupConsumer
+from penstock.client.group_messages import GroupMessages
 from penstock.client.log.group_reader import GroupReader
 from penstock.client.log.log import Log, LogBounds
 from penstock.client.log.logged import LoggedMessage, LoggedMessages
@@ -28,8 +35,10 @@ from penstock.client.message import DeadLetter, LateArrival, PeekedMessage
 from penstock.client.options import QueueOptions
 from penstock.client.outgoing import OutgoingMessage
 from penstock.client.parcel import FailedBatch, ProducerError, Ticket
+from penstock.client.priority_group import PriorityGroup
 from penstock.client.producer import Producer
 from penstock.client.queue import Queue
+from penstock.client.reply import Reply
 from penstock.client.sent import SentMessage, SentMessages
 from penstock.client.sequencer import ClientSequencer
 from penstock.client.settlement import Settlement
@@ -46,11 +55,14 @@ __all__ = [
     "BlockingClient",
     "BlockingConsumer",
     "BlockingDeliveredMessages",
+    "BlockingGroupConsumer",
+    "BlockingGroupMessages",
     "BlockingGroupReader",
     "BlockingLog",
     "BlockingLogBatches",
     "BlockingLogMessages",
     "BlockingMessage",
+    "BlockingPriorityGroup",
     "BlockingProducer",
     "BlockingQueue",
     "BlockingTicket",
@@ -61,7 +73,9 @@ __all__ = [
     "DeliveredMessages",
     "ErrorCode",
     "FailedBatch",
+    "GroupConsumer",
     "GroupDescription",
+    "GroupMessages",
     "GroupReader",
     "LateArrival",
     "LocalClock",
@@ -79,6 +93,7 @@ __all__ = [
     "PeekFilter",
     "PeekedMessage",
     "PenstockError",
+    "PriorityGroup",
     "Producer",
     "ProducerError",
     "Queue",
@@ -86,6 +101,7 @@ __all__ = [
     "QueueOptions",
     "QueueSettings",
     "QueueStatistics",
+    "Reply",
     "SentMessage",
     "SentMessages",
     "Settlement",

@@ -18,6 +18,8 @@ from penstock.client.failure import refused
 from penstock.client.link import Link
 from penstock.client.options import QueueOptions, changes_of, settings_of
 from penstock.client.queue import Queue
+from penstock.client.replier import Replier
+from penstock.client.requester import Requester
 from penstock.client.route import Route
 from penstock.client.sequencer import ClientSequencer
 from penstock.client.settlement import Settler
@@ -54,6 +56,8 @@ class Client:
         self.sequencer = ClientSequencer(self._stamping)
         """Timestamp ids made here, by the server's time: `await client.sequencer.take(10)`."""
         self._producer = secrets.randbits(63) or 1
+        self._replier = Replier(self._new_route)
+        self._requester = Requester(link, self._new_route)
         self._queues: dict[str, Queue] = {}
         self._routes: dict[str, Route] = {}
 
@@ -68,10 +72,14 @@ class Client:
         queue = self._queues.get(name)
         if queue is None:
             route = Route(name, self._link, self._producer, self._stamping)
-            queue = Queue(route, Settler(name, self._link))
+            queue = Queue(route, Settler(name, self._link, self._replier), self._requester)
             self._routes[name] = route
             self._queues[name] = queue
         return queue
+
+    def _new_route(self, name: str) -> Route:
+        """A route of its own, which numbers its batches by itself."""
+        return Route(name, self._link, secrets.randbits(63) or 1, self._stamping)
 
     async def create_queue(self, name: str, **options: Unpack[QueueOptions]) -> Queue:
         """Creates a queue, or finds the one that has the same settings. See `QueueOptions`."""

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import overload
 
 from penstock.client.duration import Duration, milliseconds
+from penstock.client.failure import refused
 from penstock.client.lease import Lease
 from penstock.client.message import MessageView
+from penstock.client.outgoing import AttributeValue, Body
 from penstock.client.part import Part, parts_of
+from penstock.client.reply import Outcome, reply_message, return_address
 from penstock.client.settlement import DELETE, Action, Settlement, Settler
 from penstock.wire.messages import Delivery
 
@@ -44,6 +47,36 @@ class Message(MessageView, eq=False):
         """Keeps it for so many seconds from now."""
         action = Action("extend", milliseconds(visibility_timeout, "visibility_timeout"))
         return self.delivery.settler.one(action, self.delivery.lease, self.sequence)
+
+    @property
+    def reply_to(self) -> str | None:
+        """The queue that a reply is awaited in; None: it was not sent with `queue.request`."""
+        address = return_address(self)
+        return None if address is None else address.queue
+
+    async def reply(
+        self,
+        body: Body = b"",
+        *,
+        outcome: Outcome = "succeeded",
+        error: str | None = None,
+        attributes: Mapping[str, AttributeValue] | None = None,
+        delete: bool = True,
+    ) -> bool:
+        """Replies to whoever sent this with `queue.request`, then deletes it (unless `delete=False`), in that order.
+
+        Returns when both are on disk: False where the reply queue is gone, so that nobody waits for a reply any
+        more; the message is deleted all the same.
+        """
+        address, replier = return_address(self), self.delivery.settler.replier
+        if address is None or replier is None:
+            raise refused(
+                f"message {self.sequence} of {self.queue_name!r} asks for no reply: it was not sent with queue.request()"
+            )
+        replied = await replier.send(address.queue, reply_message(address, body, outcome, error, attributes))
+        if delete:
+            await self.delete()
+        return replied
 
 
 class DeliveredMessages(Sequence[Message]):

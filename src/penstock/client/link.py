@@ -75,8 +75,8 @@ class Link:
 
     # -- asking ----------------------------------------------------------------------------------------------
 
-    def start(self, call: Call, message: Request, body: Sequence[Buffer] = ()) -> None:
-        """Sends a request, now or as soon as there is a connection; `call` gets the answer."""
+    def start(self, call: Call, message: Request, body: Sequence[Buffer] = ()) -> int:
+        """Sends a request, now or as soon as there is a connection; `call` gets the answer. Returns the request's id."""
         if self._closed:
             raise closed()
         request_id = self._waiting.new_request_id()
@@ -87,6 +87,7 @@ class Link:
         else:
             call.deadline = self.loop.time() + self.timeout
             self._seek()
+        return request_id
 
     def ask(self, message: Request, kind: type[A], *, resend: bool = True) -> asyncio.Future[A]:
         """Sends a request whose answer is wanted as it is."""

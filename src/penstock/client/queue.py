@@ -22,6 +22,8 @@ from penstock.client.outgoing import (
     prepared,
 )
 from penstock.client.producer import Producer
+from penstock.client.reply import Reply
+from penstock.client.requester import Requester
 from penstock.client.route import Route
 from penstock.client.sending import send_messages
 from penstock.client.sent import SentMessage, SentMessages
@@ -34,14 +36,25 @@ from penstock.wire.messages import Answer, Count, Delivery, PeekFilter, Purge, Q
 class Queue:
     """A handle on one queue; made by `client.queue(name)`, without asking the server."""
 
-    def __init__(self, route: Route, settler: Settler) -> None:
+    def __init__(self, route: Route, settler: Settler, requester: Requester) -> None:
         self._route = route
         self._settler = settler
+        self._requester = requester
 
     @property
     def name(self) -> str:
         """The queue's name."""
         return self._route.name
+
+    @property
+    def route(self) -> Route:
+        """What the client knows about the queue."""
+        return self._route
+
+    @property
+    def settler(self) -> Settler:
+        """Settles what was received from the queue."""
+        return self._settler
 
     def __repr__(self) -> str:
         return f"<queue {self.name!r}>"
@@ -107,6 +120,28 @@ class Queue:
             in_flight_bytes=in_flight_bytes,
             stamp=stamp,
         )
+
+    async def request(
+        self,
+        body: Body,
+        *,
+        timeout: Duration = 30.0,  # noqa: ASYNC109
+        attributes: Mapping[str, AttributeValue] | None = None,
+        ttl: Duration | None = None,
+        priority: int | None = None,
+        group: str | bytes | None = None,
+    ) -> Reply:
+        """Sends a message and returns the `Reply` of whoever received it, see `message.reply`.
+
+        A reply that says `failed` is returned like any other: look at `reply.outcome`, or call
+        `reply.raise_for_outcome()`. Raises `no-reply` after `timeout` seconds; the message stays in the queue then,
+        unless a `ttl` ends it.
+        """
+
+        async def send(carried: dict[str, AttributeValue]) -> None:
+            await self.send(body, attributes=carried, ttl=ttl, priority=priority, group=group)
+
+        return await self._requester.request(self.name, send, attributes, timeout)
 
     # -- receiving -------------------------------------------------------------------------------------------
 

@@ -12,6 +12,7 @@ from typing import Literal, NamedTuple
 from penstock.client.call import Call, FutureCall, unexpected
 from penstock.client.lease import Lease
 from penstock.client.link import Link
+from penstock.client.replier import Replier
 from penstock.model import limits
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.model.runs import Runs, runs_of
@@ -55,9 +56,11 @@ DELETE = Action("delete")
 class Settler:
     """Settles messages of one queue."""
 
-    def __init__(self, queue: str, link: Link) -> None:
+    def __init__(self, queue: str, link: Link, replier: Replier | None = None) -> None:
         self._queue = queue
         self._link = link
+        self.replier = replier
+        """Sends replies to messages that ask for one; None: there are none here."""
         self._turn: dict[Action, dict[Lease, list[tuple[int, asyncio.Future[None]]]]] = {}
 
     # -- one by one ------------------------------------------------------------------------------------------

@@ -38,6 +38,8 @@ class ErrorCode(StrEnum):
     SHUTTING_DOWN = "shutting-down"
     INTERNAL = "internal"
     UNREACHABLE = "unreachable"
+    NO_REPLY = "no-reply"
+    REQUEST_FAILED = "request-failed"
 
 
 class ErrorRow(NamedTuple):
@@ -86,6 +88,8 @@ ERRORS: dict[ErrorCode, ErrorRow] = {
     ErrorCode.UNREACHABLE: ErrorRow(
         "no server answered in time; what was asked may have been done or not", True
     ),
+    ErrorCode.NO_REPLY: ErrorRow("no reply to a request came in time; it may still be worked on", False),
+    ErrorCode.REQUEST_FAILED: ErrorRow("whoever worked on the request replied that it failed", False),
 }
 
 

@@ -36,6 +36,8 @@ KIND_OF: dict[ErrorCode, ErrorKind] = {
     ErrorCode.SHUTTING_DOWN: ErrorKind.SERVICE_UNAVAILABLE,
     ErrorCode.INTERNAL: ErrorKind.INTERNAL_FAILURE,
     ErrorCode.UNREACHABLE: ErrorKind.SERVICE_UNAVAILABLE,
+    ErrorCode.NO_REPLY: ErrorKind.INTERNAL_FAILURE,  # the client makes these two, no front end sees them
+    ErrorCode.REQUEST_FAILED: ErrorKind.INTERNAL_FAILURE,
 }
 
 

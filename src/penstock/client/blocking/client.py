@@ -26,6 +26,11 @@ class BlockingClient:
         self._bridge = bridge
         self._client = client
 
+    @property
+    def twin(self) -> tuple[Bridge, Client]:
+        """The async client that does the work, and the way to it."""
+        return self._bridge, self._client
+
     def close(self) -> None:
         """Flushes producers, ends consumers, closes the connection. `with` does it by itself."""
         if self._bridge.stopped:

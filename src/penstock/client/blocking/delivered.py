@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import overload
 
 from penstock.client.blocking.bridge import Bridge
 from penstock.client.delivered import DeliveredMessages, Message
 from penstock.client.duration import Duration
 from penstock.client.message import MessageView
+from penstock.client.outgoing import AttributeValue, Body
+from penstock.client.reply import Outcome
 from penstock.client.settlement import Settlement
 
 
@@ -35,6 +37,25 @@ class BlockingMessage(MessageView, eq=False):
     def extend(self, visibility_timeout: Duration) -> None:
         """Keeps it for so many seconds from now."""
         self._bridge.call(self.message.extend, visibility_timeout)
+
+    @property
+    def reply_to(self) -> str | None:
+        """The queue that a reply is awaited in; None: it was not sent with `queue.request`."""
+        return self.message.reply_to
+
+    def reply(
+        self,
+        body: Body = b"",
+        *,
+        outcome: Outcome = "succeeded",
+        error: str | None = None,
+        attributes: Mapping[str, AttributeValue] | None = None,
+        delete: bool = True,
+    ) -> bool:
+        """Replies to whoever sent this with `queue.request`, then deletes it; False where nobody waits any more."""
+        return self._bridge.call(
+            self.message.reply, body, outcome=outcome, error=error, attributes=attributes, delete=delete
+        )
 
 
 def blocking(bridge: Bridge, message: Message) -> BlockingMessage:

@@ -14,6 +14,7 @@ from penstock.client.duration import Duration
 from penstock.client.message import PeekedMessage
 from penstock.client.outgoing import AttributeValue, Body, Sendable
 from penstock.client.queue import Queue
+from penstock.client.reply import Reply
 from penstock.client.sent import SentMessage, SentMessages
 from penstock.client.settlement import Settlement
 from penstock.model import limits
@@ -93,6 +94,27 @@ class BlockingQueue:
             stamp=stamp,
         )
         return BlockingProducer(self._bridge, producer)
+
+    def request(
+        self,
+        body: Body,
+        *,
+        timeout: Duration = 30.0,
+        attributes: Mapping[str, AttributeValue] | None = None,
+        ttl: Duration | None = None,
+        priority: int | None = None,
+        group: str | bytes | None = None,
+    ) -> Reply:
+        """Sends a message and returns the `Reply` of whoever received it; raises `no-reply` after `timeout` seconds."""
+        return self._bridge.call(
+            self._queue.request,
+            body,
+            timeout=timeout,
+            attributes=attributes,
+            ttl=ttl,
+            priority=priority,
+            group=group,
+        )
 
     # -- receiving -------------------------------------------------------------------------------------------
 
