@@ -44,6 +44,8 @@ _FIGURES = (
         "counter",
         "Messages that came too late for their place in order.",
     ),
+    _Figure("log_messages", "penstock_queue_log_messages", "gauge", "Messages retained in the log."),
+    _Figure("log_bytes", "penstock_queue_log_bytes", "gauge", "Bytes retained in the log."),
     _Figure("segment_files", "penstock_queue_segment_files", "gauge", "Segment files on disk."),
     _Figure("segment_bytes", "penstock_queue_segment_bytes", "gauge", "Bytes of segment files on disk."),
     _Figure("memory_bytes", "penstock_queue_memory_bytes", "gauge", "Memory the engine needs for the queue."),
