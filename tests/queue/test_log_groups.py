@@ -140,14 +140,15 @@ def test_groups_members_names_and_leases_are_bounded(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(limits, "LOG_GROUPS_PER_QUEUE", 2)
     join(rig, "a")
     join(rig, "b")
-    for bad in (
-        lambda: join(rig, "c"),
-        lambda: join(rig, ""),
-        lambda: join(rig, "a", "x" * 129),
-        lambda: rig.carry_out(log_groups.join(rig.partition, "billing", "a", 999, None, START_MS)),
+    for member, group, lease_ms in (
+        ("c", "billing", 10_000),
+        ("", "billing", 10_000),
+        ("a", "x" * 129, 10_000),
+        ("a", "billing", 999),
+        ("a", "billing", 3_600_001),
     ):
         with pytest.raises(PenstockError):
-            bad()
+            log_groups.join(rig.partition, group, member, lease_ms, None, START_MS)
     join(rig, "a", "other")
     with pytest.raises(PenstockError, match="limit"):
         join(rig, "a", "third")

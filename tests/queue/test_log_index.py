@@ -100,9 +100,9 @@ def test_it_does_what_a_plain_list_would(steps: list[tuple[str, int, int]]) -> N
         if kind == "send":
             now_ms, offset = now_ms + other, offset + 64
             journal += other == 3
-            row = (number, journal * FILE + offset, 12 + 14 * number, 10 * number, now_ms)
-            log.append(*row)
-            plain.append(*row)
+            sent = (number, journal * FILE + offset, 12 + 14 * number, 10 * number, now_ms)
+            log.append(*sent)
+            plain.append(*sent)
         elif kind == "cut":
             end = min(plain.begin() + number, plain.next)
             assert log.cut(end) == plain.cut(end)
