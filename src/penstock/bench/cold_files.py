@@ -1,10 +1,14 @@
-"""Files that are on disk and nowhere else: dropped from the page cache, looked for there, and read plainly."""
+"""Files that are on disk and nowhere else: dropped from the page cache, looked for there, and read plainly.
+
+A server may run over them meanwhile: what it removes or renames in between is left out.
+"""
 
 from __future__ import annotations
 
 import errno
 import os
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 _CHUNK_BYTES = 1024 * 1024
@@ -12,48 +16,48 @@ _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 _SAMPLES_PER_FILE = 32
 
 
-def files_below(directory: Path) -> list[Path]:
-    """All files, the oldest first."""
-    found = [path for path in directory.rglob("*") if path.is_file() and path.stat().st_size]
-    return sorted(found, key=lambda path: path.stat().st_mtime_ns)
+def _opened(directory: Path) -> Iterator[tuple[int, int]]:
+    """Descriptor and size of every file that is not empty, one after the other."""
+    for path in sorted(directory.rglob("*")):
+        try:
+            descriptor = os.open(path, os.O_RDONLY)
+        except FileNotFoundError:
+            continue
+        try:
+            if path.is_file() and (size := os.fstat(descriptor).st_size):
+                yield descriptor, size
+        finally:
+            os.close(descriptor)
 
 
 def drop_from_cache(directory: Path) -> None:
     """Writes what is not on disk yet, and lets the kernel forget every page."""
-    for path in files_below(directory):
-        descriptor = os.open(path, os.O_RDONLY)
-        try:
-            os.fdatasync(descriptor)
-            os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
-        finally:
-            os.close(descriptor)
+    for descriptor, _ in _opened(directory):
+        os.fdatasync(descriptor)
+        os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
 
 
-def cached_share(directory: Path) -> float:
-    """The share of pages that could be read without the disk, judged by a few of each file."""
+def cached_share(directory: Path, written_before: float) -> float:
+    """The share of pages that could be read without the disk, judged by a few of each large file written before then."""
     cached = asked = 0
     page = bytearray(1)
-    for path in files_below(directory):
-        descriptor = os.open(path, os.O_RDONLY)
-        try:
-            # Reading a page makes the kernel read its neighbours, so these are asked for from the end.
-            step = max(_PAGE_BYTES, path.stat().st_size // _SAMPLES_PER_FILE)
-            for offset in reversed(range(0, path.stat().st_size, step)):
-                asked += 1
-                cached += _is_cached(descriptor, offset, page)
-        finally:
-            os.close(descriptor)
+    for descriptor, size in _opened(directory):
+        if size < _CHUNK_BYTES or os.fstat(descriptor).st_mtime >= written_before:
+            continue
+        step = max(_PAGE_BYTES, size // _SAMPLES_PER_FILE)
+        for offset in range(0, size, step):
+            asked += 1
+            cached += _is_cached(descriptor, offset, page)
     return cached / asked if asked else 0.0
 
 
 def _is_cached(descriptor: int, offset: int, page: bytearray) -> bool:
     try:
-        os.preadv(descriptor, [page], offset, os.RWF_NOWAIT)
+        return os.preadv(descriptor, [page], offset, os.RWF_NOWAIT) > 0
     except OSError as error:
         if error.errno in (errno.EAGAIN, errno.EOPNOTSUPP):
             return False
         raise
-    return True
 
 
 def read_rate(directory: Path, size_bytes: int) -> float:
@@ -61,13 +65,10 @@ def read_rate(directory: Path, size_bytes: int) -> float:
     buffer = bytearray(_CHUNK_BYTES)
     read = 0
     started = time.perf_counter()
-    for path in files_below(directory):
-        descriptor = os.open(path, os.O_RDONLY)
-        try:
-            offset = 0
-            while read < size_bytes and (got := os.preadv(descriptor, [buffer], offset)):
-                offset += got
-                read += got
-        finally:
-            os.close(descriptor)
+    for descriptor, size in _opened(directory):
+        offset = 0
+        while offset < size and read < size_bytes:
+            got = os.preadv(descriptor, [buffer], offset)
+            offset += got
+            read += got
     return read / (time.perf_counter() - started) / 1e6

@@ -22,6 +22,7 @@ _WEIGHTS = {
     "sqs-single": 25,
     "sqs-long-poll": 20,
     "sqs-idle": 40,
+    "log": 90,
 }
 """Seconds of a full run; a quick one is in proportion."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -71,9 +72,10 @@ def _write(stage: Stage, home: Path, size_bytes: int, messages: int) -> None:
 
 
 def _read(stage: Stage, home: Path, messages: int, column: Column, *, cut: bool) -> None:
+    before_start = time.time()
     with stage.server(home=home) as server:
         drop_from_cache(home)  # only now: a server that starts reads its journal
-        warm = cached_share(home)
+        warm = cached_share(home, before_start)
         if warm > WARM_SHARE:
             raise BenchError(f"{warm:.0%} of the log is still in memory: it cannot be measured cold")
         before = server.cpu_seconds()
