@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import random
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as some
 
+from penstock.model import limits
 from penstock.model.batch import encode_parts
 from penstock.simulation.disk import SimulatedDisk
 from penstock.wire import messages
@@ -265,3 +267,25 @@ def test_cold_reads_leave_the_cache_alone() -> None:
     after = node.node._store.statistics()
     assert after.cached_bytes == before.cached_bytes
     assert after.cache_misses_total == before.cache_misses_total
+
+
+def test_waiting_readers_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    node, log, _ = filled()
+    monkeypatch.setattr(limits, "LOG_READERS_WAITING_PER_QUEUE", 3)
+    waiting = [node.start(messages.ReadLog(log, 301, wait_ms=5_000)) for _ in range(3)]
+    assert node.fail(messages.ReadLog(log, 301, wait_ms=5_000)).code == "too-many-waiting"
+    node.call(messages.Unsubscribe(waiting[0]))
+    node.start(messages.ReadLog(log, 301, wait_ms=5_000))
+    assert node.fail(messages.ReadLog(log, 301, wait_ms=5_000)).code == "too-many-waiting"
+
+
+def test_who_waits_to_read_a_log_uses_it() -> None:
+    node = NodeHarness()
+    log = node.create("events", consumption="log", idle_expiry_ms=1_000)
+    node.start(messages.ReadLog(log, 1, wait_ms=10_000))
+    node.advance(9_500)
+    assert node.show("events").queue_id == log
+    node.advance(1_400)
+    assert node.show("events").queue_id == log, "it was in use until the wait ended"
+    node.advance(200)
+    assert node.fail(messages.DescribeQueue("events")).code == "queue-not-found"

@@ -17,7 +17,7 @@ from penstock.wire import messages
 log = logging.getLogger("penstock.backend")
 
 _RETRY_MS = 1_000
-_NO_USE = messages.Peek | messages.Purge | messages.Redrive
+_NO_USE = messages.Peek | messages.Purge | messages.Redrive | messages.FindOffset | messages.ListGroups
 """Requests that name a queue without using it."""
 
 
@@ -34,9 +34,10 @@ def note_use(parts: NodeParts, request: messages.Request, now_ms: int) -> None:
 
 def note_departures(parts: NodeParts, now_ms: int) -> None:
     """Queues that nobody waits for any more were in use until now."""
-    for queue_id in parts.waiting.deserted:
-        parts.idle.used(queue_id, now_ms)
-    parts.waiting.deserted.clear()
+    for deserted in (parts.waiting.deserted, parts.readers.deserted):
+        for queue_id in deserted:
+            parts.idle.used(queue_id, now_ms)
+        deserted.clear()
 
 
 def delete_idle(parts: NodeParts, now_ms: int) -> None:
@@ -49,7 +50,8 @@ def delete_idle(parts: NodeParts, now_ms: int) -> None:
             parts.idle.forget(queue_id)
             continue
         # What is damaged is not cleared away before somebody has looked at it.
-        if parts.waiting.is_awaited(queue_id) or queue_id in parts.catalogue.damage:
+        awaited = parts.waiting.is_awaited(queue_id) or parts.readers.is_awaited(queue_id)
+        if awaited or queue_id in parts.catalogue.damage:
             parts.idle.used(queue_id, now_ms)
         due_ms = parts.idle.used_ms(queue_id) + expiry_ms
         if due_ms <= now_ms:

@@ -18,7 +18,6 @@ from penstock.model.batch import Batch, Buffer
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.queue.log_groups import check_member, check_offset, retained
 from penstock.queue.log_index import LoggedRun, LogIndex
-from penstock.queue.partition import Partition
 from penstock.storage.entry import OFFSET_MASK, POSITION_SHIFT
 from penstock.storage.errors import DamagedEntryError
 from penstock.storage.job import Job
@@ -63,13 +62,16 @@ class LogReads:
                 self._answer(reader, [], [])
 
     def _serve(self, reader: LogReader) -> bool:
-        """Answers from memory or has it read; False where there is nothing to read yet."""
+        """Answers from memory or has it read; False where there is nothing to read yet.
+
+        Raises `PenstockError` where it may not read, `DamagedEntryError` where what it reads is not what was written.
+        """
         parts = self._parts
-        partition, log = _allowed(parts, reader.request)
+        log = _allowed(parts, reader.request)
         runs = _runs(log, reader.request)
         if not runs:
             return False
-        entries = self._cached(partition, runs)
+        entries = self._cached(runs)
         if entries:
             self._answer(reader, runs[: len(entries)], entries)
             return True
@@ -80,17 +82,11 @@ class LogReads:
         self._start_jobs()
         return True
 
-    def _cached(self, partition: Partition, runs: Sequence[LoggedRun]) -> list[LoggedEntry]:
+    def _cached(self, runs: Sequence[LoggedRun]) -> list[LoggedEntry]:
         """The first batches, as far as they are in memory."""
         found: list[LoggedEntry] = []
         for run in runs:
-            try:
-                stored = self._parts.store.cached(run.position)
-            except DamagedEntryError as damaged:
-                self._parts.fence(partition.queue_id, damaged)
-                raise PenstockError(
-                    ErrorCode.QUEUE_DAMAGED, f"queue {partition.name!r} is fenced: {damaged}"
-                ) from None
+            stored = self._parts.store.cached(run.position)
             if stored is None:
                 break
             found.append((stored[0], stored[1].data))
@@ -99,9 +95,9 @@ class LogReads:
     def _answer(self, reader: LogReader, runs: Sequence[LoggedRun], entries: Sequence[LoggedEntry]) -> None:
         parts = self._parts
         request = reader.request
-        parts.readers.leave(reader)
         log = retained(parts.catalogue.usable(request.queue_id))
         batches, body = _slices(request, runs, entries)
+        parts.readers.leave(reader)
         following = batches[-1].first + batches[-1].count if batches else request.start
         parts.answer(reader.connection, reader.request_id, LogSlice(batches, following, log.next), body)
 
@@ -131,6 +127,8 @@ class LogReads:
                     self._serve(reader)
                 except PenstockError as error:
                     self._fail(reader, error)
+                except DamagedEntryError as damaged:  # everybody who waits on the queue is told
+                    parts.fence(reader.request.queue_id, damaged)
 
     def tick(self, now_ms: int) -> None:
         """Silent members lose their shares, and who has waited long enough is told that there is nothing."""
@@ -153,7 +151,7 @@ class LogReads:
                 reader.reading, reader.parked = False, True
                 continue
             try:
-                _, log = _allowed(parts, reader.request)
+                log = _allowed(parts, reader.request)
             except PenstockError as error:
                 self._fail(reader, error)
                 continue
@@ -194,7 +192,7 @@ class LogReads:
             except PenstockError as error:
                 self._fail(reader, error)
             except DamagedEntryError as damaged:
-                parts.fence(reader.request.queue_id, damaged)  # which answers everybody who waits on it
+                parts.fence(reader.request.queue_id, damaged)
         self._start_jobs()
         return True
 
@@ -216,14 +214,14 @@ def _check_bounds(request: ReadLog) -> None:
         raise PenstockError(ErrorCode.BAD_REQUEST, f"wait_ms must be 0 to {limits.RECEIVE_WAIT_MS}")
 
 
-def _allowed(parts: NodeParts, request: ReadLog) -> tuple[Partition, LogIndex]:
+def _allowed(parts: NodeParts, request: ReadLog) -> LogIndex:
     """The log, if the reader may read it from where it asks; raises otherwise."""
     partition = parts.catalogue.usable(request.queue_id)
     log = retained(partition)
     if request.group:
         check_member(partition, request.group, request.member, request.generation)
     check_offset(partition, log, request.start)
-    return partition, log
+    return log
 
 
 def _runs(log: LogIndex, request: ReadLog) -> list[LoggedRun]:
@@ -256,7 +254,7 @@ def _slices(
             body += buffers
         else:
             body.append(payload)
-        counter = sent.counter + low if sent.counter else 0
+        counter = sent.counter + low if sent.process else 0
         heads.append(
             LoggedBatch(first + low, high - low, sent_ms, size, sent.stamp_us, sent.process, counter)
         )

@@ -39,6 +39,8 @@ class ReaderRoom:
         self._count = 0
         self.awake: set[int] = set()
         """Queues whose readers should be looked at."""
+        self.deserted: set[int] = set()
+        """Queues that nobody waits on any more; whoever times idle queues takes them from here."""
 
     def enter(self, reader: LogReader) -> None:
         """Waits from now on; raises where too many do, or the request id is in use."""
@@ -76,10 +78,15 @@ class ReaderRoom:
         del others[reader]
         if not others:
             del self._by_queue[reader.request.queue_id]
+            self.deserted.add(reader.request.queue_id)
 
     def of_queue(self, queue_id: int) -> list[LogReader]:
         """Who waits on the queue, in the order of coming."""
         return list(self._by_queue.get(queue_id, ()))
+
+    def is_awaited(self, queue_id: int) -> bool:
+        """Whether anybody waits on the queue."""
+        return queue_id in self._by_queue
 
     def wake(self, queue_id: int) -> None:
         """Something of the queue has changed."""

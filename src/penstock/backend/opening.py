@@ -16,6 +16,7 @@ from penstock.model.batch import Batch
 from penstock.model.errors import PenstockError
 from penstock.model.records import CATALOGUE, QueueCreated, QueueDeleted, QueueRemoved, Sent, decode_record
 from penstock.queue import living_files, snapshot
+from penstock.queue.partition import Partition
 from penstock.queue.receipts import ReceiptSeal
 from penstock.storage.errors import StorageDamagedError
 from penstock.storage.recovery import Entry
@@ -109,11 +110,17 @@ def _check_files(parts: NodeParts) -> None:
     store.keep_partitions(parts.catalogue.partitions)
 
 
+def _messages(partition: Partition) -> int:
+    if partition.log is not None and not partition.settings.has_queue:
+        return partition.log.messages
+    return partition.table.messages
+
+
 def _report(parts: NodeParts, replayed: int) -> OpeningReport:
     torn = parts.store.recovery.torn
     return OpeningReport(
         queues=len(parts.catalogue.names),
-        messages=sum(partition.table.messages for partition in parts.catalogue.partitions.values()),
+        messages=sum(map(_messages, parts.catalogue.partitions.values())),
         replayed=replayed,
         torn=f"{torn.file} was cut at offset {torn.offset} ({torn.bytes} bytes never acknowledged)"
         if torn

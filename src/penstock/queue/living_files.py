@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from heapq import merge
 
 from penstock.queue.partition import Partition
@@ -46,8 +46,8 @@ def living_positions(partition: Partition, journal: set[int], sparse: set[int]) 
     yield from table.living_positions(sparse)
 
 
-def relocate(partition: Partition, moved: Mapping[int, int]) -> None:
+def relocate(partition: Partition, moved: dict[int, int]) -> None:
     """Whatever still lives at an old position now lies at the new one."""
-    partition.table.relocate(dict(moved))
+    partition.table.relocate(moved)
     if partition.log is not None:
         partition.log.relocate(moved)
