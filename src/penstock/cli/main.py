@@ -12,6 +12,7 @@ from penstock.cli.frontend import frontend
 from penstock.cli.peek import peek
 from penstock.cli.purge import purge
 from penstock.cli.receive import receive
+from penstock.cli.request import request
 from penstock.cli.send import send
 from penstock.cli.serve import serve
 from penstock.cli.simulate import simulate
@@ -34,6 +35,7 @@ for name, command, panel in (
     ("clock", clock, "Server"),
     ("send", send, "Messages"),
     ("receive", receive, "Messages"),
+    ("request", request, "Messages"),
     ("peek", peek, "Messages"),
     ("tail", tail, "Messages"),
     ("purge", purge, "Messages"),

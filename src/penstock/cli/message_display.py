@@ -77,8 +77,10 @@ def _time_json(message: MessageView) -> dict[str, Any]:
     return fields
 
 
-def show_message(message: MessageView, *, json: bool, body_only: bool = False) -> None:
-    """Prints one message."""
+def show_message(
+    message: MessageView, *, json: bool, body_only: bool = False, name_queue: bool = False
+) -> None:
+    """Prints one message; with the name of its queue where it may be of any."""
     if json:
         print_json(message_json(message))
     elif body_only:
@@ -86,12 +88,13 @@ def show_message(message: MessageView, *, json: bool, body_only: bool = False) -
         sys.stdout.buffer.write(message.body + b"\n")
         sys.stdout.buffer.flush()
     else:
-        _show(message)
+        _show(message, name_queue)
 
 
-def _show(message: MessageView) -> None:
+def _show(message: MessageView, name_queue: bool) -> None:
     target = console()
-    facts = [f"#{message.sequence}", f"sent {moment(message.sent_ms)}"]
+    number = f"{message.queue_name} #{message.sequence}" if name_queue else f"#{message.sequence}"
+    facts = [number, f"sent {moment(message.sent_ms)}"]
     if isinstance(message, PeekedMessage):
         facts.append(message.state)
     if message.receive_count:

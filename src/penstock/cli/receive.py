@@ -1,29 +1,51 @@
-"""`penstock receive`: take messages from a queue, show them, and delete them if told to."""
+"""`penstock receive`: take messages from one queue or several, show them, and reply or delete if told to."""
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from penstock.cli.exits import reported
+from penstock.cli.exits import USAGE, CommandError, reported
 from penstock.cli.output import error_console, print_hint
-from penstock.cli.parameters import DEFAULT_URL, Json, QueueName, Url, duration_seconds
+from penstock.cli.parameters import DEFAULT_URL, Json, Url, duration_seconds
 
 if TYPE_CHECKING:
     from penstock.client.client import Client
+    from penstock.client.delivered import DeliveredMessages, Message
+    from penstock.client.group_messages import GroupMessages
 
 MESSAGES_PER_REQUEST = 100
 
 
 @reported
 def receive(
-    name: QueueName,
+    names: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="QUEUE[:WEIGHT]…",
+            help="The queue; or several, each served by its weight (1).",
+            show_default=False,
+        ),
+    ],
     maximum: Annotated[int, typer.Option("--max", "-n", help="How many messages at most.", min=1)] = 1,
     wait: Annotated[
         str, typer.Option("--wait", help="How long to wait for the first one.", metavar="DURATION")
     ] = "0s",
     delete: Annotated[bool, typer.Option("--delete", help="Delete each message once it is shown.")] = False,
+    reply: Annotated[
+        str | None,
+        typer.Option("--reply", help="Reply to each request with this body, then delete it.", metavar="TEXT"),
+    ] = None,
+    reply_failed: Annotated[
+        str | None,
+        typer.Option(
+            "--reply-failed",
+            help="Reply to each request that it failed, and why; then delete it.",
+            metavar="TEXT",
+        ),
+    ] = None,
     visibility: Annotated[
         str | None,
         typer.Option(
@@ -37,25 +59,28 @@ def receive(
     """Receive messages; without --delete they come back when their visibility timeout ends."""
     from penstock.cli.asking import ask
 
+    weights = _weights_of(names)
+    if reply is not None and reply_failed is not None:
+        raise CommandError("give --reply or --reply-failed, not both", USAGE)
     wait_seconds = duration_seconds(wait)
     visibility_seconds = None if visibility is None else duration_seconds(visibility)
+    answering = reply is not None or reply_failed is not None
 
     async def work(client: Client) -> int:
         from penstock.cli.message_display import show_message
 
-        queue = client.queue(name)
+        receive_some = _source(client, weights, visibility_seconds)
         received, patience = 0, wait_seconds
         while received < maximum:
-            messages = await queue.receive(
-                min(maximum - received, MESSAGES_PER_REQUEST),
-                wait=patience,
-                visibility_timeout=visibility_seconds,
-            )
+            messages = await receive_some(min(maximum - received, MESSAGES_PER_REQUEST), patience)
             if not messages:
                 break
             for message in messages:
-                show_message(message, json=json, body_only=body)
+                show_message(message, json=json, body_only=body, name_queue=len(weights) > 1)
             # Only now: whoever reads our output has the messages before the server forgets them.
+            if answering:
+                for message in messages:
+                    await _reply(message, reply, reply_failed)
             if delete:
                 await messages.delete()
             received += len(messages)
@@ -64,8 +89,48 @@ def receive(
 
     received = ask(url, work)
     if received == 0 and not json:
-        error_console().print(f"no message in {name}", style="dim", markup=False)
-    elif received and not delete:
+        error_console().print(f"no message in {', '.join(weights)}", style="dim", markup=False)
+    elif received and not delete and not answering:
         print_hint(
             "Not deleted: they come back when their visibility timeout ends. Add --delete to be done with them."
         )
+
+
+def _weights_of(names: list[str]) -> dict[str, int]:
+    """`high:8 low:1` as queues and their weights."""
+    weights: dict[str, int] = {}
+    for text in names:
+        name, colon, weight = text.partition(":")
+        if colon and not (weight.isascii() and weight.isdigit() and int(weight)):
+            raise typer.BadParameter(f"{text!r}: write a whole number from 1 up after the colon")
+        if name in weights:
+            raise typer.BadParameter(f"{name!r} is named twice")
+        weights[name] = int(weight) if colon else 1
+    return weights
+
+
+def _source(
+    client: Client, weights: dict[str, int], visibility_timeout: float | None
+) -> Callable[[int, float], Awaitable[DeliveredMessages | GroupMessages]]:
+    """Where messages come from: one queue, or several by weight."""
+    from penstock.client.priority_group import PriorityGroup
+
+    source = client.queue(next(iter(weights))) if len(weights) == 1 else PriorityGroup(client, weights)
+
+    async def receive_some(messages: int, wait: float) -> DeliveredMessages | GroupMessages:
+        return await source.receive(messages, wait=wait, visibility_timeout=visibility_timeout)
+
+    return receive_some
+
+
+async def _reply(message: Message, body: str | None, failed: str | None) -> None:
+    if message.reply_to is None:
+        what = f"message {message.sequence} of {message.queue_name} asks for no reply"
+        error_console().print(what, style="yellow", markup=False)
+    elif not await (
+        message.reply(outcome="failed", error=failed)
+        if failed is not None
+        else message.reply((body or "").encode("utf-8", "surrogateescape"))
+    ):
+        what = f"nobody waits for the reply to message {message.sequence} of {message.queue_name} any more"
+        error_console().print(what, style="yellow", markup=False)
