@@ -3,6 +3,9 @@
 The rule of a FIFO group in one sentence: what may be delivered is the longest ready prefix of its messages
 that are not gone. So nothing is ever delivered past a predecessor that is out, delayed or on its way to a
 dead-letter queue, and one stuck group holds up nobody but itself.
+
+Queues ordered by time add: while none of its messages is out. There no two consumers ever have messages of one
+group. On a FIFO queue they may, as with SQS: a message that comes back before those that were received after it.
 """
 
 from __future__ import annotations
@@ -74,13 +77,15 @@ class GroupNames:
 class _Group:
     """The messages of one group, lowest first; some of them may be gone."""
 
-    __slots__ = ("gone", "head", "queued", "sequences")
+    __slots__ = ("gone", "head", "queued", "reach", "sequences")
 
     def __init__(self) -> None:
         self.sequences = array("Q")
         self.head = 0
         """Everything before it is gone."""
         self.gone = 0
+        self.reach = 0
+        """What is out lies before this place; looked at only when a message comes back before its successors."""
         self.queued = False
 
     def trim(self, chunks: dict[int, Chunk]) -> int:
@@ -111,14 +116,17 @@ class _Group:
                 ],
             )
         self.sequences = sequences
+        self.reach = max(0, self.reach - self.head)
         self.head = self.gone = 0
 
 
 class FifoGroups:
-    """The ready order of a FIFO queue: groups take turns, each gives its ready prefix."""
+    """The ready order of a strict queue: groups take turns, each gives its ready prefix."""
 
-    def __init__(self, table: MessageTable) -> None:
+    def __init__(self, table: MessageTable, *, exclusive: bool = False) -> None:
         self._table = table
+        self._exclusive = exclusive
+        """Whether a group gives nothing while any of its messages is out."""
         self._groups: dict[int, _Group] = {}
         self._turns: deque[int] = deque()
         """Groups that are `queued`: those that may have something to give."""
@@ -196,7 +204,9 @@ class FifoGroups:
     def _take_prefix(self, group: _Group, budget: Budget, runs: Runs) -> bool:
         """Adds the ready prefix of a group to the runs, as far as the budget goes; False if nothing was taken."""
         chunks = self._table.chunks
-        end, taken = -1, False
+        if self._exclusive and group.reach > group.head and self._is_out(group):
+            return False
+        end, last, taken = -1, 0, False
         sequences = group.sequences
         for position in range(group.head, len(sequences)):
             sequence = sequences[position]
@@ -215,11 +225,32 @@ class FifoGroups:
             else:
                 runs.append((sequence, 1))
             end = sequence + 1
+            last = position
+        if taken:
+            group.reach = last + 1
         return taken
 
-    def leased(self) -> None:
-        """What was chosen is out."""
+    def _is_out(self, group: _Group) -> bool:
+        """Whether a message of the group is leased."""
+        state = self._table.state
+        for sequence in group.sequences[group.head : group.reach]:
+            if state(sequence) & states.STATE_BITS == states.LEASED:
+                return True
+        group.reach = 0
+        return False
+
+    def leased(self, runs: Runs) -> None:
+        """Messages are out: those that were chosen, or others where a record says so."""
+        if self._exclusive and not self._chosen:
+            self.went_out(runs)
         self._chosen = []
+
+    def went_out(self, runs: Runs) -> None:
+        """Messages are out that nobody chose here."""
+        for number in self._table.count_groups(runs):
+            group = self._groups.get(number)
+            if group is not None:
+                group.reach = len(group.sequences)
 
     def arranged(self, runs: Runs) -> Runs:
         """Messages in the order of their groups, which is not that of their numbers where they were sorted."""

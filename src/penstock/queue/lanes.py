@@ -230,9 +230,12 @@ class Lanes:
                         return runs
         return runs
 
-    def leased(self) -> None:
-        """What was chosen is out."""
+    def leased(self, runs: Runs) -> None:
+        """Messages are out: those that were chosen, or others where a record says so."""
         self._chosen = []
+
+    def went_out(self, runs: Runs) -> None:
+        """Nothing to keep: nobody waits for another's end."""
 
     def _choose(self, budget: Budget) -> Runs:
         """Higher priorities first, each lane by its weight."""

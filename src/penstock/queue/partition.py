@@ -93,7 +93,9 @@ class Partition:
 
     def new_order(self) -> Lanes | FifoGroups:
         """The ready order that the settings ask for, empty."""
-        return FifoGroups(self.table) if self.settings.strict else Lanes(self.table)
+        if not self.settings.strict:
+            return Lanes(self.table)
+        return FifoGroups(self.table, exclusive=not self.settings.fifo)
 
     def apply(self, record: records.QueueRecord, batch: Batch | None = None, position: int = 0) -> None:
         """Makes the state what the record says."""
@@ -109,7 +111,7 @@ class Partition:
                     self.attempts.forget(record.at_ms)
                 if record.attempt:
                     self.attempts.add(record.attempt, record.lease, count_of(record.runs), record.at_ms)
-                self.order.leased()
+                self.order.leased(record.runs)
                 if self.late_heads is not None:
                     self.late_heads.leased(record.runs)
             case records.Deleted():
@@ -121,6 +123,7 @@ class Partition:
                 self.leases.extend(record.lease, record.runs, record.until_ms)
             case records.Resumed():
                 self.table.move(record.runs, states.LEASED)
+                self.order.went_out(record.runs)
                 self.leases.resume(record.lease, record.runs, record.at_ms, record.until_ms)
                 self.attempts.forget_lease(record.lease)
             case records.Matured():
@@ -305,6 +308,11 @@ class Partition:
             for run in record.runs:
                 self.delays.add(record.ready_ms, run)
             self.delays.sweep(self.table.is_alive)
+            if (
+                self.settings.strict and not self.settings.fifo
+            ):  # what came back before them waited for the group to have nothing out
+                for run in record.runs:
+                    self.order.add(run)
         else:
             self._ready(record.runs)
 

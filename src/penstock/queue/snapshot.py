@@ -151,6 +151,7 @@ def load(data: bytes | memoryview) -> Partition:
     partition.readers.load(image.readers)
     partition.commit_wait.observe(image.last_stamp_us)
     _derive_order(partition, image)
+    partition.order.went_out([run for lease in partition.leases.leases.values() for run in lease.runs()])
     return partition
 
 
