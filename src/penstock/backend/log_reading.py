@@ -14,7 +14,7 @@ from penstock.backend.log_membership import end_leases, renewed_wait_ms
 from penstock.backend.log_waiting import LogReader
 from penstock.backend.parts import NodeParts
 from penstock.model import limits
-from penstock.model.batch import Batch, Buffer
+from penstock.model.batch import STAMPS, Batch, Buffer
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.queue.log_groups import check_member, check_offset, retained
 from penstock.queue.log_index import LoggedRun, LogIndex
@@ -254,10 +254,11 @@ def _slices(
             body += buffers
         else:
             body.append(payload)
+        stamp_us = sent.stamp_us
+        if not stamp_us and payload[1] & STAMPS and (times := Batch(payload).integers(STAMPS)) is not None:
+            stamp_us = times[low]
         counter = sent.counter + low if sent.process else 0
-        heads.append(
-            LoggedBatch(first + low, high - low, sent_ms, size, sent.stamp_us, sent.process, counter)
-        )
+        heads.append(LoggedBatch(first + low, high - low, sent_ms, size, stamp_us, sent.process, counter))
         left -= high - low
         total += size
     if len(body) > 1 and total < _JOINED_BYTES * len(body):

@@ -307,7 +307,7 @@ class Node:
         """Work for the helper thread."""
         self._checkpointer.drop_emptied()
         step = self._checkpointer.step(self._now_ms)
-        jobs = [*self._jobs, *self._log_reads.take_jobs(), *self._store.take_jobs()]
+        jobs = [*self._jobs, *self._store.take_jobs(), *self._log_reads.take_jobs()]
         self._jobs = []
         if step is not None:
             jobs.append(step)
