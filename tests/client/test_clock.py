@@ -9,12 +9,12 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 import penstock
-from penstock import ErrorCode, LocalClock, PenstockError
+from penstock import BlockingMessage, ErrorCode, LocalClock, PenstockError
 from penstock.client import clock
 from penstock.wire.messages import TakeIds, TakenIds
 from tests.client.clock_peer import TRUE_US, clocked
 from tests.client.peer import async_test
-from tests.client.real import served
+from tests.client.real import served, served_in_a_thread
 
 
 @async_test
@@ -147,3 +147,26 @@ async def test_two_clients_with_clocks_an_hour_apart_agree_on_the_time() -> None
         # What each allows for the time of the server overlaps with what the other does.
         assert one.earliest_us <= two.latest_us
         assert two.earliest_us <= later.latest_us
+
+
+def test_the_blocking_client_knows_the_time_too() -> None:
+    with served_in_a_thread() as url, penstock.connect_blocking(url) as client:
+        assert client.clock().source == "own"
+        ids = [client.timestamp_id(), *client.timestamp_ids(3), client.timestamp_id()]
+        assert ids == sorted(set(ids))
+        assert len(client.take_ids(2)) == 2
+        queue = client.create_queue("events", ordering="causal", window=0)
+        queue.send(b"a", timestamp=2.5)
+        queue.send_batch([b"b"], stamp=True)
+        with queue.producer(stamp=True) as producer:
+            producer.send(b"c")
+        received: list[BlockingMessage] = []
+        while len(received) < 3:
+            messages = queue.receive(wait=20)
+            received += messages
+            messages.delete()
+        assert [message.body for message in received] == [b"a", b"b", b"c"]
+        assert received[0].stamped_at == datetime(1970, 1, 1, 0, 0, 2, 500_000, tzinfo=UTC)
+        stamps = [message.timestamp_id for message in received]
+        assert None not in stamps
+        assert received[0].late is None
