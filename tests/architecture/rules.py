@@ -14,6 +14,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "queue": {"model", "ordering"},
     "wire": {"model"},
     "metrics": {"model", "wire"},
+    "replication": {"model"},
+    "cluster": {"model"},
     "sqs": {"model"},
     # synchronous, over interfaces: run by the runtime and by the simulation alike
     "storage": {"model"},
@@ -62,6 +64,8 @@ MAY_TOUCH: dict[str, set[str]] = {
     "ordering": NOTHING,
     "wire": NOTHING,
     "metrics": NOTHING,
+    "replication": NOTHING,
+    "cluster": NOTHING,
     "sqs": NOTHING,
     "storage": {"log"},
     "backend": {"log"},

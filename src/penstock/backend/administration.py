@@ -34,6 +34,7 @@ def create_queue(parts: NodeParts, request: CreateQueue, now_ms: int) -> QueueDe
     """Makes the queue, and its dead-letter queue if that is missing; the same request again changes nothing."""
     check_queue_name(request.name)
     check_settings(request.name, request.settings)
+    _check_alone(request.settings)
     if request.settings.sorted:
         check_queue_name(late_queue(request.name))
     existing = parts.catalogue.named(request.name)
@@ -48,6 +49,15 @@ def create_queue(parts: NodeParts, request: CreateQueue, now_ms: int) -> QueueDe
     parts.logbook.check_room_for_send()
     _make_dead_letter_queue(parts, request.settings, now_ms)
     return describe_queue(parts, _create(parts, request.name, request.settings, now_ms))
+
+
+def _check_alone(settings: QueueSettings) -> None:
+    """Partitions and replicas are for clusters; asked of a single server they would be promises it cannot keep."""
+    if settings.partitions > 1 or settings.replicas > 1 or settings.replication != "sync":
+        raise PenstockError(
+            ErrorCode.UNSUPPORTED,
+            "partitions, replicas and replication need a cluster (`penstock cluster up`); this is a single server",
+        )
 
 
 def _create(parts: NodeParts, name: str, settings: QueueSettings, now_ms: int) -> Partition:

@@ -31,6 +31,9 @@ class ErrorCode(StrEnum):
     STAMP_IN_FUTURE = "stamp-in-future"
     OFFSET_GONE = "offset-gone"
     NOT_A_MEMBER = "not-a-member"
+    NOT_PRIMARY = "not-primary"
+    NOT_ENOUGH_REPLICAS = "not-enough-replicas"
+    METADATA_UNAVAILABLE = "metadata-unavailable"
     TOO_MANY_WAITING = "too-many-waiting"
     LIMIT_REACHED = "limit-reached"
     DISK_FULL = "disk-full"
@@ -79,6 +82,11 @@ ERRORS: dict[ErrorCode, ErrorRow] = {
     ErrorCode.NOT_A_MEMBER: ErrorRow(
         "the group has given the reader's share to somebody else; join it again", False
     ),
+    ErrorCode.NOT_PRIMARY: ErrorRow("another node leads this partition now; look it up again", True, True),
+    ErrorCode.NOT_ENOUGH_REPLICAS: ErrorRow(
+        "fewer replicas are in sync than the queue's min_in_sync asks for", True
+    ),
+    ErrorCode.METADATA_UNAVAILABLE: ErrorRow("the metadata cannot be reached; what is known goes on", True),
     ErrorCode.TOO_MANY_WAITING: ErrorRow("too many receivers are waiting on the queue", True),
     ErrorCode.LIMIT_REACHED: ErrorRow("a limit of the node is reached", False),
     ErrorCode.DISK_FULL: ErrorRow("the disk is full; sends are refused until space returns", True),

@@ -15,6 +15,7 @@ Ordering = Literal["best-effort", "fifo", "causal", "clock"]
 Stamps = Literal["server", "producer"]
 WhenUncertain = Literal["hold", "refuse"]
 Consumption = Literal["queue", "log", "both"]
+Replication = Literal["sync", "async"]
 
 QUEUE_NAME = re.compile(rf"[A-Za-z0-9_-][A-Za-z0-9_.-]{{0,{limits.QUEUE_NAME_CHARACTERS - 1}}}")
 
@@ -37,6 +38,14 @@ class QueueSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """A log keeps its newest messages of so many bytes, if they are not older than the retention."""
     idle_expiry_ms: int | None = None
     """A queue that nobody has used for so long is deleted."""
+    partitions: int = 1
+    """Into how many parts a cluster splits the queue."""
+    replicas: int = 1
+    """How many nodes of a cluster hold each part."""
+    replication: Replication = "sync"
+    """Whether a send is acknowledged when all replicas in sync have it on disk, or when the primary has."""
+    min_in_sync: int | None = None
+    """With fewer replicas in sync sends are refused; None: a majority of the replicas."""
     max_messages: int | None = None
     max_bytes: int | None = None
     max_message_bytes: int = limits.MESSAGE_BYTES_DEFAULT
@@ -70,6 +79,11 @@ class QueueSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
         return self.ordering == "causal" or (self.ordering == "clock" and self.stamps == "producer")
 
     @property
+    def least_in_sync(self) -> int:
+        """How many replicas must be in sync for sends to be taken."""
+        return self.min_in_sync or self.replicas // 2 + 1
+
+    @property
     def has_queue(self) -> bool:
         """Whether consumers receive and delete messages."""
         return self.consumption != "log"
@@ -80,7 +94,7 @@ class QueueSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
         return self.consumption != "queue"
 
 
-_FIXED = ("ordering", "stamps", "consumption")
+_FIXED = ("ordering", "stamps", "consumption", "partitions")
 
 _RANGES: dict[str, tuple[int, int]] = {
     "max_messages": (1, limits.QUEUE_MESSAGES_MAX),
@@ -95,6 +109,9 @@ _RANGES: dict[str, tuple[int, int]] = {
     "window_ms": (0, limits.WINDOW_MS_MAX),
     "max_uncertainty_ms": (1, limits.WINDOW_MS_MAX),
     "retain_bytes": (1, limits.QUEUE_BYTES_MAX),
+    "partitions": (1, limits.PARTITIONS_PER_QUEUE),
+    "replicas": (1, limits.REPLICAS_PER_PARTITION),
+    "min_in_sync": (1, limits.REPLICAS_PER_PARTITION),
     "idle_expiry_ms": (limits.IDLE_EXPIRY_MS_MIN, limits.RETENTION_MS_MAX),
 }
 
@@ -133,6 +150,11 @@ def check_settings(name: str, settings: QueueSettings) -> None:
         raise PenstockError(ErrorCode.BAD_REQUEST, "overflow 'dead-letter' needs a dead_letter_queue")
     _check_order(settings)
     _check_log(settings)
+    if settings.min_in_sync is not None and settings.min_in_sync > settings.replicas:
+        raise PenstockError(
+            ErrorCode.BAD_REQUEST,
+            f"min_in_sync {settings.min_in_sync} is more than there are replicas ({settings.replicas})",
+        )
 
 
 def _check_order(settings: QueueSettings) -> None:
