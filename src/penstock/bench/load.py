@@ -17,6 +17,7 @@ import uvloop
 
 import penstock
 from penstock.bench import tasks
+from penstock.bench.group_load import receive_group
 from penstock.bench.meter import Meter
 from penstock.bench.sqs.load import perform as perform_through_sqs
 from penstock.bench.tasks import Outcome, Task
@@ -188,6 +189,8 @@ async def perform(task: Task) -> Outcome:
             return await send_paced(task)
         case tasks.Watch():
             return await watch(task)
+        case tasks.ReceiveGroup():
+            return await receive_group(task, _TIMEOUT_SECONDS)
         case tasks.ReceiveRounds():
             return await receive_rounds(task)
         case tasks.ReadLog():

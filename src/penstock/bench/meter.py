@@ -16,7 +16,13 @@ class Meter:
         self._started_ns = time.monotonic_ns()
 
     def outcome(
-        self, messages: int, samples_ns: list[int] | None = None, timed_seconds: float = 0.0
+        self,
+        messages: int,
+        samples_ns: list[int] | None = None,
+        timed_seconds: float = 0.0,
+        *,
+        served: dict[str, int] | None = None,
+        longest_gap: int = 0,
     ) -> Outcome:
         """What was done until now."""
         return Outcome(
@@ -26,4 +32,6 @@ class Meter:
             cpu_seconds=time.process_time() - self._cpu_seconds,
             timed_seconds=timed_seconds,
             latency=latency(samples_ns) if samples_ns else None,
+            served=served or {},
+            longest_gap=longest_gap,
         )

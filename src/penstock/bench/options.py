@@ -7,7 +7,7 @@ from pathlib import Path
 
 from penstock.config.serve import Durability
 
-SECTIONS = ("machine", "throughput", "single", "end-to-end", "memory", "backlog", "fifo")
+SECTIONS = ("machine", "throughput", "single", "end-to-end", "memory", "backlog", "fifo", "priority")
 SQS_SECTIONS = ("sqs-throughput", "sqs-single", "sqs-long-poll", "sqs-idle")
 LOG_SECTIONS = ("log",)
 _SUFFIXES = {"k": 1_000, "m": 1_000_000}

@@ -18,6 +18,7 @@ _WEIGHTS = {
     "memory": 20,
     "backlog": 80,
     "fifo": 30,
+    "priority": 30,
     "sqs-throughput": 40,
     "sqs-single": 25,
     "sqs-long-poll": 20,

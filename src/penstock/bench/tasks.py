@@ -69,6 +69,16 @@ class ReceiveRounds(msgspec.Struct, frozen=True, kw_only=True, tag="receive-roun
     batch_messages: int
 
 
+class ReceiveGroup(msgspec.Struct, frozen=True, kw_only=True, tag="receive-group"):
+    """Receives from several queues by weight and deletes what came, several requests at once."""
+
+    url: str
+    weights: dict[str, int]
+    messages: int
+    batch_messages: int
+    in_flight: int
+
+
 class ReadLog(msgspec.Struct, frozen=True, kw_only=True, tag="read-log"):
     """Reads a retained log from its beginning, slice by slice."""
 
@@ -79,7 +89,7 @@ class ReadLog(msgspec.Struct, frozen=True, kw_only=True, tag="read-log"):
     """Whether every body is cut out of its slice."""
 
 
-Task = Publish | Receive | SendSingly | SendPaced | Watch | ReceiveRounds | ReadLog | SqsTask
+Task = ReceiveGroup | Publish | Receive | SendSingly | SendPaced | Watch | ReceiveRounds | ReadLog | SqsTask
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True, tag="outcome"):
@@ -92,6 +102,10 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True, tag="outcome"):
     timed_seconds: float = 0.0
     """For tasks of which only a part is timed."""
     latency: Latency | None = None
+    served: dict[str, int] = {}
+    """For tasks over several queues: how many messages each gave."""
+    longest_gap: int = 0
+    """The most messages of others between two of the queue with the lowest weight."""
 
     @property
     def seconds(self) -> float:

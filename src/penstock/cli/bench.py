@@ -17,7 +17,7 @@ def bench(
         typer.Option(
             "--only",
             help="Run only this section; may be repeated. Sections: machine, throughput, single, end-to-end, memory, "
-            "backlog, fifo, sqs-throughput, sqs-single, sqs-long-poll, sqs-idle, log.",
+            "backlog, fifo, priority, sqs-throughput, sqs-single, sqs-long-poll, sqs-idle, log.",
             metavar="SECTION",
         ),
     ] = None,
