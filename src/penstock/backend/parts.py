@@ -19,6 +19,7 @@ from penstock.backend.waiting import Waiter, WaitingRoom
 from penstock.model import limits
 from penstock.model.batch import Buffer
 from penstock.model.errors import ErrorCode
+from penstock.model.records import GroupChanged, Sent
 from penstock.queue.decision import Decision, Granted, Reply, Written
 from penstock.queue.living_files import take_emptied
 from penstock.queue.partition import Partition
@@ -28,6 +29,9 @@ from penstock.queue.weighted_shares import SharesInUse, WeightedSet
 from penstock.storage.errors import Damage, DamagedEntryError
 from penstock.storage.store import Store
 from penstock.wire.messages import Answer, Failed
+
+_TELLS_READERS = Sent | GroupChanged
+"""What a reader at the end of a retained log waits for, or must know of."""
 
 
 class GrantedDelivery(NamedTuple):
@@ -94,7 +98,9 @@ class NodeParts:
         if partition.table.emptied or (partition.log is not None and partition.log.emptied):
             self.emptied.update((queue_id, file) for file in take_emptied(partition))
         self.waiting.wake(queue_id)
-        if partition.log is not None:
+        if self.readers.is_awaited(queue_id) and any(
+            isinstance(row.record, _TELLS_READERS) for row in decided
+        ):
             self.readers.wake(queue_id)
 
     def fence(self, queue_id: int, damaged: DamagedEntryError) -> None:
