@@ -34,9 +34,10 @@ def send_head(route: Route, incarnation: Incarnation, number: int, stamps: Stamp
 
 def stamps_column(stamps: Stamps | None) -> list[int] | None:
     """A time for each message; None where one for all is enough, or there is none."""
-    if stamps is None or len(set(stamps.times_us)) == 1:
+    if stamps is None:
         return None
-    return stamps.times_us
+    times_us = stamps.times_us
+    return None if times_us.count(times_us[0]) == len(times_us) else times_us
 
 
 async def send_messages(route: Route, messages: Sequence[Sendable], wanted: bool | None = None) -> SendResult:

@@ -8,6 +8,7 @@ knowledge of the time does to the clock in between.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import sub
 from typing import NamedTuple
 
 from penstock.ordering.clock_estimator import DRIFT_PPM
@@ -45,14 +46,23 @@ class Stamper:
     def stamp(self, now: ClockInterval, reading_us: int, readings_us: Sequence[int]) -> Stamps:
         """Ids for messages made at `readings_us`, by what is known of the time at `reading_us`, which is not earlier."""
         shift_us = now.middle_us - reading_us
-        times_us = [self._time_at(reading, shift_us) for reading in readings_us]
+        exact_us = [reading + shift_us for reading in readings_us]
+        if self._follow(readings_us, exact_us):
+            times_us = exact_us
+            self._reading_us, self._time_us = readings_us[-1], exact_us[-1]
+        else:
+            times_us = [self._time_at(reading, shift_us) for reading in readings_us]
         counter, times_us = self._count(times_us)
+        moved_us = 0 if times_us is exact_us else max(map(abs, map(sub, times_us, exact_us)))
         oldest_us = max(0, reading_us - min(readings_us))
-        moved_us = max(
-            abs(time_us - reading - shift_us) for time_us, reading in zip(times_us, readings_us, strict=True)
-        )
         drifted_us = -(-oldest_us * self._drift_ppm // 1_000_000)
         return Stamps(self.process, counter, times_us, now.uncertainty_us + drifted_us + moved_us)
+
+    def _follow(self, readings_us: Sequence[int], times_us: list[int]) -> bool:
+        """Whether the messages were made one after the other, after all before, and need not be moved for it."""
+        if readings_us[0] < self._reading_us or times_us[0] < self._time_us:
+            return False
+        return sorted(times_us) == times_us
 
     def take(self, now: ClockInterval, reading_us: int, count: int) -> IdRange:
         """Ids of one time: now."""
