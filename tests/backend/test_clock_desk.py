@@ -8,12 +8,14 @@ from hypothesis import strategies as st
 
 from penstock.backend.clock_desk import ClockDesk
 from penstock.model import limits
-from penstock.model.batch import Buffer
+from penstock.model.batch import Buffer, encode_parts
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.ordering.clock_interval import ClockInterval, around
 from penstock.ordering.timestamp_id import IdRange, TimestampId
-from penstock.wire.frames import FrameReader
+from penstock.wire import messages
+from penstock.wire.frames import Frame, FrameReader
 from penstock.wire.messages import ClockReading, decode_answer
+from tests.backend.harness import NodeHarness
 
 START_US = 1_700_000_000_000_000
 
@@ -91,3 +93,38 @@ def test_ids_rise_whatever_the_clock_does_and_say_how_far_they_may_be_off(
         assert abs(taken.time_us - now_us) + 30 <= taken.uncertainty_us
         ids += IdRange(TimestampId(taken.time_us, taken.process, taken.counter), taken.count).ids()
     assert ids == sorted(set(ids))
+
+
+def test_the_time_is_told_while_other_answers_wait_for_the_disk() -> None:
+    harness = NodeHarness()
+    queue_id = harness.create("orders")
+    node = harness.node
+    for request_id, request, body in (
+        (901, messages.Send(queue_id), encode_parts([b"a"])),
+        (902, messages.ReadClock(), b""),
+    ):
+        head = memoryview(messages.encode_message(request))
+        node.handle(1, Frame(request_id, head, memoryview(body)), harness.now_ms)
+    flush = node.take_flush()
+    assert flush is not None
+    (reading,) = readings(node.take_output())  # the flush has not run
+    assert reading[:2] == (1, 902)
+    assert reading[2].received_earliest_us == harness.now_ms * 1_000
+    flush.run()
+    node.flushed(flush, harness.now_ms)
+    ((_, buffers),) = node.take_output()
+    ((request_id, head, _),) = FrameReader().feed(b"".join(buffers))
+    assert request_id == 901
+    assert isinstance(messages.decode_answer(head), messages.SendResult)
+
+
+def test_a_node_tells_the_time_only_to_who_has_said_hello() -> None:
+    harness = NodeHarness()
+    harness.node.connected(2)
+    head = memoryview(messages.encode_message(messages.ReadClock()))
+    harness.node.handle(2, Frame(1, head, memoryview(b"")), harness.now_ms)
+    harness.node.take_flush()
+    ((connection, buffers),) = harness.node.take_output()
+    ((_, answer, _),) = FrameReader().feed(b"".join(buffers))
+    assert connection == 2
+    assert isinstance(messages.decode_answer(answer), messages.Failed)

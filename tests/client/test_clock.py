@@ -14,7 +14,7 @@ from penstock.client import clock
 from penstock.wire.messages import TakeIds, TakenIds
 from tests.client.clock_peer import TRUE_US, clocked
 from tests.client.peer import async_test
-from tests.client.real import served, served_in_a_thread
+from tests.client.real import restartable, served, served_in_a_thread
 
 
 @async_test
@@ -170,3 +170,17 @@ def test_the_blocking_client_knows_the_time_too() -> None:
         stamps = [message.timestamp_id for message in received]
         assert None not in stamps
         assert received[0].late is None
+
+
+@async_test
+async def test_a_server_that_was_started_again_gives_ids_of_another_process_and_goes_on_in_time() -> None:
+    async with restartable() as server, penstock.connect(server.url) as client:
+        queue = await client.create_queue("events", ordering="clock")
+        stamp_us = (await queue.send(b"a")).stamp_us
+        before = await client.take_ids(3)
+        await server.stop()
+        await server.start()
+        after = await client.take_ids(3)
+        assert before[-1] < after[0]
+        assert before[0].process != after[0].process
+        assert (await queue.send(b"b")).stamp_us > stamp_us
