@@ -7,7 +7,7 @@ import pytest
 
 from penstock.sqs.authorization import read_authorization
 from penstock.sqs.http import HttpRequest
-from penstock.sqs.known_signer import KnownSigner, is_usual
+from penstock.sqs.known_signer import REMEMBERED, REMEMBERED_CHARACTERS, KnownSigner, is_usual
 from penstock.sqs.signature import SKEW_SECONDS
 from penstock.sqs.signing_keys import derive_key
 from tests.sqs.reference import SECRET, signed
@@ -64,9 +64,12 @@ def test_what_clients_usually_send_is_known(request_: HttpRequest) -> None:
 def test_whatever_is_changed_is_not_taken(tampered: Callable[[HttpRequest], HttpRequest]) -> None:
     request = signed(PLAIN)
     changed = tampered(request)
-    assert not signer_of(request).has_signed(
-        changed, changed.headers["authorization"], read_authorization(request).signed_at_s
-    )
+    at_s, signer = read_authorization(request).signed_at_s, signer_of(request)
+    assert not signer.has_signed(changed, changed.headers["authorization"], at_s)
+    # Nor once the signer remembers what the rightful request has in common with it.
+    assert signer.has_signed(request, request.headers["authorization"], at_s)
+    assert not signer.has_signed(changed, changed.headers["authorization"], at_s)
+    assert signer.has_signed(request, request.headers["authorization"], at_s)
 
 
 def test_another_secret_is_not_taken() -> None:
@@ -108,3 +111,26 @@ def test_a_header_with_the_signature_elsewhere_is_unusual() -> None:
     algorithm, _, rest = start.partition(" ")
     moved = with_header(request, "authorization", f"{algorithm} Signature={signature}, {rest}")
     assert not is_usual(moved.headers["authorization"], read_authorization(moved).scope)
+
+
+def test_requests_of_many_kinds_are_known_by_turns() -> None:
+    requests = [
+        signed(json_request(action, body, path))
+        for action in ("SendMessage", "ReceiveMessage", "DeleteMessage")
+        for body in (b"{}", b'{"QueueUrl":"orders"}')
+        for path in ("/", "/000000000000/orders")
+    ]
+    assert len(requests) > REMEMBERED
+    signer = signer_of(requests[0])
+    for request in requests * 2:
+        assert has_signed(signer, request)
+        assert len(signer._prepared) <= REMEMBERED
+    swapped = msgspec.structs.replace(requests[0], body=requests[2].body)
+    assert not has_signed(signer, swapped)
+
+
+def test_nothing_of_a_very_long_request_is_remembered() -> None:
+    request = signed(with_header(PLAIN, "x-amz-meta", "x" * REMEMBERED_CHARACTERS))
+    signer = signer_of(request)
+    assert has_signed(signer, request)
+    assert not signer._prepared

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+from typing import Protocol, Self
 
 SERVICE = "sqs"
 TERMINATOR = "aws4_request"
@@ -21,6 +22,15 @@ def sha256_hex(content: bytes) -> str:
     return digest.hexdigest()
 
 
+class Hash(Protocol):
+    """A SHA-256 under way; a copy goes on from where it is."""
+
+    def copy(self) -> Self: ...
+    def update(self, content: bytes, /) -> None: ...
+    def digest(self) -> bytes: ...
+    def hexdigest(self) -> str: ...
+
+
 class SigningKey:
     """HMAC-SHA-256 under one key, with the key already hashed in: 2.8 µs a signature against 6.7 anew."""
 
@@ -33,10 +43,18 @@ class SigningKey:
 
     def sign(self, message: bytes) -> str:
         """The signature in hex."""
+        return self.finish(self.begin(message))
+
+    def begin(self, start: bytes) -> Hash:
+        """What signing every message with this start has in common."""
         inner = self._inner.copy()
-        inner.update(message)
+        inner.update(start)
+        return inner
+
+    def finish(self, message: Hash) -> str:
+        """The signature of a message that was begun here, and has grown since."""
         outer = self._outer.copy()
-        outer.update(inner.digest())
+        outer.update(message.digest())
         return outer.hexdigest()
 
 
