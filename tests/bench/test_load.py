@@ -50,6 +50,23 @@ def test_publish_and_receive_count_every_message(tmp_path: Path) -> None:
     with_server(tmp_path, scenario)
 
 
+def test_a_group_is_received_by_weight(tmp_path: Path) -> None:
+    async def scenario(url: str, queue: penstock.Queue) -> None:
+        async with penstock.connect(url) as client:
+            low = await client.create_queue("low")
+            await low.send_batch([b"x"] * 100)
+        await perform(publishing(url, 200))
+        task = tasks.ReceiveGroup(
+            url=url, weights={"load": 4, "low": 1}, messages=100, batch_messages=5, in_flight=1
+        )
+        outcome = await perform(task)
+        assert (outcome.messages, outcome.served) == (100, {"load": 80, "low": 20})
+        assert outcome.longest_gap <= 8
+        assert (await queue.describe()).statistics.deleted_total == 80
+
+    with_server(tmp_path, scenario)
+
+
 def test_publish_spreads_over_groups(tmp_path: Path) -> None:
     async def scenario(url: str, queue: penstock.Queue) -> None:
         await perform(publishing(url, 40, groups=20))
