@@ -31,6 +31,14 @@ def test_better_knowledge_of_the_time_does_not_put_a_later_message_before_an_ear
     assert second.uncertainty_us == 10 + 600
 
 
+def test_how_far_stamps_are_ahead_is_known() -> None:
+    producer = Stamper(7)
+    assert producer.ahead_us(around(START_US, 0)) == 0
+    producer.stamp(around(START_US, 900), 10_000, [10_000])
+    assert producer.ahead_us(around(START_US - 600, 10)) == 600
+    assert producer.ahead_us(around(START_US + 600, 10)) == 0
+
+
 def test_a_message_that_another_producer_of_the_process_stamped_late_keeps_its_own_time() -> None:
     producer = Stamper(7)
     producer.stamp(around(START_US, 0), 10_000, [10_000])

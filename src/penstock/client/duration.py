@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
+from penstock.model import limits
 from penstock.model.errors import ErrorCode, PenstockError
 
 Duration = float | timedelta
@@ -11,8 +12,6 @@ Duration = float | timedelta
 
 _LONGEST_MS = 2**53
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_LATEST_US = 2**56 - 1
-"""The last time that a timestamp id can hold."""
 
 
 def milliseconds(value: Duration, what: str) -> int:
@@ -51,12 +50,12 @@ def microseconds_since_1970(when: datetime | float, what: str) -> int:
         stamp_us = (when - _EPOCH) // timedelta(microseconds=1)
     elif isinstance(when, (int, float)):
         scaled = when * 1_000_000
-        if not 0 < scaled <= _LATEST_US:  # also refuses NaN
+        if not 0 < scaled <= limits.TIMESTAMP_US_MAX:  # also refuses NaN
             raise _no_moment(when, what)
         stamp_us = round(scaled)
     else:
         raise TypeError(f"{what} must be a datetime or seconds since 1970, not {type(when).__name__}")
-    if not 0 < stamp_us <= _LATEST_US:
+    if not 0 < stamp_us <= limits.TIMESTAMP_US_MAX:
         raise _no_moment(when, what)
     return stamp_us
 

@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from penstock.client.clock import ClientClock
 from penstock.client.outgoing import Sendable, bring_times, given_time_us
+from penstock.model import limits
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.model.settings import QueueSettings
 from penstock.ordering.clock_interval import ClockInterval
@@ -32,10 +33,15 @@ class StampPlan(NamedTuple):
 
     synchronized: bool
     """By the server's time; else by this computer's clock."""
-    limit_us: int | None = None
-    """How uncertain the time may be; None: as it is."""
+    max_uncertainty_ms: int | None = None
+    """How uncertain stamps may be; None: as they are."""
     holds: bool = False
-    """Whether messages wait while it is more uncertain; else they are refused."""
+    """Whether messages wait while the time is more uncertain; else they are refused."""
+
+    @property
+    def limit_us(self) -> int | None:
+        """How uncertain the time may be: a tenth is left for what stamping adds to it."""
+        return None if self.max_uncertainty_ms is None else self.max_uncertainty_ms * 900
 
 
 _OWN_CLOCK = StampPlan(synchronized=False)
@@ -49,7 +55,7 @@ def plan_of(settings: QueueSettings, wanted: bool | None) -> StampPlan | None:
     if settings.ordering == "causal":
         return _OWN_CLOCK
     if settings.sorted:
-        return StampPlan(True, settings.max_uncertainty_ms * 1000, settings.when_uncertain == "hold")
+        return StampPlan(True, settings.max_uncertainty_ms, settings.when_uncertain == "hold")
     return _AS_IT_IS if wanted else None
 
 
@@ -73,8 +79,12 @@ class Stamping:
         return not plan.synchronized or self.clock.is_within(plan.limit_us)
 
     async def prepare(self, queue: str, plan: StampPlan) -> None:
-        """Returns when messages can be stamped; raises `clock-uncertain` where the queue's setting is to refuse."""
-        warned = False
+        """Returns when messages can be stamped; raises `clock-uncertain` where the queue's setting is to refuse.
+
+        Where it is to hold, that is for as long as a server holds a send.
+        """
+        loop = asyncio.get_running_loop()
+        give_up: float | None = None
         while plan.synchronized:
             now = await self.clock.within(plan.limit_us)
             if now is not None and (plan.limit_us is None or now.uncertainty_us <= plan.limit_us):
@@ -82,9 +92,11 @@ class Stamping:
             error = _too_uncertain(queue, now, plan)
             if not plan.holds:
                 raise error
-            if not warned:
+            if give_up is None:
                 log.warning("messages wait: %s", error.message)
-                warned = True
+                give_up = loop.time() + limits.SEND_HELD_MS / 1000
+            elif loop.time() > give_up:
+                raise error
             await asyncio.sleep(HOLD_SECONDS)
 
     # -- stamps ----------------------------------------------------------------------------------------------
@@ -111,12 +123,15 @@ class Stamping:
 
     def _stamp(self, plan: StampPlan, readings_us: Sequence[int]) -> Stamps:
         now, reading_us = self._now(plan)
-        stamps = (self._synchronized if plan.synchronized else self._own).stamp(now, reading_us, readings_us)
-        if plan.limit_us is not None and stamps.uncertainty_us > plan.limit_us >= now.uncertainty_us:
-            # An earlier stamp, made when the time was uncertain, is so far ahead that order with it is lost anyway.
-            self._begin_anew()
-            stamps = self._synchronized.stamp(now, reading_us, readings_us)
-        return stamps
+        if not plan.synchronized:
+            return self._own.stamp(now, reading_us, readings_us)
+        if (
+            plan.limit_us is not None
+            and self._synchronized.ahead_us(now) + now.uncertainty_us > plan.limit_us
+        ):
+            # A stamp made when the time was uncertain is so far ahead that this queue's order with it is lost anyway.
+            self._synchronized = Stamper(draw_process(self._dice), self.clock.drift_ppm)
+        return self._synchronized.stamp(now, reading_us, readings_us)
 
     async def take_ids(self, count: int) -> IdRange:
         """Ids by the server's time, made here."""
@@ -134,12 +149,9 @@ class Stamping:
         time_us = reading_us + self._own_shift_us
         return ClockInterval(time_us, time_us), reading_us
 
-    def _begin_anew(self) -> None:
-        self._synchronized = Stamper(draw_process(self._dice), self.clock.drift_ppm)
-
 
 def _too_uncertain(queue: str, now: ClockInterval | None, plan: StampPlan) -> PenstockError:
-    if now is None or plan.limit_us is None:
+    if now is None or plan.max_uncertainty_ms is None:
         return PenstockError(
             ErrorCode.CLOCK_UNCERTAIN,
             "the server does not know the time yet, so nothing can be stamped with it; `penstock clock` shows what it "
@@ -148,6 +160,6 @@ def _too_uncertain(queue: str, now: ClockInterval | None, plan: StampPlan) -> Pe
     return PenstockError(
         ErrorCode.CLOCK_UNCERTAIN,
         f"this client knows the server's time only to {now.uncertainty_us / 1000:.3f} ms, and {queue!r} demands "
-        f"{plan.limit_us / 1000:g} ms (its max_uncertainty): raise that, or look with `penstock clock` whether the "
+        f"{plan.max_uncertainty_ms} ms (its max_uncertainty): raise that, or look with `penstock clock` whether the "
         "network or the server's own clock is at fault",
     )

@@ -58,6 +58,10 @@ class Stamper:
         drifted_us = -(-oldest_us * self._drift_ppm // 1_000_000)
         return Stamps(self.process, counter, times_us, now.uncertainty_us + drifted_us + moved_us)
 
+    def ahead_us(self, now: ClockInterval) -> int:
+        """How far the last stamp is ahead of now, and the next one with it: what a clock that went back has cost."""
+        return max(0, self._time_us - now.middle_us)
+
     def _follow(self, readings_us: Sequence[int], times_us: list[int]) -> bool:
         """Whether the messages were made one after the other, after all before, and need not be moved for it."""
         if readings_us[0] < self._reading_us or times_us[0] < self._time_us:
