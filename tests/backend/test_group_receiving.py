@@ -9,6 +9,8 @@ import pytest
 from penstock.model import limits
 from penstock.model.batch import Batch
 from penstock.model.runs import Runs
+from penstock.storage.errors import DamagedEntryError
+from penstock.storage.job import Job
 from penstock.wire import messages
 from penstock.wire.frames import Frame
 from tests.backend.harness import Arrived, NodeHarness
@@ -237,15 +239,130 @@ def test_a_queue_named_twice_and_a_log_are_refused() -> None:
     assert (failed.code, "'events'" in failed.message) == ("unsupported", True)
 
 
-def test_messages_that_are_not_in_memory_are_read_first() -> None:
+def two_cold_queues() -> tuple[NodeHarness, int, int]:
+    """Queues whose messages are on disk only: more than the cache holds, and every read has to wait."""
     node = NodeHarness()
     high, low = node.create("high"), node.create("low")
     for number in range(60):
         node.send(high, [number.to_bytes(2, "big") * 2_000])
         node.send(low, [number.to_bytes(2, "big") * 2_000])
     node.restart()
-    found = taken(node.ask(any_of({high: 2, low: 1}, 9)))
-    assert {one.queue_id: [body[:2] for body in one.bodies] for one in found} == {
+    node.disk.cold_reads = 1.0
+    return node, high, low
+
+
+def started(node: NodeHarness, request: messages.Request, request_id: int) -> list[Job]:
+    """Hands a request over; returns the reads that must be done before it is answered."""
+    head = memoryview(messages.encode_message(request))
+    node.node.handle(1, Frame(request_id, head, memoryview(b"")), node.now_ms)
+    flush = node.node.take_flush()
+    if flush is not None:
+        flush.run()
+        node.node.flushed(flush, node.now_ms)
+    return node.node.take_jobs()
+
+
+def finish(node: NodeHarness, jobs: list[Job]) -> None:
+    for job in jobs:
+        job.run()
+        node.node.job_done(job, node.now_ms)
+    node.turn()
+
+
+def test_messages_that_are_not_in_memory_are_read_first() -> None:
+    node, high, low = two_cold_queues()
+    jobs = started(node, any_of({high: 2, low: 1}, 9), 900)
+    assert len(jobs) == 1, "one read for all of them"
+    assert node.answers(900) == []
+    finish(node, jobs)
+    (answer,) = node.answers(900)
+    assert {one.queue_id: [body[:2] for body in one.bodies] for one in taken(answer)} == {
         high: [number.to_bytes(2, "big") for number in range(6)],
         low: [number.to_bytes(2, "big") for number in range(3)],
     }
+
+
+def test_messages_that_ended_while_they_were_read_are_left_out() -> None:
+    node, high, low = two_cold_queues()
+    jobs = started(node, any_of({high: 2, low: 1}, 9), 900)
+    assert jobs
+    node.start(messages.Purge(high))
+    finish(node, jobs)
+    (answer,) = node.answers(900)
+    assert counts(taken(answer)) == {low: 3}
+
+
+def test_a_receiver_whose_messages_all_ended_waits_on() -> None:
+    node, high, low = two_cold_queues()
+    jobs = started(node, any_of({high: 2, low: 1}, 9, wait_ms=20_000), 900)
+    node.start(messages.Purge(high))
+    node.start(messages.Purge(low))
+    finish(node, jobs)
+    assert node.answers(900) == []
+    node.send(low, [b"fresh"])
+    (answer,) = node.answers(900)
+    assert [one.bodies for one in taken(answer)] == [[b"fresh"]]
+
+
+def test_a_queue_deleted_while_its_messages_were_read_fails_the_receive_and_frees_the_others() -> None:
+    node, high, low = two_cold_queues()
+    jobs = started(node, any_of({high: 2, low: 1}, 9), 900)
+    node.start(messages.DeleteQueue("high"))
+    finish(node, jobs)
+    (answer,) = node.answers(900)
+    assert isinstance(answer.answer, messages.Failed)
+    assert answer.answer.code == "queue-not-found"
+    assert (node.show("low").statistics.ready, node.show("low").statistics.leased) == (60, 0)
+
+
+def test_damage_found_on_the_way_fails_the_receive_names_the_queue_and_frees_the_others() -> None:
+    node = NodeHarness()
+    high, low = node.create("high"), node.create("low")
+    wanted = b"to be damaged " * 100
+    node.send(high, [wanted])
+    node.send(low, [b"fine"])
+    node.restart()
+    damaged = 0
+    for name in node.disk.files():
+        if wanted in node.disk.contents(name):
+            node.disk.flip_bit(name, node.disk.contents(name).index(wanted) + 50)
+            damaged += 1
+    assert damaged
+    waiting = node.start(any_of({high: 8, low: 1}, wait_ms=20_000))
+    (answer,) = node.answers(waiting)
+    assert isinstance(answer.answer, messages.Failed)
+    assert (answer.answer.code, "'high'" in answer.answer.message) == ("queue-damaged", True)
+    assert (node.show("low").statistics.ready, node.show("low").statistics.leased) == (1, 0)
+    again = node.fail(any_of({high: 8, low: 1}))
+    assert (again.code, "'high'" in again.message) == ("queue-damaged", True)
+    assert node.receive(low).bodies == [b"fine"]
+
+
+def test_damage_found_by_somebody_else_ends_the_wait() -> None:
+    node = NodeHarness()
+    high, low = node.create("high"), node.create("low")
+    waiting = node.start(any_of({high: 8, low: 1}, wait_ms=20_000))
+    node.node._parts.fence(high, DamagedEntryError("journal-1", 0, "a test says so"))
+    node.turn()
+    (answer,) = node.answers(waiting)
+    assert isinstance(answer.answer, messages.Failed)
+    assert (answer.answer.code, "'high'" in answer.answer.message) == ("queue-damaged", True)
+    assert node.show("low").statistics.waiting_receivers == 0
+
+
+def test_waiting_in_many_lines_is_bounded_and_leaves_nothing_behind() -> None:
+    node = NodeHarness()
+    queues = [node.create(f"queue-{number}") for number in range(8)]
+    weights = {queue_id: 1 + number for number, queue_id in enumerate(queues)}
+    for _ in range(300):
+        waiting = node.start(any_of(weights, wait_ms=20_000))
+        node.call(messages.Unsubscribe(waiting))
+    room = node.node._parts.waiting
+    assert sum(map(len, room._lines.values())) < 8 * 200
+    assert not any(room.is_awaited(queue_id) for queue_id in queues)
+    assert len(node.node._parts.shares) == 0, "nothing was served, so nobody has had a turn"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(limits, "WAITING_RECEIVERS_PER_QUEUE", 2)
+        node.start(messages.Receive(queues[3], wait_ms=20_000))
+        node.start(any_of(weights, wait_ms=20_000))
+        assert node.fail(any_of(weights, wait_ms=20_000)).code == "too-many-waiting"

@@ -57,11 +57,12 @@ def receive_any(parts: NodeParts, connection: int, request_id: int, request: Rec
 
 def _checked(request: ReceiveAny) -> WeightedSet:
     """The queues and their weights; in one order, so that all who name the same set share its turns."""
-    queues = tuple(sorted((queue.queue_id, queue.weight) for queue in request.queues))
-    if not 1 <= len(queues) <= limits.QUEUES_PER_RECEIVE:
+    if not 1 <= len(request.queues) <= limits.QUEUES_PER_RECEIVE:
         raise PenstockError(
-            ErrorCode.BAD_REQUEST, f"receive from 1 to {limits.QUEUES_PER_RECEIVE} queues, not {len(queues)}"
+            ErrorCode.BAD_REQUEST,
+            f"receive from 1 to {limits.QUEUES_PER_RECEIVE} queues, not {len(request.queues)}",
         )
+    queues = tuple(sorted((queue.queue_id, queue.weight) for queue in request.queues))
     if len({queue_id for queue_id, _ in queues}) < len(queues):
         raise PenstockError(ErrorCode.BAD_REQUEST, "a queue is named twice; give it one weight")
     for _, weight in queues:
