@@ -30,6 +30,7 @@ def check(partition: Partition) -> None:
     _check_leases(partition, messages)
     _check_groups(partition, messages)
     _check_timers(partition, messages)
+    _check_log(partition)
     moving = sorted(s for s, byte in messages.items() if byte & states.STATE_BITS == states.MOVING)
     assert sorted(s for runs in partition.moves.values() for s in expand(runs)) == moving
 
@@ -73,6 +74,26 @@ def _check_chunks(partition: Partition) -> None:
         files += files_here
     assert table.bytes == size
     assert table.files == files
+
+
+def _check_log(partition: Partition) -> None:
+    log = partition.log
+    if log is None:
+        return
+    batches = log.batches(log.begin, 10**9, 10**12, 10**9)
+    assert log.next == partition.table.next
+    assert [run.first for run in batches[1:]] + [log.next] == [
+        run.first + run.messages for run in batches
+    ] or (not batches and log.begin == log.next)
+    assert log.files == Counter(run.position >> 32 for run in batches)
+    for file in log.files:
+        assert list(log.positions_in({file})) == [r.position for r in batches if r.position >> 32 == file]
+    positions = {run.first: run.position for run in batches}
+    for chunk in partition.table.chunks.values():  # the table and the log agree on where a batch lies
+        for low, position in zip(chunk.starts, chunk.positions, strict=True):
+            first = (chunk.number << CHUNK_BITS) + low
+            if chunk.states[low] and first in positions:
+                assert positions[first] == position
 
 
 def _check_leases(partition: Partition, messages: dict[int, int]) -> None:

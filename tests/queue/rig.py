@@ -12,8 +12,9 @@ from penstock.model.batch import Batch, encode
 from penstock.model.records import CatalogueRecord, decode_record, encode_record
 from penstock.model.runs import Run, Runs
 from penstock.model.settings import QueueSettings
-from penstock.queue import receiving, sending, settling, snapshot, upkeep
+from penstock.queue import living_files, receiving, sending, settling, snapshot, upkeep
 from penstock.queue.decision import Admitted, Decision, Granted, Outcome, Reply, Written
+from penstock.queue.log_retention import cut
 from penstock.queue.partition import Partition
 
 START_MS = 1_000_000
@@ -45,6 +46,8 @@ class Rig:
     def _fresh(self) -> Partition:
         partition = Partition(self._queue_id, "orders", self._settings, START_MS)
         partition.table.next = self._start
+        if partition.log is not None:
+            partition.log.next = self._start
         return partition
 
     # -- carrying out ----------------------------------------------------------------------------------------
@@ -60,8 +63,7 @@ class Rig:
             entry = (encode_record(record), bytes(batch.data) if batch is not None else None, position)
             self.log.append(entry)
             _apply(self.partition, entry)
-        self.emptied += self.partition.table.emptied
-        self.partition.table.emptied.clear()
+        self.emptied += living_files.take_emptied(self.partition)
 
     def carry_out(self, decision: Decision[Reply]) -> Reply:
         """Writes the records; returns the reply."""
@@ -85,15 +87,14 @@ class Rig:
         """Moves what lives in the files elsewhere, as a checkpoint does."""
         self._sends += SENDS_PER_FILE
         new_file = 1 + self._sends // SENDS_PER_FILE
-        living = dict.fromkeys(self.partition.table.living_positions(files))
+        living = dict.fromkeys(living_files.living_positions(self.partition, files, set()))
         moved = {old: new_file << 32 | 64 * (i + SENDS_PER_FILE) for i, old in enumerate(living)}
         self._sends += SENDS_PER_FILE
         self.log.append(moved)
         _apply(self.partition, moved)
         for old, new in moved.items():
             self.stored[new] = self.stored[old]
-        self.emptied += self.partition.table.emptied
-        self.partition.table.emptied.clear()
+        self.emptied += living_files.take_emptied(self.partition)
 
     # -- the usual requests ----------------------------------------------------------------------------------
 
@@ -160,7 +161,7 @@ class Rig:
     def upkeep(self, now_ms: int) -> None:
         """Everything that time alone does, until nothing is due."""
         for _ in range(100):
-            for decide in (upkeep.expire, upkeep.retain, upkeep.end_delays, upkeep.end_leases):
+            for decide in (upkeep.expire, upkeep.retain, upkeep.end_delays, upkeep.end_leases, cut):
                 self.write(decide(self.partition, now_ms))
             due_ms = upkeep.upkeep_due(self.partition)
             if due_ms is None or due_ms > now_ms:
@@ -179,7 +180,7 @@ class Rig:
 
 def _apply(partition: Partition, entry: Entry) -> None:
     if isinstance(entry, dict):
-        partition.table.relocate(entry)
+        living_files.relocate(partition, entry)
         return
     head, payload, position = entry
     record = decode_record(head)

@@ -58,14 +58,18 @@ class Histories(RuleBasedStateMachine):
 
     world: World
 
-    @initialize(fifo=some.booleans(), start=some.sampled_from(STARTS), dead=some.booleans())
-    def begin(self, fifo: bool, start: int, dead: bool) -> None:
+    @initialize(
+        fifo=some.booleans(), start=some.sampled_from(STARTS), dead=some.booleans(), logged=some.booleans()
+    )
+    def begin(self, fifo: bool, start: int, dead: bool, logged: bool) -> None:
         """A new queue."""
         self.world = World(
             QueueSettings(
                 ordering="fifo" if fifo else "best-effort",
                 visibility_timeout_ms=500,
                 dead_letter_queue="dead" if dead else None,
+                consumption="both" if logged else "queue",
+                retain_bytes=200 if logged else None,
             ),
             start,
         )
