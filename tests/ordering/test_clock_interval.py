@@ -34,4 +34,4 @@ def test_the_reason_names_the_numbers_and_the_setting() -> None:
     policy = UncertaintyPolicy(100)
     assert "uncertain by 250 µs, more than the 100 µs" in policy.explain(around(0, 250))
     assert "not synchronized yet" in policy.explain(None)
-    assert "max_uncertainty_us" in policy.explain(None)
+    assert "max_uncertainty" in policy.explain(around(0, 250))

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from penstock.client.call import FutureCall, unexpected
 from penstock.client.duration import moment_us
 from penstock.client.link import Link
-from penstock.model.errors import PenstockError
+from penstock.model.errors import ErrorCode, PenstockError
 from penstock.ordering.clock_estimator import DRIFT_PPM, ClockEstimator, Exchange
 from penstock.ordering.clock_interval import ClockInterval
 from penstock.ordering.local_clock import LocalClock
@@ -82,6 +82,7 @@ class ClientClock:
         self._link = link
         self._estimator = ClockEstimator(drift_ppm)
         self._contradictions = 0
+        self._source = "nobody"
         self._reading: ClockReading | None = None
         """The last one in which the server knew the time."""
         self._asking = asyncio.Lock()
@@ -107,14 +108,14 @@ class ClientClock:
                     await self._exchange()
         return self.interval()[0]
 
-    async def status(self) -> ClockStatus | None:
-        """The time after a few more exchanges; None: the server does not know it."""
+    async def status(self) -> ClockStatus:
+        """The time after a few more exchanges; raises where the server does not know it."""
         self._keep_fresh(None)
         async with self._asking:
             round_trip_us = min([await self._exchange() for _ in range(FIRST_EXCHANGES)])
         known, reading = self.interval()[0], self._reading
         if known is None or reading is None:
-            return None
+            raise self.unknown()
         return ClockStatus(
             *known,
             known.middle_us - self.local.wall_us(),
@@ -123,6 +124,13 @@ class ClientClock:
             self.drift_ppm,
             reading.source,
             (reading.sent_latest_us - reading.sent_earliest_us + 1) // 2,
+        )
+
+    def unknown(self) -> PenstockError:
+        """Why nobody knows the time."""
+        return PenstockError(
+            ErrorCode.CLOCK_UNCERTAIN,
+            f"the server does not know the time yet: {self._source} has not told it (the server's clock.source)",
         )
 
     def is_within(self, limit_us: int | None) -> bool:
@@ -152,6 +160,7 @@ class ClientClock:
         return await call.future
 
     def _learn(self, sent_us: int, reading: ClockReading, returned_us: int) -> None:
+        self._source = reading.source
         if not reading.sent_latest_us:
             return  # the server does not know the time itself
         if reading.drift_ppm > self.drift_ppm:

@@ -89,7 +89,7 @@ class Stamping:
             now = await self.clock.within(plan.limit_us)
             if now is not None and (plan.limit_us is None or now.uncertainty_us <= plan.limit_us):
                 return
-            error = _too_uncertain(queue, now, plan)
+            error = self._too_uncertain(queue, now, plan)
             if not plan.holds:
                 raise error
             if give_up is None:
@@ -144,22 +144,17 @@ class Stamping:
             now, reading_us = self.clock.interval()
             if now is not None:
                 return now, reading_us
-            raise _too_uncertain("", None, plan)
+            raise self.clock.unknown()
         reading_us = self.reading_us()
         time_us = reading_us + self._own_shift_us
         return ClockInterval(time_us, time_us), reading_us
 
-
-def _too_uncertain(queue: str, now: ClockInterval | None, plan: StampPlan) -> PenstockError:
-    if now is None or plan.max_uncertainty_ms is None:
+    def _too_uncertain(self, queue: str, now: ClockInterval | None, plan: StampPlan) -> PenstockError:
+        if now is None or plan.max_uncertainty_ms is None:
+            return self.clock.unknown()
         return PenstockError(
             ErrorCode.CLOCK_UNCERTAIN,
-            "the server does not know the time yet, so nothing can be stamped with it; `penstock clock` shows what it "
-            "waits for",
+            f"this client knows the server's time only to {now.uncertainty_us / 1000:.3f} ms, and {queue!r} demands "
+            f"{plan.max_uncertainty_ms} ms (its max_uncertainty): raise that, or look with `penstock clock` whether "
+            "the network or the server's own clock is at fault",
         )
-    return PenstockError(
-        ErrorCode.CLOCK_UNCERTAIN,
-        f"this client knows the server's time only to {now.uncertainty_us / 1000:.3f} ms, and {queue!r} demands "
-        f"{plan.max_uncertainty_ms} ms (its max_uncertainty): raise that, or look with `penstock clock` whether the "
-        "network or the server's own clock is at fault",
-    )

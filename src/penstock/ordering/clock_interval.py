@@ -64,7 +64,8 @@ class UncertaintyPolicy(NamedTuple):
     def explain(self, now: ClockInterval | None) -> str:
         """Why a send is held or refused, for the one who sent it."""
         if now is None:
-            state = "the clock is not synchronized yet"
-        else:
-            state = f"the clock is uncertain by {now.uncertainty_us} µs"
-        return f"{state}, more than the {self.max_uncertainty_us} µs that strict order allows (max_uncertainty_us)"
+            return "the server's clock is not synchronized yet; `penstock clock` shows what it waits for"
+        return (
+            f"the server's clock is uncertain by {now.uncertainty_us} µs, more than the {self.max_uncertainty_us} µs "
+            "that the queue allows (its max_uncertainty); `penstock clock` shows where it has the time from"
+        )

@@ -106,15 +106,17 @@ class _Watch:
 
     def _run(self) -> None:
         silent = False
+        state = "is not known"
         while not self._stopped.is_set():
             try:
                 self._arrived.append(self._host.read())
+                state = "grows uncertain"
                 if silent:
-                    log.info("%s says the time again", self._host.name)
+                    log.info("%s says the time", self._host.name)
                 silent = False
             except HostClockError as error:
                 if not silent:
-                    log.warning("the time grows uncertain: %s", error)
+                    log.warning("the time %s: %s", state, error)
                 silent = True
             self._stopped.wait(self._refresh_seconds)
 
