@@ -53,8 +53,8 @@ class Node:
         self._store = store
         self._environment = environment
         self._started_ms = now_ms
-        self._max_unflushed_bytes = max_unflushed_bytes
         self._parts, self.report = open_node(store, now_ms)
+        self._parts.max_unflushed_bytes = max_unflushed_bytes
         self._parts.clock = environment.clock
         self._checkpointer = Checkpointer(self._parts)
         self._log_reads = LogReads(self._parts)
@@ -377,7 +377,7 @@ class Node:
 
     def congested(self) -> bool:
         """Whether to stop reading requests until the disk has caught up."""
-        return self._store.unflushed_bytes > self._max_unflushed_bytes or self._store.congested
+        return self._parts.congested()
 
     def has_more(self) -> bool:
         """Whether another turn is wanted though nothing arrives."""

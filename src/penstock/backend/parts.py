@@ -67,6 +67,7 @@ class NodeParts:
     """What time it may be, for order by time."""
     held_sends: HeldSends = field(default_factory=HeldSends)
     """Sends that wait for that clock."""
+    max_unflushed_bytes: int = 64 * limits.MEBIBYTE
     behind: set[int] = field(default_factory=set)
     """Connections that have not read what they were sent."""
     movers: set[int] = field(default_factory=set)
@@ -122,6 +123,10 @@ class NodeParts:
         """The connection may be given more."""
         self.waiting.unpark(connection)
         self.readers.unpark(connection)
+
+    def congested(self) -> bool:
+        """Whether so much waits for the disk that nothing more is to be taken in."""
+        return self.store.unflushed_bytes > self.max_unflushed_bytes or self.store.congested
 
     def carry_out(self, partition: Partition, decision: Decision[Reply]) -> Reply:
         """Writes the records of a decision and returns its reply."""

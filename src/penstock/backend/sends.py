@@ -123,9 +123,9 @@ def pass_time(parts: NodeParts, connections: Collection[int], now_ms: int) -> No
 
 
 def _let_in(parts: NodeParts, partition: Partition, now_ms: int) -> None:
-    """Takes in what was held, in the order in which it came, as long as the clock allows it."""
+    """Takes in what was held, in the order in which it came, as long as the clock and the disk allow it."""
     held = parts.held_sends
-    while (first := held.first(partition.queue_id)) is not None:
+    while (first := held.first(partition.queue_id)) is not None and not parts.congested():
         now = parts.clock()
         reason = why_not_now(partition, now)
         if reason is not None and partition.settings.when_uncertain == "hold":
