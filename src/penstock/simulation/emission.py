@@ -51,7 +51,6 @@ class Emission:
     """The last id that left; of each session, or of all (0)."""
     _pending: list[_Pending] = field(default_factory=list)
     _arrivals: list[_Arrival] = field(default_factory=list)
-    _through: int = -1
     _left: set[TimestampId] = field(default_factory=set)
 
     def sent(self, record: records.Sent, batch: Batch) -> None:
@@ -116,11 +115,6 @@ class Emission:
 
     def sorted(self, record: records.Sorted) -> None:
         """Messages left the window."""
-        if record.through < self._through:
-            self.problems.append(
-                (record.at_ms, f"the watermark went back from {self._through} to {record.through}")
-            )
-        self._through = max(self._through, record.through)
         if not self.causal:
             self._emit(p for p in self._pending if p.identifier.time_us <= record.through)
             return

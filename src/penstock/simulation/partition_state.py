@@ -12,7 +12,7 @@ from penstock.queue.chunk import CHUNK_BITS
 from penstock.queue.partition import Partition
 from penstock.queue.snapshot import PartitionImage, dump
 
-_COUNTED = (states.READY, states.LEASED, states.DELAYED, states.MOVING)
+_COUNTED = tuple(states.NAMES)
 
 
 def _living(partition: Partition) -> dict[int, tuple[int, int, int, int, int]]:
@@ -45,6 +45,9 @@ def _image(partition: Partition) -> PartitionImage:
     image = msgspec.msgpack.decode(dump(partition), type=PartitionImage)
     for chunk in image.chunks:
         chunk.positions = b""
+    if image.log is not None:
+        end, firsts, _, stored, sizes, sent_ms = image.log
+        image.log = (end, firsts, b"", stored, sizes, sent_ms)
     return image
 
 

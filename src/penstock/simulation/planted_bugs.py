@@ -10,6 +10,8 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 from typing import NamedTuple
 
 from penstock.model.records import Deleted, MoveFinished
+from penstock.model.settings import QueueSettings
+from penstock.simulation import planted_ordering
 from penstock.simulation.planted_patches import (
     Patch,
     acknowledge_before_flush,
@@ -80,7 +82,15 @@ def _crashes(scenario: Scenario) -> bool:
 
 
 def _with_queue(*names: str) -> Callable[[Scenario], bool]:
-    return lambda scenario: _crashes(scenario) and any(queue.name in names for queue in scenario.queues)
+    return lambda scenario: _crashes(scenario) and _has(scenario, *names)
+
+
+def _has(scenario: Scenario, *names: str) -> bool:
+    return any(queue.name in names for queue in scenario.queues)
+
+
+def _is_cut(settings: QueueSettings) -> bool:
+    return settings.has_log and (settings.retain_bytes is not None or settings.retention_ms < 10_000)
 
 
 BUGS: dict[str, PlantedBug] = {
@@ -195,5 +205,79 @@ BUGS: dict[str, PlantedBug] = {
     ),
     "fifo-overtakes": PlantedBug(
         "fifo", "a group goes on while its first message is out", fifo_passes_leased, _with_queue("fifo")
+    ),
+    "answers-before-the-stamp": PlantedBug(
+        "time",
+        "a send is acknowledged when its stamp may be past, not when it is",
+        planted_ordering.answers_before_the_stamp,
+        lambda scenario: scenario.clocks.true and _has(scenario, "clock"),
+    ),
+    "restart-forgets-stamps": PlantedBug(
+        "time",
+        "a restart forgets the last stamp, and a clock that went back stamps below it",
+        lambda: after_recovery(planted_ordering.forget_stamps),
+        lambda scenario: (
+            scenario.clocks.node != "bounded" and scenario.clocks.faults_ms > 0 and _has(scenario, "clock")
+        ),
+    ),
+    "snapshots-lose-the-order": PlantedBug(
+        "time",
+        "after a restart from a snapshot messages are delivered by their numbers, not by their stamps",
+        planted_ordering.snapshots_lose_the_order,
+        _with_queue("stamped-clock", "causal"),
+    ),
+    "restart-forgets-the-watermark": PlantedBug(
+        "late",
+        "a restart forgets what has left the window, and takes in what comes before it",
+        lambda: after_recovery(planted_ordering.forget_floors),
+        _with_queue("stamped-clock", "causal"),
+    ),
+    "late-ones-are-sorted-in": PlantedBug(
+        "late",
+        "messages are taken in below what has left the window",
+        planted_ordering.late_ones_are_sorted_in,
+        lambda scenario: _has(scenario, "stamped-clock", "causal"),
+    ),
+    "late-ones-are-dropped": PlantedBug(
+        "late",
+        "late messages are gone instead of in the queue of late ones",
+        planted_ordering.late_ones_are_dropped,
+        lambda scenario: _has(scenario, "stamped-clock", "causal"),
+    ),
+    "windows-end-early": PlantedBug(
+        "late",
+        "messages leave after a quarter of their window",
+        planted_ordering.windows_end_early,
+        lambda scenario: scenario.clocks.true and _has(scenario, "stamped-clock"),
+    ),
+    "reads-past-the-committed-end": PlantedBug(
+        "log",
+        "readers of a log see what is not on disk yet",
+        planted_ordering.reads_past_the_committed_end,
+        _with_queue("log", "both"),
+    ),
+    "slices-at-the-wrong-message": PlantedBug(
+        "log",
+        "a read from inside of a batch begins one message too early",
+        planted_ordering.slices_begin_with_their_batch,
+        lambda scenario: _has(scenario, "log", "both"),
+    ),
+    "logs-are-cut-early": PlantedBug(
+        "log-cut",
+        "a log is cut a second early, or at half the bytes that it should keep",
+        planted_ordering.logs_are_cut_early,
+        lambda scenario: any(_is_cut(queue.settings) for queue in scenario.queues),
+    ),
+    "stale-members-commit": PlantedBug(
+        "groups",
+        "a member reads and commits in a generation that is over",
+        planted_ordering.stale_members_commit,
+        lambda scenario: _has(scenario, "log", "both") and scenario.group_members > 1,
+    ),
+    "restart-forgets-offsets": PlantedBug(
+        "groups",
+        "after a restart groups of readers begin at the front",
+        lambda: after_recovery(planted_ordering.forget_offsets),
+        _with_queue("log", "both"),
     ),
 }

@@ -6,16 +6,17 @@ from collections.abc import Callable, Sequence
 from itertools import count
 from typing import Any
 
-from penstock.backend import moves, opening, traffic
+from penstock.backend import moves, opening, sends
 from penstock.backend.logbook import Logbook
 from penstock.backend.node import Node
 from penstock.backend.outbox import Outbox
 from penstock.backend.parts import NodeParts
 from penstock.backend.waiting import WaitingRoom
-from penstock.model.batch import Batch
+from penstock.model.batch import Batch, Buffer
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.model.records import Deleted, MoveFinished, Origin, decode_record
 from penstock.model.runs import Runs, count_of
+from penstock.ordering.clock_interval import ClockInterval
 from penstock.queue import moving, sending, settling, states
 from penstock.queue.decision import Outcome, Written
 from penstock.queue.deduplication import ProducerTable
@@ -64,20 +65,26 @@ def copies_not_synced() -> Sequence[Patch]:
 
 
 def full_disk_forgets() -> Sequence[Patch]:
-    def send(parts: NodeParts, request: Send, body: memoryview, now_ms: int) -> SendResult:
+    def take_in(
+        parts: NodeParts,
+        partition: Partition,
+        request: Send,
+        body: Buffer,
+        now_ms: int,
+        now: ClockInterval | None,
+    ) -> SendResult:
         try:
-            return real(parts, request, body, now_ms)
+            return real(parts, partition, request, body, now_ms, now)
         except PenstockError as error:
             if error.code != ErrorCode.DISK_FULL:
                 raise
-        partition = parts.catalogue.usable(request.queue_id)
         admitted = sending.admit(
-            partition, Batch(bytes(body)), request.producer, request.number, now_ms
+            partition, Batch(bytes(body)), request.producer, request.number, now_ms, now=now
         ).reply
         return SendResult(admitted.runs, admitted.duplicates, admitted.sent_ms)
 
-    real = traffic.send
-    return [(traffic, "send", send)]
+    real = sends._take_in
+    return [(sends, "_take_in", take_in)]
 
 
 def full_disk_refuses_deletes() -> Sequence[Patch]:

@@ -259,10 +259,13 @@ def slices(heads: Sequence[Head], body: memoryview) -> Iterator[tuple[Head, Batc
 
 
 def _identifier(head: DeliveredBatch, batch: Batch | None, index: int) -> TimestampId:
-    """The stamp of a message as it is announced; the column of the batch has the times, where there is one."""
+    """The stamp of a message as it is announced; the column of the batch has the times, where there is one.
+
+    The server's own stamps (process 0) have no counters: those of one time are in the order of sequence numbers.
+    """
     stamps = batch.integers(STAMPS) if batch is not None else None
     time_us = head.stamp_us if stamps is None else stamps[index]
-    return TimestampId(time_us, head.process, head.counter + index)
+    return TimestampId(time_us, head.process, head.counter + index if head.process else head.first + index)
 
 
 def _each(values: int | list[int], count: int) -> list[int]:

@@ -26,6 +26,8 @@ from penstock.simulation.violation import Violation
 from penstock.simulation.workload.auditor import Auditor
 from penstock.simulation.workload.consumer import Consumer
 from penstock.simulation.workload.flooder import Flooder
+from penstock.simulation.workload.log_operator import LogOperator
+from penstock.simulation.workload.log_reader import GroupMember, LogReader
 from penstock.simulation.workload.operator import Operator
 from penstock.simulation.workload.producer import Producer
 from penstock.simulation.workload.stage import Stage
@@ -122,6 +124,12 @@ class World:
             self.tasks.start(Consumer(stage, f"consumer-{number}").run())
         for number in range(scenario.subscribers):
             self.tasks.start(Subscriber(stage, f"subscrib-{number}").run())
+        for number in range(scenario.log_readers):
+            self.tasks.start(LogReader(stage, f"reader-{number}").run())
+        if scenario.log_readers:
+            self.tasks.start(LogOperator(stage, "log-operator").run())
+        for number in range(scenario.group_members):
+            self.tasks.start(GroupMember(stage, f"member-{number}").run())
         for operator in operators:
             self.tasks.start(operator.run())
 
@@ -143,6 +151,14 @@ class World:
         for sentence in self.replica.recovered(self.machine.starts, node):
             self._violated("recovery", sentence)
         self._check_engine(node)
+        for queue_id, partition in node._parts.catalogue.partitions.items():
+            life = self.history.lives.get(queue_id)
+            watermark_us = partition.watermark_us
+            if life is not None and life.damaged_ms is None and watermark_us < life.watermark_us:
+                self._violated(
+                    "late",
+                    f"the watermark of queue {life.name!r} was {life.watermark_us} and is {watermark_us}",
+                )
 
     def _check_engine(self, node: Node) -> None:
         for queue_id, partition in node._parts.catalogue.partitions.items():

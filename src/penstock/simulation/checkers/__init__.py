@@ -9,11 +9,16 @@ from penstock.simulation.checkers import (
     damage,
     dead_letters,
     group_order,
+    lateness,
     leases,
+    log_prefix,
+    log_retention,
     no_ghosts,
     one_message,
     overload,
+    reader_groups,
     redelivery,
+    time_order,
     timers,
 )
 from penstock.simulation.history import History
@@ -30,4 +35,9 @@ CHECKERS: dict[str, Callable[[History], Iterable[Violation]]] = {
     "I10": damage.check,
     "I13": overload.check,
     "fifo": group_order.check,
+    "time": time_order.check,
+    "late": lateness.check,
+    "log": log_prefix.check,
+    "log-cut": log_retention.check,
+    "groups": reader_groups.check,
 }

@@ -21,7 +21,7 @@ def check(history: History) -> Iterator[Violation]:
     excused: dict[int, int] = {}
     stored: dict[int, int] = {}
     for message in history.messages.values():
-        if message.fate != "stored":
+        if message.fate != "stored" or not message.life.settings[0].has_queue:
             continue
         queue_id = message.life.queue_id
         stored[queue_id] = stored.get(queue_id, 0) + 1
@@ -44,9 +44,9 @@ def check(history: History) -> Iterator[Violation]:
 def _books(life: QueueLife, stored: int, excused: int, history: History) -> Iterator[str]:
     """What the node says it did must add up, and cover what is missing."""
     numbers = life.statistics
-    if numbers is None or life.damaged_ms is not None:
+    if numbers is None or life.damaged_ms is not None or not life.settings[0].has_queue:
         return
-    living = numbers.ready + numbers.leased + numbers.delayed + numbers.moving
+    living = numbers.ready + numbers.leased + numbers.delayed + numbers.moving + numbers.held
     ended = (
         numbers.deleted_total
         + numbers.expired_total
@@ -54,7 +54,10 @@ def _books(life: QueueLife, stored: int, excused: int, history: History) -> Iter
         + numbers.dropped_total
         + numbers.purged_total
     )
-    if numbers.sent_total < living + ended or (numbers.sent_total > living + ended and not life.redriven):
+    late = numbers.late_total if life.sorted else 0  # they left too, or are on their way
+    if numbers.sent_total < living + ended or (
+        numbers.sent_total > living + ended + late and not life.redriven
+    ):
         yield f"{numbers.sent_total} came in, {living} are there and {ended} ended: {numbers}"
     if numbers.sent_total < stored:
         yield f"{stored} messages were acknowledged, the queue counts {numbers.sent_total}"

@@ -16,6 +16,7 @@ def check(history: History) -> Iterator[Violation]:
     for message in history.messages.values():
         if (
             message.fate == "stored"
+            and message.life.settings[0].has_queue
             and ending_of(message, history) is None
             and dies_properly(message, history)
         ):

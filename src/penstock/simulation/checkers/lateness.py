@@ -32,6 +32,8 @@ def check(history: History) -> Iterator[Violation]:
     for delivery in history.deliveries:
         if delivery.source is not None and delivery.source.reason == "late":
             yield from _told(delivery, emissions.get(delivery.source.queue_id))
+            if history.clocks_are_true:
+                yield from _in_time(delivery)
     yield from _not_there(history, emissions)
 
 
@@ -90,6 +92,22 @@ def _told(delivery: DeliveredMessage, emission: Emission | None) -> Iterator[Vio
             yield Violation(
                 NAME, delivery.arrived_ms, f"{where} should have preceded {late.precedes}, which is older"
             )
+
+
+def _in_time(delivery: DeliveredMessage) -> Iterator[Violation]:
+    """What arrives within the window after its stamp, by true time, cannot be late on a `clock` queue."""
+    message = delivery.message
+    if message is None or message.life.settings[0].ordering != "clock" or message.fate != "stored":
+        return
+    window_us = message.life.least_ms("window_ms") * 1_000
+    taken_us = message.answered_us - delivery.identifier.time_us
+    if taken_us < window_us:
+        yield Violation(
+            NAME,
+            delivery.arrived_ms,
+            f"message {message.number} of queue {message.life.name!r} was acknowledged {taken_us} µs after its stamp, "
+            f"the window is {window_us} µs, and it was late",
+        )
 
 
 def _not_there(history: History, emissions: dict[int, Emission]) -> Iterator[Violation]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from penstock.simulation.checkers.group_order import was_there
+from penstock.simulation.checkers.overtaking import overtakings
 from penstock.simulation.history import DeliveredMessage, History, QueueLife, SentMessage
 from penstock.simulation.violation import Violation
 
@@ -106,19 +106,11 @@ def _delivered_in_order(history: History) -> Iterator[Violation]:
         if life.sorted and message is not None and delivery.source is None:
             session = delivery.identifier.process if life.settings[0].ordering == "causal" else 0
             lines.setdefault((life.queue_id, message.group, session), []).append(delivery)
-    for deliveries in lines.values():
-        for delivery in deliveries:
-            for other in deliveries:
-                if other.identifier >= delivery.identifier or other.sequence == delivery.sequence:
-                    continue
-                if other.lease == delivery.lease and other.place < delivery.place:
-                    continue
-                together = other.lease == delivery.lease
-                if together or was_there(other, delivery.lease, delivery.granted_at_most_ms):
-                    yield Violation(
-                        NAME,
-                        delivery.arrived_ms,
-                        f"{delivery.sequence} of queue {delivery.life.name!r} ({delivery.identifier}) was delivered "
-                        f"past {other.sequence} ({other.identifier})",
-                    )
-                    break
+    for line in lines.values():
+        for delivery, other in overtakings([(delivery.identifier, delivery) for delivery in line]):
+            yield Violation(
+                NAME,
+                delivery.arrived_ms,
+                f"{delivery.sequence} of queue {delivery.life.name!r} ({delivery.identifier}) was delivered past "
+                f"{other.sequence} ({other.identifier})",
+            )

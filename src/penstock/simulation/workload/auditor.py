@@ -5,6 +5,8 @@ from __future__ import annotations
 from penstock.simulation.history import QueueLife
 from penstock.simulation.tasks import Ask, Pause, Steps
 from penstock.simulation.workload.consumer import Consumer
+from penstock.simulation.workload.log_operator import LogOperator
+from penstock.simulation.workload.log_reader import LogReader
 from penstock.simulation.workload.stage import Stage
 from penstock.wire.messages import ListQueues, Peek, Peeked, QueueDescription, QueueList
 
@@ -27,10 +29,12 @@ class Auditor:
         """Everything, in order."""
         yield from self._await_moves()
         for description in (yield from self._list()):
-            if description.damage is None:
+            if description.damage is None and description.settings.has_queue:
                 yield from self._peek(self._stage.note(description))
+            if description.damage is None and description.settings.has_log:
+                yield from self._read_log(self._stage.note(description))
         for description in (yield from self._list()):
-            if description.damage is None:
+            if description.damage is None and description.settings.has_queue:
                 self._draining += 1
                 self._stage.tasks.start(self._drain(self._stage.note(description)))
         end_ms = self._stage.schedule.elapsed_ms + DRAINED_MS
@@ -79,7 +83,7 @@ class Auditor:
         """Where messages of a queue may be on their way to; those of a dead-letter queue may go anywhere."""
         if queue.name.endswith("dead"):
             return set(self._stage.queues)
-        return {queue.settings.dead_letter_queue or ""}
+        return {queue.settings.dead_letter_queue or "", f"{queue.name}.late"}
 
     def _peek(self, life: QueueLife) -> Steps[None]:
         stage = self._stage
@@ -92,6 +96,20 @@ class Auditor:
                 return
             stage.recorder.peeked(life, reply.answer, reply.body, asked_ms)
             start = reply.answer.next
+
+    def _read_log(self, life: QueueLife) -> Steps[None]:
+        """Reads all that is left of a log, and where its groups stand."""
+        reader = LogReader(self._stage, "auditor")
+        yield from LogOperator(self._stage, "auditor").list(life)
+        bounds = yield from reader.find(life, None)
+        offset = bounds.begin if bounds is not None else 0
+        while bounds is not None and offset < bounds.end:
+            found = yield from reader.read(life, offset, 0, None)
+            if found is None:  # it was cut meanwhile, or is found to be damaged
+                bounds = (yield from reader.find(life, None)) if life.damaged_ms is None else None
+                offset = max(offset, bounds.begin) if bounds is not None else 0
+            else:
+                offset = found.next
 
     def _drain(self, life: QueueLife) -> Steps[None]:
         """Receives and deletes until nothing is left anywhere, or for long enough."""
@@ -106,7 +124,7 @@ class Auditor:
         numbers = queue.statistics
         if queue.damage is not None:
             return 0
-        left = numbers.ready + numbers.leased + numbers.delayed + numbers.moving
+        left = numbers.ready + numbers.leased + numbers.delayed + numbers.moving + numbers.held
         damaged = {
             life.name for life in self._stage.recorder.history.lives.values() if life.damaged_ms is not None
         }
@@ -119,5 +137,5 @@ class Auditor:
         numbers = queue.statistics
         self._stage.recorder.history.stuck.append(
             f"{left} messages of {queue.name} did not come out within {DRAINED_MS} ms: {numbers.ready} ready, "
-            f"{numbers.leased} leased, {numbers.delayed} delayed, {numbers.moving} moving"
+            f"{numbers.leased} leased, {numbers.delayed} delayed, {numbers.moving} moving, {numbers.held} held"
         )

@@ -145,7 +145,7 @@ class Consumer:
         pace_ms = random.choice((10, 50, 200))
         while not stage.stopping:
             yield Pause(random.randint(0, pace_ms))
-            life = stage.pick_life()
+            life = stage.pick_queue()
             if life is None:
                 yield Pause(200)
                 continue

@@ -107,6 +107,10 @@ class Operator:
             changes["max_messages"] = random.randint(5, 80)
         if random.random() < 0.2 and life.name == "delays":
             changes["delay_ms"] = random.choice((0, 300, 900))
+        if current.sorted and random.random() < 0.6:
+            changes["window_ms"] = random.choice((0, 20, 300))
+        if current.retain_bytes is not None:
+            changes["retain_bytes"] = random.choice((1_000, 5_000, 20_000))
         life.settings.append(changed_settings(current, dict(changes)))
         reply = yield Ask(self._client, AlterQueue(life.name, changes))
         if reply is not None and isinstance(reply.answer, QueueDescription):

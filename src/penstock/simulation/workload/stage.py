@@ -49,6 +49,22 @@ class Stage:
         """Any queue that is believed to exist, dead-letter queues among them."""
         return self.queues[self.random.choice(sorted(self.queues))] if self.queues else None
 
+    def pick_queue(self) -> QueueLife | None:
+        """Any queue whose messages are received."""
+        names = [name for name in sorted(self.queues) if self.queues[name].settings[0].has_queue]
+        return self.queues[self.random.choice(names)] if names else None
+
+    def pick_log(self) -> QueueLife | None:
+        """Any queue that is a log."""
+        names = [name for name in sorted(self.queues) if self.queues[name].settings[0].has_log]
+        return self.queues[self.random.choice(names)] if names else None
+
+    def look_up_logs(self, client: SimulatedClient) -> Steps[None]:
+        """Finds out about the logs of the scenario."""
+        for plan in self.plans():
+            if plan.settings.has_log:
+                yield from self.look_up(client, plan.name)
+
     def failed(self, life: QueueLife, reply: Reply | None) -> Failed | None:
         """The refusal in a reply, if it is one; takes note of what it says about the queue."""
         if reply is None or not isinstance(reply.answer, Failed):

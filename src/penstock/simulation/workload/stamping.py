@@ -78,13 +78,14 @@ class Stamper:
         if known is None:
             return None
         first = (self._private if private else self._sequencer).take(known, count).first
+        uncertainty_us = known.furthest_us(first.time_us)
         times_us = _times(random, first.time_us, count)
         shift_us = _shift(random)
         first = first._replace(time_us=first.time_us + shift_us)
         if times_us is not None:
             times_us = [time_us + shift_us for time_us in times_us]
         synchronized = not private and not shift_us and times_us is None
-        return BatchStamp(first, times_us, known.uncertainty_us, synchronized)
+        return BatchStamp(first, times_us, uncertainty_us, synchronized)
 
 
 def _times(random: Random, last_us: int, count: int) -> list[int] | None:

@@ -24,7 +24,7 @@ class Subscriber:
         """Subscribes until the run ends."""
         stage, random = self._stage, self._stage.random
         while not stage.stopping:
-            life = stage.pick_life()
+            life = stage.pick_queue()
             if life is None or life.name.endswith("dead"):
                 yield Pause(100)
                 continue
