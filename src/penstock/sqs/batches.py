@@ -56,6 +56,8 @@ def check_send_batch(
     traits: QueueTraits,
     compatibility: Compatibility,
     trace_header: str | None = None,
+    *,
+    escapes: bool = True,
 ) -> CheckedBatch:
     """Raises what fails the whole of SendMessageBatch, and sorts out the entries that fail alone."""
     check_entries("SendMessageBatch", entries)
@@ -70,7 +72,9 @@ def check_send_batch(
     failed: list[BatchResultErrorEntry] = []
     for entry in entries:
         try:
-            messages.append((entry.id, check_message(entry, traits, compatibility, trace_header)))
+            messages.append(
+                (entry.id, check_message(entry, traits, compatibility, trace_header, escapes=escapes))
+            )
         except SqsError as error:
             failed.append(failed_entry(entry.id, error))
     return CheckedBatch(messages, failed)

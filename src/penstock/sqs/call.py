@@ -24,6 +24,8 @@ class Call(msgspec.Struct, frozen=True):
     parameters: Request
     protocol: Protocol
     queue: QueueAddress | None
+    escapes: bool = True
+    """Whether a text may have been written with escapes; one in JSON without any holds no control character."""
 
     @property
     def entries(self) -> int:
@@ -33,7 +35,9 @@ class Call(msgspec.Struct, frozen=True):
 
 def read_call(request: HttpRequest, protocol: Protocol) -> Call:
     """The call that a request makes; raises what the caller must be told instead."""
+    escapes = True
     if protocol is Protocol.JSON:
+        escapes = b"\\" in request.body
         target = request.headers.get("x-amz-target", "")
         action = _TARGETS.get(target) or _refuse_action(target.removeprefix(json_protocol.TARGET_PREFIX))
         parameters = json_protocol.decode_parameters(action, request.body)
@@ -51,7 +55,7 @@ def read_call(request: HttpRequest, protocol: Protocol) -> Call:
         value = getattr(parameters, field)
         if value is None or value == "" or value == {}:
             raise missing_parameter(shown)
-    return Call(action, parameters, protocol, queue)
+    return Call(action, parameters, protocol, queue, escapes)
 
 
 def _refuse_action(name: str) -> Action:

@@ -79,13 +79,18 @@ def check_message(
     traits: QueueTraits,
     compatibility: Compatibility,
     trace_header: str | None = None,
+    *,
+    escapes: bool = True,
 ) -> OutgoingMessage:
-    """Raises what is wrong with a message; `trace_header` is the request's, an own attribute wins over it."""
+    """Raises what is wrong with a message; `trace_header` is the request's, an own attribute wins over it.
+
+    `escapes` is the call's.
+    """
     in_batch = isinstance(message, SendMessageBatchRequestEntry)
     body = message.message_body.encode()
     if not body:
         raise missing_parameter("MessageBody")
-    if not is_allowed(body):
+    if not is_allowed(body, escapes=escapes):
         raise invalid_characters()
     attributes = message.message_attributes
     size = len(body)

@@ -31,6 +31,7 @@ def send_message(context: Context) -> Steps[SendMessageResult]:
         queue.traits,
         context.compatibility,
         context.trace_header,
+        escapes=context.call.escapes,
     )
     try:
         if message.unbound:
@@ -60,7 +61,11 @@ def send_message_batch(context: Context) -> Steps[SendMessageBatchResult]:
     queue = context.queue
     request = cast(SendMessageBatchRequest, context.call.parameters)
     messages, failed = check_send_batch(
-        request.entries, queue.traits, context.compatibility, context.trace_header
+        request.entries,
+        queue.traits,
+        context.compatibility,
+        context.trace_header,
+        escapes=context.call.escapes,
     )
     successful: list[SendMessageBatchResultEntry] = []
     try:
