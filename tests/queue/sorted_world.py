@@ -112,7 +112,6 @@ class SortedWorld:
         self.numbers: dict[tuple[int, int], list[int]] = {}
         self.counters: dict[int, int] = {}
         self.arrived = 0
-        self.torn = False
 
     def clock(self) -> ClockInterval:
         """What the server knows of the time."""
@@ -140,7 +139,6 @@ class SortedWorld:
             ttls_ms=[ttl_ms] * len(stamps) if ttl_ms else None,
             stamps_us=stamps if process else None,
         )
-        settings = self.plain.settings
         first = self.rig.partition.table.next
         try:
             decision = sending.admit(
@@ -153,14 +151,7 @@ class SortedWorld:
                 now=self.clock(),
             )
         except PenstockError as error:
-            if error.code is ErrorCode.CLOCK_UNCERTAIN:
-                assert settings.ordering == "clock"
-                assert self.uncertainty_us > settings.max_uncertainty_ms * 1_000
-            else:
-                assert error.code is ErrorCode.STAMP_IN_FUTURE
-                assert settings.ordering == "clock"
-                ahead_us = self.uncertainty_us + settings.max_uncertainty_ms * 1_000
-                assert max(stamps) > now_us + ahead_us
+            self._check_refusal(error.code, max(stamps))
             return
         if process and number and key in self.numbers:
             assert not decision.records
@@ -173,6 +164,16 @@ class SortedWorld:
             process, stamps, groups, ttl_ms, counter, first, decision.reply.stamp_us, late_written, lateness
         )
         self.numbers[key] = list(range(first, first + len(stamps)))
+
+    def _check_refusal(self, code: ErrorCode, newest_us: int) -> None:
+        settings = self.plain.settings
+        most_us = settings.max_uncertainty_ms * 1_000
+        assert settings.ordering == "clock"
+        if self.uncertainty_us > most_us:
+            assert code is ErrorCode.CLOCK_UNCERTAIN
+        else:
+            assert code is ErrorCode.STAMP_IN_FUTURE
+            assert newest_us > self.now_ms * 1_000 + self.uncertainty_us + most_us
 
     def _take_in(
         self,
