@@ -130,11 +130,14 @@ def test_a_connection_that_is_behind_waits() -> None:
     node, log, bodies = filled()
     node.node.behind(1)
     waiting = node.start(messages.ReadLog(log, 1, max_messages=5))
+    at_the_end = node.start(messages.ReadLog(log, 301, wait_ms=1_000))
+    node.advance(10_000)
     assert node.answers(waiting) == []
     node.node.caught_up(1)
     node.turn()
     (arrived,) = node.answers(waiting)
-    assert opened_slice(arrived).bodies == bodies[:5]
+    assert opened_slice(arrived).bodies == bodies[:5], "not told that there is nothing, however long it took"
+    assert [arrived.answer for arrived in node.answers(at_the_end)] == [messages.LogSlice([], 301, 301)]
 
 
 def test_a_reader_that_is_far_ahead_of_its_connection_fills_no_memory() -> None:

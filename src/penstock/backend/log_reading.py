@@ -52,7 +52,6 @@ class LogReads:
         reader = LogReader(connection, request_id, request, now_ms + wait_ms)
         if not parts.may_deliver(connection):
             reader.parked = True
-            reader.deadline_ms = now_ms + (wait_ms or limits.RECEIVE_PARKED_MS)
             _allowed(parts, request)
             parts.readers.enter(reader)
         elif not self._serve(reader):
@@ -113,7 +112,7 @@ class LogReads:
 
     # -- waiting ---------------------------------------------------------------------------------------------
 
-    def serve_waiting(self) -> None:
+    def serve_waiting(self, now_ms: int) -> None:
         """Serves who waits for something that has changed in this turn."""
         parts = self._parts
         while parts.readers.awake:
@@ -124,7 +123,8 @@ class LogReads:
                     reader.parked = True
                     continue
                 try:
-                    self._serve(reader)
+                    if not self._serve(reader) and reader.deadline_ms <= now_ms:
+                        self._answer(reader, [], [])
                 except PenstockError as error:
                     self._fail(reader, error)
                 except DamagedEntryError as damaged:  # everybody who waits on the queue is told
@@ -134,6 +134,8 @@ class LogReads:
         """Silent members lose their shares, and who has waited long enough is told that there is nothing."""
         end_leases(self._parts, now_ms)
         for reader in self._parts.readers.timed_out(now_ms):
+            if reader.parked:  # there may be something to read, and it is told when its connection takes it
+                continue
             try:
                 self._answer(reader, [], [])
             except PenstockError as error:

@@ -277,7 +277,7 @@ class Node:
     def take_flush(self) -> Flush | None:
         """Ends the turn: who waited is served, moves go on, and everything appended is handed out to be written."""
         self._serve_waiting()
-        self._log_reads.serve_waiting()
+        self._log_reads.serve_waiting(self._now_ms)
         self._move()
         if not self._store.unflushed_bytes:
             self._commit()
