@@ -12,40 +12,30 @@ end is not seen either, until there is room again or an answer cannot be sent.
 from __future__ import annotations
 
 import asyncio
-import logging
 import socket
 from typing import cast
 
-from penstock.runtime.http.answers import CONTINUE
+from penstock.runtime.http.arrivals import Arrivals
 from penstock.runtime.http.deadlines import Table
-from penstock.runtime.http.exchange import Exchange
-from penstock.runtime.http.held_bytes import HeldBytes
-from penstock.runtime.http.house import OVERLOADED, House
+from penstock.runtime.http.house import House
 from penstock.runtime.http.peer import peer_of
 from penstock.runtime.http.refusal import Refusal
-from penstock.runtime.http.request_reader import SLICE_BYTES, RequestReader
-from penstock.runtime.http.under_way import FAILED, UnderWay
+from penstock.runtime.http.request_reader import RequestReader
+from penstock.runtime.http.under_way import UnderWay
 from penstock.runtime.http.unread import unread_bytes_of
-from penstock.sqs.http import HttpRequest, Peer
-
-log = logging.getLogger(__name__)
+from penstock.sqs.http import Peer
 
 
 class HttpConnection(asyncio.Protocol):
     """Moves bytes between a client and the handler."""
 
     __slots__ = (
-        "_counted_bytes",
-        "_held",
         "_server",
-        "_working",
+        "arrivals",
         "closing",
-        "deaf",
         "ended",
         "gone",
-        "paused",
         "peer",
-        "reader",
         "table",
         "transport",
         "under_way",
@@ -54,18 +44,10 @@ class HttpConnection(asyncio.Protocol):
 
     def __init__(self, server: House) -> None:
         self._server = server
-        self.reader = RequestReader(server.limits)
         self.transport: asyncio.Transport
         self.peer = Peer("", secure=False)
         self.under_way = UnderWay(self, server)
-        self._held = HeldBytes()
-        self._counted_bytes = 0
-        """What of the reader and of the held bytes is in the sum of all connections."""
-        self._working = False
-        """Whether a call further down the stack goes on with whatever waits."""
-        self.paused = False
-        self.deaf = False
-        """Whether what arrives is thrown away."""
+        self.arrivals = Arrivals(self, server, self.under_way)
         self.ended = False
         """Whether the client said that it sends nothing more."""
         self.closing = False
@@ -96,12 +78,11 @@ class HttpConnection(asyncio.Protocol):
         if self.closing:
             return False
         self.ended = True
-        if not self._held:
-            self.reader.stop()
+        self.arrivals.end()
         if self.peer.secure:
             self._abandon()
         else:
-            self._give_up()
+            self.give_up()
         if self.begun:
             return True
         self.finish(linger=False)
@@ -121,16 +102,26 @@ class HttpConnection(asyncio.Protocol):
     # -- called by the server and its deadlines --------------------------------------------------------------
 
     @property
+    def reader(self) -> RequestReader:
+        """Where the request is that is arriving."""
+        return self.arrivals.reader
+
+    @property
+    def paused(self) -> bool:
+        """Whether its socket is not read from."""
+        return self.arrivals.paused
+
+    @property
     def begun(self) -> bool:
         """Whether a request is arriving, waits or is under way."""
-        reader = self.reader
-        return bool(self.under_way.exchanges or reader.arriving or reader.arrived or self._held)
+        return bool(self.under_way.exchanges) or self.arrivals.begun
 
     @property
     def late_in_sending(self) -> bool:
         """Whether the client is to send the rest of a request; one that waits for leave, or is not read, is not."""
-        reader = self.reader
-        return reader.arriving and not (reader.continue_due or self.paused or self.deaf)
+        arrivals = self.arrivals
+        reader = arrivals.reader
+        return reader.arriving and not (reader.continue_due or arrivals.paused or arrivals.deaf)
 
     @property
     def late_in_reading(self) -> bool:
@@ -140,7 +131,7 @@ class HttpConnection(asyncio.Protocol):
     @property
     def in_head(self) -> bool:
         """Whether headers are arriving."""
-        return self.reader.in_head
+        return self.arrivals.reader.in_head
 
     @property
     def used_at(self) -> float:
@@ -159,55 +150,28 @@ class HttpConnection(asyncio.Protocol):
         return unread_bytes_of(self.transport)
 
     def take(self, data: bytes) -> None:
-        """Reads the requests out of what has arrived, and hands them over as far as there is room for them."""
-        if self.deaf:
-            return
-        server, under_way = self._server, self.under_way
-        self._working = True
-        if (
-            self._held.size
-            or server.holding
-            or ((under_way.exchanges or under_way.unread) and under_way.full)
-        ):
-            self._held.add(data)
-            self._wait_for_room()
-        elif len(data) <= SLICE_BYTES:
-            self._feed(data)
-        else:
-            self._take(data)
-        self._working = False
-        if self.reader.arriving or self.table is not server.deadlines.idle:
-            self._go_on_waiting()
+        """Takes what has arrived."""
+        self.arrivals.take(data)
 
     def go_on(self) -> None:
         """Takes what waits, as far as there is room for it."""
-        if self._working or self.gone:
-            return
-        self._working = True
-        self._dispatch()
-        while self._held and not (self.deaf or self._blocked()):
-            self._take(self._held.take())
-        self._working = False
-        if self.paused and not self.closing and not self._held and not self._blocked():
-            self._read_again()
-        elif self.paused and self._server.holding:
-            self._server.held.add(self)
-        self._go_on_waiting()
+        self.arrivals.go_on()
 
     def has_room(self) -> None:
         """Answers were sent."""
-        if not self._working and (self.paused or self.reader.arrived or self.reader.continue_due):
-            self.go_on()
+        self.arrivals.has_room()
 
     def wind_down(self) -> None:
         """The server stops: closes unless a request has begun, which is answered first."""
         if not (self.begun or self.closing):
             self.finish(linger=False)
 
+    # -- the end ---------------------------------------------------------------------------------------------
+
     def refuse(self, refusal: Refusal) -> None:
         """Says what is wrong when it is its turn, and closes."""
-        self._refuse(refusal)
-        self.go_on()
+        self.arrivals.refuse(refusal)
+        self.arrivals.go_on()
 
     def finish(self, *, linger: bool) -> None:
         """Closes when everything written has been sent.
@@ -217,7 +181,7 @@ class HttpConnection(asyncio.Protocol):
         """
         if self.gone or self.closing:
             return
-        self.closing = self.deaf = True
+        self.closing = self.arrivals.deaf = True
         self._abandon()
         self.under_way.write_out()
         transport = self.transport
@@ -227,8 +191,8 @@ class HttpConnection(asyncio.Protocol):
             return
         if transport.can_write_eof():
             transport.write_eof()
-        if self.paused:
-            self._read_again()
+        if self.arrivals.paused:
+            self.arrivals.read_again()
         self._server.deadlines.linger(self)
 
     def abort(self) -> None:
@@ -236,150 +200,18 @@ class HttpConnection(asyncio.Protocol):
         self.transport.abort()
         self._leave()
 
-    # -- requests --------------------------------------------------------------------------------------------
-
-    def _take(self, data: bytes | memoryview) -> None:
-        """Reads requests out of bytes in slices, and holds back the rest when there is no room for more."""
-        if len(data) <= SLICE_BYTES:
-            self._feed(data)
-            return
-        view, position = memoryview(data), 0
-        while position < len(view) and not self.deaf:
-            if self._blocked():
-                self._held.put_back(view[position:])
-                self._wait_for_room()
-                return
-            end = position + SLICE_BYTES + self.reader.missing_bytes
-            self._feed(view[position:end])
-            position = end
-
-    def _feed(self, data: bytes | memoryview) -> None:
-        reader = self.reader
-        try:
-            reader.feed(data)
-        except Refusal as refusal:
-            self._refuse(refusal)
-        if reader.arriving or self._counted_bytes:
-            self._count_waiting()
-        if reader.arrived:
-            self._dispatch()
-
-    def _dispatch(self) -> None:
-        """Hands requests to the handler as long as there is room."""
-        arrived, server, under_way = self.reader.arrived, self._server, self.under_way
-        exchanges = under_way.exchanges
-        while arrived:
-            exchange = arrived[0]
-            request = exchange.request
-            if request is None:  # a refusal, for which there is always room
-                exchanges.append(arrived.popleft())
-                under_way.answered(exchange)
-                continue
-            if (exchanges or under_way.unread or server.holding) and self._blocked():
-                self._pause()
-                self._count_waiting()
-                return
-            exchanges.append(arrived.popleft())
-            exchange.under_way = under_way
-            self._hand_over(exchange, request)
-        if self.reader.arriving:
-            server.deadlines.next_arrives(self)
-
-    def _hand_over(self, exchange: Exchange, request: HttpRequest) -> None:
-        server = self._server
-        exchange.request = None
-        size = len(request.body)
-        if server.buffered_bytes + size > server.limits.buffered_bytes:
-            exchange.reply(server.refusal(503, OVERLOADED))
-            return
-        try:
-            cancel = server.handler(request, self.peer, exchange.reply)
-        except Exception:
-            log.exception("the handler of a request from %s failed", self.peer.address)
-            exchange.reply(server.refusal(500, FAILED))
-            return
-        if exchange.under_way is not None:
-            exchange.cancel = cancel
-            self.under_way.count(exchange, size)
-            if self.ended:
-                self._give_up()
-        elif exchange.response is None:  # the handler dropped the connection it works for
-            exchange.cancel = cancel
-            exchange.abandon()
-
-    def _blocked(self) -> bool:
-        """Whether no further request may be handed over now."""
-        return self._server.holding or self.under_way.full
-
-    def _wait_for_room(self) -> None:
-        self._pause()
-        self._count_waiting()
-        if self.deaf:
-            self._dispatch()
-
-    def _pause(self) -> None:
-        if self._server.holding:
-            self._server.held.add(self)
-        if not (self.paused or self.deaf or self.ended or self.transport.is_closing()):
-            self.paused = True
-            self.transport.pause_reading()
-
-    def _read_again(self) -> None:
-        self.paused = False
-        if not (self.ended or self.transport.is_closing()):
-            self.transport.resume_reading()
-
-    def _refuse(self, refusal: Refusal) -> None:
-        if self.deaf:
-            return
-        self.deaf = True
-        self._held.clear()
-        self.reader.stop()
-        exchange = Exchange(None, keep_alive=False, old_version=False, bodiless=False)
-        exchange.linger = True
-        exchange.response = self._server.refusal(refusal.status, refusal.sentence)
-        self.reader.arrived.append(exchange)
-
-    # -- the budget of all connections -----------------------------------------------------------------------
-
-    def _count_waiting(self) -> None:
-        """Keeps the sum of what all connections hold within its budget."""
-        server = self._server
-        size = self.reader.buffered_bytes + self._held.size
-        grown_bytes = size - self._counted_bytes
-        self._counted_bytes = size
-        server.buffered_bytes += grown_bytes
-        if grown_bytes > 0 and server.buffered_bytes > server.limits.buffered_bytes:
-            self._refuse(Refusal(503, OVERLOADED))
-
-    # -- waiting, and the end --------------------------------------------------------------------------------
-
-    def _go_on_waiting(self) -> None:
-        """Lets a client send its body that asked for leave, when it is its turn, and says how long it may take."""
-        reader, server = self.reader, self._server
-        if reader.continue_due and not (self.under_way.exchanges or reader.arrived or self.closing):
-            if server.holding:
-                server.held.add(self)
-            else:
-                reader.continue_due = False
-                self.under_way.send(CONTINUE)
-        server.deadlines.settle(self)
-
-    def _give_up(self) -> None:
+    def give_up(self) -> None:
         """Cancels what can be cancelled, and with it whatever could only be answered after it."""
         if (kept := self.under_way.first_cancellable()) is not None:
             self._abandon(kept)
 
     def _abandon(self, kept: int = 0) -> None:
         """Whatever waits or is under way is for nobody, but for the first ones."""
-        self.reader.arrived.clear()
-        self._held.clear()
-        self._server.buffered_bytes -= self._counted_bytes
-        self._counted_bytes = 0
+        self.arrivals.clear()
         self.under_way.abandon(kept)
 
     def _leave(self) -> None:
-        self.gone = self.closing = self.deaf = True
-        self.reader.stop()
+        self.gone = self.closing = True
+        self.arrivals.stop()
         self._abandon()
         self._server.forget(self)
