@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import threading
 from collections.abc import Iterator
+from datetime import timedelta
 
 import pytest
 
@@ -20,6 +21,8 @@ TWINS = [
     (penstock.DeliveredMessages, penstock.BlockingDeliveredMessages),
     (penstock.PriorityGroup, penstock.BlockingPriorityGroup),
     (penstock.GroupMessages, penstock.BlockingGroupMessages),
+    (penstock.Log, penstock.BlockingLog),
+    (penstock.GroupReader, penstock.BlockingGroupReader),
 ]
 
 
@@ -49,6 +52,10 @@ def test_every_call_has_its_twin_with_the_same_arguments(twin: type, blocking: t
         "delivery",
         "deliveries",
         "until_ms",
+        "group_pages",
+        "next_slice",
+        "handed_out",
+        "begin",
     }
     for name in dir(twin):
         if name.startswith("_") or name in inner:
@@ -197,3 +204,46 @@ def test_nobody_there_is_said_and_leaves_no_thread(url: str) -> None:
     with pytest.raises(PenstockError, match="no address"):
         penstock.connect_blocking("nonsense")
     assert threading.active_count() == before
+
+
+def test_a_log_is_read_without_await(client: BlockingClient) -> None:
+    queue = client.create_queue("retained", consumption="log")
+    queue.send_batch([b"%d" % number for number in range(1, 21)])
+    log = queue.log()
+    assert log.bounds() == (1, 21)
+    assert log.find(timedelta(hours=1)) == 1
+    assert [message.sequence for message in log.messages(start=15, slice_bytes=10)] == list(range(15, 21))
+    assert [body for piece in log.batches(limit=3) for body in piece.bodies()] == [b"1", b"2", b"3"]
+    assert log.read(20).bodies() == [b"20"]
+    with log.messages(start="end", follow=True) as messages:
+        queue.send(b"21")
+        assert next(messages).body == b"21"
+    queue.purge()
+    with pytest.raises(penstock.OffsetGone) as caught:
+        next(log.batches(start=2))
+    assert caught.value.begin == 22
+
+
+def test_groups_are_read_without_await(client: BlockingClient) -> None:
+    queue = client.create_queue("grouped", consumption="log")
+    queue.send_batch([b"%d" % number for number in range(1, 21)])
+    log = queue.log()
+    with log.join("billing", auto_commit=None) as reader:
+        assert not reader.standing_by
+        for message in reader:
+            if message.sequence == 5:
+                assert reader.commit()
+                break
+        assert (reader.position, reader.committed, reader.members) == (6, 6, 1)
+        assert log.describe_group("billing").members == [reader.member]
+        reader.seek(start=10)
+        piece = next(reader.batches())
+        assert piece.first == 10
+        assert reader.commit(piece)
+    assert log.describe_group("billing").lag_messages == 0
+    assert log.seek("billing", start="beginning").offset == 1
+    with log.join("billing", follow=False) as reader:
+        assert [message.sequence for message in reader] == list(range(1, 21))
+    assert [(group.name, group.offset) for group in log.list_groups()] == [("billing", 21)]
+    log.delete_group("billing")
+    assert list(log.list_groups()) == []

@@ -30,8 +30,10 @@ class LogPlace(NamedTuple):
 def log_place(text: str, option: str) -> LogPlace:
     """Reads a place; `option` is named where it is none."""
     word = text.strip()
-    if word == "beginning" or word == "end":
-        return LogPlace(word, None)
+    if word == "beginning":
+        return LogPlace("beginning", None)
+    if word == "end":
+        return LogPlace("end", None)
     if word.isascii() and word.isdigit():
         return LogPlace(int(word), None)
     try:

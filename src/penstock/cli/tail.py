@@ -28,7 +28,7 @@ def tail(
         typer.Option(
             "--from",
             help="Where to begin: 10m (so long ago), a sequence number, a time (2026-05-01T12:00), beginning or end. "
-            "Without it: the last 10 messages, or where the group is.",
+            "Without it: the last messages (10, or --limit), or where the group is.",
             metavar="PLACE",
             show_default=False,
         ),
@@ -77,7 +77,8 @@ def tail(
                         await reader.commit()
                         break
             return shown
-        at = place or await _last(log)
+        last = LAST_MESSAGES if limit is None or follow else limit
+        at = place or await _last(log, last)
         messages = log.messages(start=at.start, from_time=at.from_time, follow=follow, limit=limit)
         async with messages:
             async for message in messages:
@@ -89,11 +90,11 @@ def tail(
         _say(f"no message in the log of {name} from there on")
 
 
-async def _last(log: Log) -> LogPlace:
+async def _last(log: Log, messages: int) -> LogPlace:
     from penstock.cli.log_place import LogPlace
 
     bounds = await log.bounds()
-    return LogPlace(max(bounds.begin, bounds.end - LAST_MESSAGES), None)
+    return LogPlace(max(bounds.begin, bounds.end - messages), None)
 
 
 def _say(text: str) -> None:

@@ -35,6 +35,7 @@ class _BlockingReader:
             self._bridge.call(self._reader.aclose)
 
     def __enter__(self) -> Self:
+        self._bridge.call(self._reader.__aenter__)
         return self
 
     def __exit__(

@@ -147,6 +147,10 @@ class GroupReader:
                 self._commit_often(self._terms.auto_commit_ms / 1000), name="penstock commits offsets"
             )
 
+    async def begin(self) -> None:
+        """Becomes a member."""
+        await self.join()
+
     def _standing_changed(self, answer: GroupMembership) -> None:
         """Called with every answer: takes a share, goes on with it, or lets go of it."""
         share = next((offset for partition, offset in answer.shares if partition == PARTITION), None)

@@ -25,6 +25,7 @@ class _Reader:
         return self
 
     async def __aenter__(self) -> Self:
+        await self._source.begin()
         return self
 
     async def __aexit__(

@@ -38,6 +38,9 @@ class Source(Protocol):
     def epoch(self) -> int:
         """Grows when reading begins anew somewhere else: what was not handed out of earlier slices is void."""
 
+    async def begin(self) -> None:
+        """Finds its place; without it the first slice does."""
+
     async def next_slice(self) -> LoggedMessages | None:
         """The next slice; None at the end."""
 
@@ -85,6 +88,11 @@ class PlainSource:
         """It never begins anew."""
         return 0
 
+    async def begin(self) -> None:
+        """Finds the place; where the log ends now is where a reader that does not follow stops."""
+        if self._ahead is None and not self.closed:
+            await self._begin()
+
     async def next_slice(self) -> LoggedMessages | None:
         """The next slice; raises `OffsetGone` where the log begins later, unless told to go on there."""
         while not self.closed:
@@ -101,7 +109,6 @@ class PlainSource:
         return None
 
     async def _begin(self) -> None:
-        """Finds the place; where the log ends now is where a reader that does not follow stops."""
         terms, route = self._terms, self._route
         start, found = await resolve_place(route, terms.start, terms.from_time)
         if not terms.follow:
