@@ -1,4 +1,4 @@
-"""Settings every test shares: how Hypothesis searches.
+"""Settings every test shares: how Hypothesis searches, and an etcd for those who ask for one.
 
 On CI the examples are derived from the test itself, so a failure there is the same failure everywhere.
 Elsewhere each run searches somewhere new. Neither has a deadline: a slow machine is not a bug.
@@ -7,6 +7,10 @@ Elsewhere each run searches somewhere new. Neither has a deadline: a slow machin
 import os
 
 from hypothesis import HealthCheck, settings
+
+from tests.etcd_servers import _three_members, etcd, etcd_of_its_own, etcd_trio
+
+__all__ = ["_three_members", "etcd", "etcd_of_its_own", "etcd_trio"]
 
 # Health checks on speed fail on a busy machine, never because of the code.
 TOO_SLOW = [HealthCheck.too_slow]

@@ -10,6 +10,7 @@ import os
 import platform
 import shutil
 import signal
+import ssl
 import subprocess
 import time
 from dataclasses import dataclass
@@ -47,6 +48,30 @@ def find_etcd() -> Path:
 
 
 @dataclass(frozen=True)
+class MemberTls:
+    """PEM files of a member that speaks TLS with its clients.
+
+    Its certificate must be good for servers and for clients: etcd's gateway shows it to the member itself.
+    """
+
+    certificate: Path
+    key: Path
+    client_ca: Path | None = None
+    """If given, clients must show a certificate that this authority signed."""
+
+    def options(self) -> list[str]:
+        """For the command line."""
+        return [
+            *("--cert-file", str(self.certificate), "--key-file", str(self.key)),
+            *(
+                ("--client-cert-auth", "--trusted-ca-file", str(self.client_ca))
+                if self.client_ca is not None
+                else ()
+            ),
+        ]
+
+
+@dataclass(frozen=True)
 class EtcdMember:
     """How one member is run."""
 
@@ -62,7 +87,9 @@ class EtcdMember:
     election_ms: int = 1_000
     compacted_after: str = "1h"
     """For so long a watch that was away can go on where it stopped."""
+    client_tls: MemberTls | None = None
     more: tuple[str, ...] = ()
+    """Further options of etcd."""
 
     @property
     def address(self) -> str:
@@ -71,7 +98,7 @@ class EtcdMember:
 
     def command(self, program: Path) -> list[str]:
         """The command line; a member that was started before goes on with the data it has."""
-        client = f"http://{self.address}"
+        client = f"{'http' if self.client_tls is None else 'https'}://{self.address}"
         peer = f"http://{self.host}:{self.peer_port}"
         return [
             str(program),
@@ -82,8 +109,20 @@ class EtcdMember:
             *("--heartbeat-interval", str(self.heartbeat_ms), "--election-timeout", str(self.election_ms)),
             *("--auto-compaction-mode", "periodic", "--auto-compaction-retention", self.compacted_after),
             *("--logger", "zap", "--log-outputs", "stderr"),
+            *(self.client_tls.options() if self.client_tls is not None else ()),
             *self.more,
         ]
+
+
+def _health_context(tls: MemberTls | None) -> ssl.SSLContext | None:
+    """For asking our own child how it is, with its own certificate; nothing secret is said."""
+    if tls is None:
+        return None
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    context.load_cert_chain(tls.certificate, tls.key)
+    return context
 
 
 def _environment() -> dict[str, str]:
@@ -141,7 +180,9 @@ class EtcdProcess:
         """Whether it answers now and has a leader."""
         try:
             async with asyncio.timeout(1):
-                reader, writer = await asyncio.open_connection(self.member.host, self.member.client_port)
+                reader, writer = await asyncio.open_connection(
+                    self.member.host, self.member.client_port, ssl=_health_context(self.member.client_tls)
+                )
                 try:
                     writer.write(f"GET /health HTTP/1.0\r\nHost: {self.member.address}\r\n\r\n".encode())
                     return b'"health":"true"' in await reader.read()

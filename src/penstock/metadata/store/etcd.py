@@ -181,11 +181,13 @@ class EtcdStore:
             raise self._uncertain(error) from error
 
     async def _asked(self, path: str, request: dict[str, Any], kind: type[Message], again: bool) -> Message:
-        if self._client.closed.is_set():
-            raise StoreUnavailableError("the metadata store is closed")
         try:
             return await self._client.ask(path, request, kind, again)
-        except (LeaseGoneError, CompactedError, TooMuchAtOnceError):
+        except TooMuchAtOnceError as error:
+            if kind is RangeAnswer:
+                raise
+            raise StoreUnavailableError(f"{error}; this etcd takes no larger --max-request-bytes") from error
+        except (LeaseGoneError, CompactedError):
             raise
         except RefusedError as error:
             raise StoreUnavailableError(str(error)) from error

@@ -10,7 +10,8 @@ import asyncio
 import time
 from collections.abc import Callable
 from ssl import SSLContext
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
+from weakref import WeakSet
 
 import msgspec
 
@@ -47,6 +48,7 @@ class EtcdClient:
         self._clock = clock
         self._order = list(settings.endpoints)
         self._idle: dict[Endpoint, list[HttpConnection]] = {one: [] for one in settings.endpoints}
+        self._open: WeakSet[HttpConnection] = WeakSet()
         self._token: str | None = None
         self._proving = asyncio.Lock()
         self._room = asyncio.Semaphore(QUESTIONS_AT_ONCE)
@@ -66,6 +68,8 @@ class EtcdClient:
         failures: dict[Endpoint, EtcdError] = {}
         tokens = 0
         while (left := deadline - self._clock()) > 0:
+            if self.closed.is_set():
+                refuse_closed()
             member = self._order[0]
             # A question that may be asked again leaves time to ask the others too.
             share = max(self.timeout_seconds / len(self._order), CONNECT_SECONDS) if again else left
@@ -78,8 +82,12 @@ class EtcdClient:
             except RefusedError as error:
                 raise self._explained(member, error) from error
             except (NotDoneError, PerhapsDoneError) as error:
-                failures[member] = error
+                # An attempt that was cut short by the end of the time says less than the one before.
+                if member not in failures or self._clock() < deadline:
+                    failures[member] = error
                 self.demote(member)
+                if self.closed.is_set():
+                    refuse_closed()
                 if isinstance(error, PerhapsDoneError) and not again:
                     raise PerhapsDoneError(f"{member}: {error}") from error
                 if len(failures) == len(self._idle):
@@ -128,13 +136,15 @@ class EtcdClient:
                 await self.closed.wait()
         except TimeoutError:
             return
-        raise StoreUnavailableError("the metadata store is closed")
+        refuse_closed()
 
     def close(self) -> None:
-        """Lets go of all connections."""
+        """Lets go of all connections; whoever waits for an answer waits no longer."""
         self.closed.set()
-        for member in self._idle:
-            self.demote(member)
+        for idle in self._idle.values():
+            idle.clear()
+        for connection in list(self._open):
+            connection.close()
 
     def unavailable(self, failures: dict[Endpoint, EtcdError]) -> StoreUnavailableError:
         """Says what each member said."""
@@ -194,15 +204,18 @@ class EtcdClient:
             if connection.usable:
                 return connection
             connection.close()
-        if self.closed.is_set():
-            raise StoreUnavailableError("the metadata store is closed")
         try:
             async with asyncio.timeout(CONNECT_SECONDS):
-                return await HttpConnection.open(member, self._tls)
+                connection = await HttpConnection.open(member, self._tls)
         except TimeoutError as error:
             raise NotDoneError(f"no connection within {CONNECT_SECONDS:g} s") from error
         except OSError as error:
             raise NotDoneError(_said(error)) from error
+        if self.closed.is_set():
+            connection.close()
+            refuse_closed()
+        self._open.add(connection)
+        return connection
 
     async def _headers(self, member: Endpoint) -> dict[str, str]:
         headers = {"Grpc-Metadata-hasleader": "true"}
@@ -232,6 +245,11 @@ class EtcdClient:
 
     def _explained(self, member: Endpoint, error: RefusedError) -> RefusedError:
         return type(error)(f"etcd at {member} refuses: {error}", error.code)
+
+
+def refuse_closed() -> NoReturn:
+    """What everybody is told who asks after the end."""
+    raise StoreUnavailableError("the metadata store is closed")
 
 
 def _said(error: Exception) -> str:

@@ -94,13 +94,17 @@ class HttpConnection:
             _, status, *_ = head[0].split(" ")
             fields = dict(line.lower().split(":", 1) for line in head[1:] if line)
             self._chunked = "chunked" in fields.get("transfer-encoding", "")
+            if not self._chunked and "content-length" not in fields:
+                raise BadHttpError(
+                    f"it answered {head[0]}: is TLS meant (etcds://), and is this the port for clients?"
+                )
             self._left = 0 if self._chunked else int(fields["content-length"])
             if not self._chunked and not self._left:
                 self._left = -1
             return int(status)
         except asyncio.IncompleteReadError as error:
             raise BadHttpError("the connection was closed") from error
-        except (ValueError, KeyError, asyncio.LimitOverrunError) as error:
+        except (ValueError, asyncio.LimitOverrunError) as error:
             raise BadHttpError(f"what answered is no etcd ({error!r})") from error
 
     async def _part(self) -> bytes:
