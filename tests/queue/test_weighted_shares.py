@@ -76,6 +76,28 @@ def test_no_share_is_wasted_and_nobody_gives_what_it_has_not(
         assert min(shares._ahead) >= 0
 
 
+@given(
+    st.lists(
+        st.tuples(st.integers(1, 1_000), st.integers(0, 3_000), st.integers(0, 2_000)), min_size=1, max_size=8
+    ),
+    st.integers(1, 5_000),
+)
+def test_many_at_once_are_those_that_would_come_one_after_the_other(
+    queues: list[tuple[int, int, int]], messages: int
+) -> None:
+    """However unequal the places, the weights and what there is."""
+    shares = WeightedShares([weight for weight, _, _ in queues])
+    shares._ahead = [step * place // 7 for step, (_, _, place) in zip(shares._steps, queues, strict=True)]
+    available = [count for _, count, _ in queues]
+    due = sorted(
+        (shares._ahead[i] + number * shares._steps[i], shares._steps[i], i)
+        for i, count in enumerate(available)
+        for number in range(count)
+    )[:messages]
+    expected = [sum(1 for _, _, which in due if which == i) for i in range(len(queues))]
+    assert shares.plan(available, messages) == expected
+
+
 def test_single_messages_take_turns_by_weight() -> None:
     shares, available = WeightedShares([3, 1]), [ENDLESS, ENDLESS]
     turns = [serve(shares, available, 1).index(1) for _ in range(12)]

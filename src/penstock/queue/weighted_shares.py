@@ -12,11 +12,15 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Sequence
+from heapq import heapify, heappop, heapreplace
 
 from penstock.model import limits
 
 STEP = 1 << 40
 """How far one message moves a queue of weight 1. So fine that rounding a step by a weight plays no role."""
+
+_ONE_BY_ONE = 16
+"""So few messages are planned one after the other."""
 
 WeightedSet = tuple[tuple[int, int], ...]
 """(queue id, weight), by queue id."""
@@ -25,44 +29,66 @@ WeightedSet = tuple[tuple[int, int], ...]
 class WeightedShares:
     """How far each queue of a set is ahead of the one that is least far."""
 
-    __slots__ = ("_ahead", "_steps")
+    __slots__ = ("_ahead", "_steps", "_weights")
 
     def __init__(self, weights: Sequence[int]) -> None:
+        self._weights = list(weights)
         self._steps = [STEP // weight for weight in weights]
         self._ahead = [0] * len(weights)
 
     def plan(self, available: Sequence[int], messages: int) -> list[int]:
         """How many of the messages each queue should give, of those it has available; changes nothing."""
+        if sum(available) <= messages:
+            return list(available)
+        planned = [0] * len(available)
+        ahead = list(self._ahead)
         having = [index for index, count in enumerate(available) if count > 0]
-        if len(having) < 2 or sum(available) <= messages:
-            left = messages
-            planned = [0] * len(available)
-            for index in having:
-                planned[index] = min(left, available[index])
-                left -= planned[index]
-            return planned
-        # Message k of a queue is due at ahead + k steps. All that are due up to a level are given: the highest
-        # level that is not too much is found by halving, which costs the same for one message and for thousands.
-        low, high = -1, max(self._ahead[i] for i in having) + messages * max(self._steps[i] for i in having)
-        while high - low > 1:
-            level = (low + high) // 2
-            if sum(self._due(i, available[i], level) for i in having) <= messages:
-                low = level
+        left = messages
+        if messages > _ONE_BY_ONE + 2 * len(having):
+            left = self._plan_many(having, available, ahead, planned, messages)
+        steps = self._steps
+        turns = [(ahead[i], steps[i], i) for i in having if planned[i] < available[i]]
+        heapify(turns)
+        for _ in range(left):
+            place, step, index = turns[0]
+            planned[index] += 1
+            if planned[index] < available[index]:
+                heapreplace(turns, (place + step, step, index))
             else:
-                high = level
-        planned = [self._due(i, count, low) if count > 0 else 0 for i, count in enumerate(available)]
-        left = messages - sum(planned)
-        for index in sorted(
-            having, key=self._steps.__getitem__
-        ):  # those due at the next level: the weightiest first
-            if left and self._due(index, available[index], high) > planned[index]:
-                planned[index] += 1
-                left -= 1
+                heappop(turns)
         return planned
 
-    def _due(self, index: int, available: int, level: int) -> int:
-        ahead = self._ahead[index]
-        return 0 if level < ahead else min(available, (level - ahead) // self._steps[index] + 1)
+    def _plan_many(
+        self,
+        having: list[int],
+        available: Sequence[int],
+        ahead: list[int],
+        planned: list[int],
+        left: int,
+    ) -> int:
+        """Plans what is surely in turn, a level at a time rather than a message at a time; returns what is left."""
+        steps, weights = self._steps, self._weights
+        while having and left > _ONE_BY_ONE + 2 * len(having):
+            having.sort(key=ahead.__getitem__)
+            # All messages that are due below a level are in turn if they are not too many: up to which level, and
+            # which queues reach it? One more message than the proportion may be due in each.
+            base, weight, level = ahead[having[0]], 0, 0
+            reach = 0
+            for count, index in enumerate(having, 1):
+                weight += weights[index]
+                further = base + (left - count - 1) * STEP // weight
+                if further <= ahead[index]:
+                    level = min(level, ahead[index])
+                    break
+                level, reach = further, count
+            for index in having[:reach]:
+                due = min(available[index] - planned[index], -(-(level - ahead[index]) // steps[index]))
+                if due > 0:
+                    planned[index] += due
+                    ahead[index] += due * steps[index]
+                    left -= due
+            having = [index for index in having if planned[index] < available[index]]
+        return left
 
     def turn_order(self) -> list[int]:
         """The queues in the order of their turns: where room runs out, those who had least come first."""
