@@ -238,8 +238,6 @@ def _everything(random: Random) -> QueuePlan:
     )
 
 
-ORDERED = False
-LOGS = False
 KINDS: dict[str, Callable[[Random], QueuePlan]] = {
     "plain": _plain,
     "fifo": _fifo,
@@ -254,6 +252,6 @@ KINDS: dict[str, Callable[[Random], QueuePlan]] = {
     "drop-oldest": _drop_oldest,
     "overflow": _overflow,
     "everything": _everything,
-    **(ORDERED_KINDS if ORDERED else {}),
-    **(LOG_KINDS if LOGS else {}),
+    **ORDERED_KINDS,
+    **LOG_KINDS,
 }

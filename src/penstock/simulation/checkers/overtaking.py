@@ -6,7 +6,7 @@ Long lines have thousands of messages and of leases, so each lease is compared w
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from typing import NamedTuple, TypeVar
 
 from penstock.ordering.timestamp_id import TimestampId
@@ -56,28 +56,30 @@ def overtakings(line: Sequence[tuple[Key, DeliveredMessage]]) -> Iterator[Overta
     last_done = _Maxima([max(map(_last_done_ms, same)) for same in deliveries])
     for lease, together in sorted(leases.items()):
         together.sort(key=lambda pair: pair[1].place)
+        passed: dict[int, DeliveredMessage] = {}
         following, later_lease, later_done = 0, -1, -1
         for rank, delivery in together:
             if rank < following:  # behind one of its own lease that it should precede
-                successor = next(other for other_rank, other in together if other_rank > rank)
-                yield Overtaking(successor, delivery)
+                successor = passed[following - 1]
+                if rank not in passed:
+                    yield Overtaking(successor, delivery)
                 continue
             later_lease = max(later_lease, last_lease.between(following, rank))
             later_done = max(later_done, last_done.between(following, rank))
             following = rank + 1
+            passed[rank] = delivery
             if later_lease > lease or later_done > delivery.granted_at_most_ms:
-                here = {other_rank for other_rank, _ in together}
-                other = _still_there(deliveries[:rank], here, lease, delivery.granted_at_most_ms)
+                other = _still_there(deliveries[:rank], passed, lease, delivery.granted_at_most_ms)
                 yield Overtaking(delivery, other)
 
 
 def _still_there(
-    predecessors: Sequence[list[DeliveredMessage]], here: set[int], lease: int, granted_ms: int
+    predecessors: Sequence[list[DeliveredMessage]], passed: Container[int], lease: int, granted_ms: int
 ) -> DeliveredMessage:
     return next(
         delivery
         for rank, same in enumerate(predecessors)
-        if rank not in here
+        if rank not in passed
         for delivery in same
         if delivery.lease > lease or _last_done_ms(delivery) > granted_ms
     )
