@@ -292,3 +292,38 @@ def test_who_waits_to_read_a_log_uses_it() -> None:
     assert node.show("events").queue_id == log, "it was in use until the wait ended"
     node.advance(200)
     assert node.fail(messages.DescribeQueue("events")).code == "queue-not-found"
+
+
+def test_a_message_that_comes_back_is_logged_again_and_stays_where_it_died() -> None:
+    node = NodeHarness()
+    dead = node.create("dead", consumption="both")
+    orders = node.create("orders", consumption="both", dead_letter_queue="dead", max_receives=1)
+    node.send(orders, [b"poison"])
+    node.receive(orders, 1, visibility_timeout_ms=1_000)
+    node.advance(1_000)
+    assert node.call(messages.Redrive(dead)) == messages.Redriven(1, None)
+    node.turn()
+    assert read_all(node, orders) == [b"poison", b"poison"], "it was sent, and came back under another number"
+    assert read_all(node, dead) == [b"poison"]
+    assert node.receive(dead).bodies == []
+    assert node.receive(orders).bodies == [b"poison"]
+
+
+def test_readers_see_the_stamps_of_messages() -> None:
+    node = NodeHarness()
+    stamped = node.create("stamped", ordering="clock", consumption="log")
+    request = node.start(messages.Send(stamped), encode_parts([b"a", b"b"]))
+    node.advance(2)
+    (sent,) = (arrived.answer for arrived in node.answers(request))
+    assert isinstance(sent, messages.SendResult)
+    assert sent.stamp_us > 0
+    answer = node.call(messages.ReadLog(stamped, 2))
+    assert isinstance(answer, messages.LogSlice)
+    assert [batch.stamp_us for batch in answer.batches] == [sent.stamp_us]
+    log = node.create("events", consumption="log")
+    node.call(
+        messages.Send(log, process=7, counter=40), encode_parts([b"a", b"b", b"c"], stamps_us=[5, 6, 9])
+    )
+    answer = node.call(messages.ReadLog(log, 3))
+    assert isinstance(answer, messages.LogSlice)
+    assert [(b.stamp_us, b.process, b.counter) for b in answer.batches] == [(9, 7, 42)]

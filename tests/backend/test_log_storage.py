@@ -155,3 +155,15 @@ def test_a_missing_segment_is_damage() -> None:
     node.disk.remove(next(name for name in node.disk.files() if name.endswith(".segment")))
     node._open()
     assert "missing" in node.fail(messages.ReadLog(log, 1)).message
+
+
+def test_deleting_the_queue_gives_all_of_its_space_back() -> None:
+    for consumption in ("log", "both"):
+        node = NodeHarness()
+        log = node.create("events", consumption=consumption)
+        fill(node, log, 100)
+        assert any(name.endswith(".segment") for name in node.disk.files())
+        node.call(messages.DeleteQueue("events"))
+        assert not any(name.endswith(".segment") for name in node.disk.files())
+        node.crash()
+        assert node.fail(messages.ReadLog(log, 1)).code == "queue-not-found"
