@@ -92,6 +92,18 @@ async def test_a_message_has_all_that_it_was_sent_with() -> None:
 
 
 @async_test
+async def test_a_log_in_the_order_of_the_servers_clock_has_its_stamps() -> None:
+    async with served() as (_, client):
+        queue = await client.create_queue("events", consumption="log", ordering="clock")
+        await queue.send(b"one")
+        await queue.send(b"two")
+        first, second = [message async for message in queue.log().messages()]
+        assert first.timestamp_id is not None
+        assert second.timestamp_id is not None
+        assert first.timestamp_id < second.timestamp_id
+
+
+@async_test
 async def test_places_are_found_by_time() -> None:
     async with served() as (_, client):
         queue = await client.create_queue("events", consumption="log")

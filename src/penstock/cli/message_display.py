@@ -32,13 +32,10 @@ def message_json(message: MessageView) -> dict[str, Any]:
         **body_json(message.body),
         "sent": moment_json(message.sent_ms),
     }
-    if isinstance(message, LoggedMessage):
-        if message.stamp_us is not None:
-            fields["stamp_us"] = message.stamp_us
-    else:
+    if not isinstance(message, LoggedMessage):
         fields["receive_count"] = message.receive_count
         fields["first_received"] = moment_json(message.first_received_ms)
-        fields.update(_time_json(message))
+    fields.update(_time_json(message))
     if isinstance(message, PeekedMessage):
         fields["state"] = message.state
     if message.attributes:

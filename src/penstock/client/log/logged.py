@@ -7,32 +7,12 @@ from typing import overload
 
 from penstock.client.message import MessageView
 from penstock.client.part import Part, parts_of
-from penstock.model.batch import STAMPS
 from penstock.wire.log_messages import LoggedBatch, LogSlice
 from penstock.wire.messages import DeliveredBatch
 
 
 class LoggedMessage(MessageView, eq=False):
     """A message of a log: it can be read, any number of times, and is not settled."""
-
-    @property
-    def stamp_us(self) -> int | None:
-        """The time it is ordered by, in microseconds since 1970; None on queues that are not ordered by time."""
-        stamps = self._part.batch.integers(STAMPS)
-        if stamps is not None:
-            return int(stamps[self._index])
-        return self._part.head.stamp_us or None
-
-    @property
-    def process(self) -> int | None:
-        """The process that stamped it; None: the server did, or nobody."""
-        return self._part.head.process or None
-
-    @property
-    def counter(self) -> int | None:
-        """With `stamp_us` and `process` its timestamp id; None: it has none."""
-        head = self._part.head
-        return head.counter + self._index if head.process else None
 
 
 class LoggedMessages(Sequence[LoggedMessage]):
