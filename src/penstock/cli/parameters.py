@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Annotated
 
@@ -24,18 +25,21 @@ def duration_seconds(text: str) -> float:
 
 
 def moment_of(text: str) -> datetime | float:
-    """`2026-03-01T12:00:00.5Z`, or seconds since 1970."""
+    """`2026-03-01T12:00:00.5Z`, seconds since 1970, or `10s` for so long ago."""
     try:
         return float(text)
     except ValueError:
         pass
+    with suppress(ValueError):
+        return datetime.now(UTC) - timedelta(milliseconds=parse_duration_ms(text))
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:
         moment = None
     if moment is None or moment.tzinfo is None:
         raise typer.BadParameter(
-            f"{text!r} is not a time with its zone; write 2026-03-01T12:00:00.5Z, or seconds since 1970"
+            f"{text!r} is not a time with its zone; write 2026-03-01T12:00:00.5Z, seconds since 1970, or 10s for so "
+            "long ago"
         )
     return moment
 

@@ -67,7 +67,7 @@ def send(
         str | None,
         typer.Option(
             "--timestamp",
-            help="When the event happened: its place on a queue ordered by producers' stamps.",
+            help="When the event happened (a time, or 10s for so long ago): its place in order by time.",
             metavar="TIME",
         ),
     ] = None,
