@@ -139,7 +139,11 @@ class GroupReader:
             return
         self._joined = True
         self.link.background.add(self)
-        await self._membership.begin(self._terms.start, self._terms.from_time)
+        try:
+            await self._membership.begin(self._terms.start, self._terms.from_time)
+        except BaseException:
+            self._joined = False
+            raise
         if not self._terms.follow:
             self._stop = (await bounds(self._route)).end
         if self._terms.auto_commit_ms is not None:
@@ -244,7 +248,7 @@ class GroupReader:
 
     async def _join_again(self) -> None:
         """After `not-a-member`: the share may be ours again, or somebody else's."""
-        log.warning("the share of group %r was given anew; joining again", self.group)
+        log.info("the share of group %r was given anew; joining again", self.group)
         self._stop_reading()
         before = self._generation
         await self._membership.renew()

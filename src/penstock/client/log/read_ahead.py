@@ -54,7 +54,7 @@ class Pace(NamedTuple):
 class _Read(Call):
     """One range of the log that was asked for; it stays in line until it is handed out."""
 
-    __slots__ = ("_ahead", "future", "start", "stop")
+    __slots__ = ("_ahead", "future", "start", "stop", "waits")
 
     def __init__(
         self, ahead: ReadAhead, start: int, stop: int | None, future: asyncio.Future[LoggedMessages]
@@ -65,6 +65,8 @@ class _Read(Call):
         self.stop = stop
         """None: as far as one answer reaches."""
         self.future = future
+        self.waits = False
+        """Whether it was asked where the log ended: then nothing may come of it."""
 
     def succeed(self, answer: Answer, body: memoryview) -> None:
         """A slice came."""
@@ -170,6 +172,7 @@ class ReadAhead:
         else:
             most, wait_ms = read.stop - read.start, 0
             size = 2 * slice_bytes  # messages of a range may be larger than those before
+        read.waits = wait_ms > 0
         request = ReadLog(
             self.incarnation.queue_id,
             read.start,
@@ -186,8 +189,8 @@ class ReadAhead:
             return
         self._end = max(self._end, answer.end)
         empty = answer.next <= read.start
-        if empty and read.start >= self._end:
-            self._ask(read)  # nothing came: it goes on waiting
+        if empty and read.waits:
+            self._ask(read)  # nothing came in time: it asks on
             return
         if empty or (read.stop is not None and answer.next > read.stop):
             read.fail(_contradiction(read.start, answer.next))
