@@ -113,7 +113,7 @@ async def test_consumers_share_the_turns_and_the_lowest_never_starves() -> None:
         assert abs(served_by["middle"] - 300) <= 30
         assert abs(served_by["low"] - 100) <= 30
         gaps = [index for index, name in enumerate(order) if name == "low"]
-        assert max(later - earlier for earlier, later in itertools.pairwise(gaps)) <= 50
+        assert max(later - earlier for earlier, later in itertools.pairwise(gaps)) <= 100
 
 
 @async_test
@@ -173,9 +173,9 @@ async def test_leases_are_kept_by_a_heartbeat() -> None:
     async with served() as (_, client):
         await filled(client, high=1, low=0)
         group = PriorityGroup(client, {"high": 8, "low": 1})
-        async with group.consume(visibility_timeout=0.3, heartbeat=True) as consumer:
+        async with group.consume(visibility_timeout=1, heartbeat=True) as consumer:
             message = await anext(consumer)
-            assert len(await group.receive(wait=1)) == 0, "nobody else got it for three times its timeout"
+            assert len(await group.receive(wait=2.5)) == 0, "nobody else got it for more than its timeout"
             await message.delete()
 
 
