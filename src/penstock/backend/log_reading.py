@@ -164,7 +164,8 @@ class LogReads:
                 parts.readers.awake.add(reader.request.queue_id)
                 continue
             runs = runs[:cold]
-            job = parts.store.range_read_job([(run.position, run.stored_bytes) for run in runs])
+            places = [(run.position, run.stored_bytes) for run in runs]
+            job = parts.store.range_read_job(reader.request.queue_id, places)
             self._under_way[job] = (reader, runs)
             self._jobs.append(job)
 

@@ -36,10 +36,11 @@ LoggedEntry = tuple[Sent, memoryview]
 class RangeReadJob(Job):
     """Reads batches in the order given; `entries` holds those before the first damaged one."""
 
-    def __init__(self, files: OpenFiles, seed: int, places: Sequence[Place]) -> None:
+    def __init__(self, files: OpenFiles, seed: int, partition: int, places: Sequence[Place]) -> None:
         self.entries: list[LoggedEntry] = []
         self.damaged: DamagedEntryError | None = None
         self._seed = seed
+        self._partition = partition
         self._places = places
         self._files: dict[int, tuple[File | None, str, int, int | None]] = {}
         for number in {position >> POSITION_SHIFT for position, _ in places}:
@@ -87,6 +88,8 @@ class RangeReadJob(Job):
             raise DamagedEntryError(name, offset, f"it cannot be read: {error}") from error
         entry = data[at : at + header.size] if header is not None else data[:0]
         reason = problem_of(header, entry, number, owner)
+        if header is not None and reason is None and header.partition != self._partition:
+            reason = "another entry is there"
         if reason is None:
             assert header is not None
             middle = HEADER_BYTES + header.head_size

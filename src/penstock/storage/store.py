@@ -235,9 +235,9 @@ class Store:
         """Whether the batch is in the cache."""
         return self._reader.has(position)
 
-    def range_read_job(self, places: Sequence[Place]) -> RangeReadJob:
-        """A job that reads many batches, given with their sizes, past the cache."""
-        return RangeReadJob(self._files, self.identity.seed, places)
+    def range_read_job(self, partition: int, places: Sequence[Place]) -> RangeReadJob:
+        """A job that reads many batches of a partition, given with their sizes, past the cache."""
+        return RangeReadJob(self._files, self.identity.seed, partition, places)
 
     def read_job(self, positions: Sequence[int]) -> ReadJob:
         """A job that brings batches into memory, as many of the first ones as half the cache holds."""
