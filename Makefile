@@ -4,7 +4,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help install clients serve test check bench compatibility format lock clean
+.PHONY: help install clients programs serve test check bench compatibility format lock clean
 
 BIN := .venv/bin
 DATA ?= ./penstock-data
@@ -19,10 +19,13 @@ install: ## build .venv from requirements.lock (instant when nothing changed)
 clients: install ## build what the tests of other people's clients need (instant when nothing changed)
 	@scripts/client-environments
 
+programs: ## install etcd, haproxy and iproute2 (instant when they are there; needs root or sudo)
+	@scripts/system-packages
+
 serve: install ## run the embedded server, data in ./penstock-data (DATA=..., ARGS=...)
 	@exec $(BIN)/penstock serve --data $(DATA) $(ARGS)
 
-test: install clients ## run every test (ARGS=... goes to pytest)
+test: install clients programs ## run every test (ARGS=... goes to pytest)
 	@$(BIN)/pytest $(ARGS)
 
 check: install ## format, lint, types and layering

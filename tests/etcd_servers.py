@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import shutil
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -67,8 +68,7 @@ class EtcdServers:
         """Every member runs again, and has a leader."""
         for member in self.members:
             member.signal(signal.SIGCONT)
-            if member.process_id is None:
-                member.start()
+        self.cluster.start()
         await self.cluster.ready()
 
 
@@ -99,7 +99,9 @@ def etcd_of_its_own(tmp_path: Path) -> Iterator[EtcdServers]:
 
 
 def _run(directory: Path, count: int, heartbeat_ms: int, election_ms: int) -> Iterator[EtcdServers]:
-    cluster = asyncio.run(start_etcd(directory, count, heartbeat_ms, election_ms))
+    # Also when nobody can end it any more, because the tests were killed, it goes with them.
+    with_us = ("setpriv", "--pdeathsig", "KILL") if shutil.which("setpriv") else ()
+    cluster = asyncio.run(start_etcd(directory, count, heartbeat_ms, election_ms, with_us))
     try:
         yield EtcdServers(cluster)
     finally:

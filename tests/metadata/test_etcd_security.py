@@ -153,7 +153,7 @@ async def test_both_sides_show_a_certificate(tmp_path: Path) -> None:
         await watch.aclose()
         await store.close()
         for url, explained in (
-            (f"etcd://{secured.address}?timeout=0.3", "is TLS meant"),
+            (f"etcd://{secured.address}?timeout=0.3", "if it wants TLS"),
             (f"etcds://{secured.address}?timeout=0.3&{shown}", "certificate verify failed"),
             (f"etcds://{secured.address}?timeout=0.3&{trusted}", "certificate|closed"),
             (f"etcds://{secured.address}?timeout=0.3&ca={strange.authority}&{shown}", "verify failed"),

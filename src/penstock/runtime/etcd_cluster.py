@@ -22,7 +22,7 @@ STARTS_TRIED = 3
 
 
 class EtcdCluster:
-    """Its members, by name; made by `start_etcd`."""
+    """Its members: new ones from `start_etcd`, or what `plan_members` plans, on ports that stay the same."""
 
     def __init__(self, members: Sequence[EtcdProcess]) -> None:
         self.members = list(members)
@@ -31,6 +31,12 @@ class EtcdCluster:
     def url(self) -> str:
         """For `open_etcd_store`."""
         return f"etcd://{','.join(one.member.address for one in self.members)}"
+
+    def start(self) -> None:
+        """Begins to run all members that do not; those that ran before go on with the data they have."""
+        for one in self.members:
+            if one.process_id is None:
+                one.start()
 
     async def ready(self, seconds: float = READY_SECONDS) -> None:
         """Returns when every member answers and has a leader; raises `EtcdFailedError`."""
@@ -51,7 +57,7 @@ def plan_members(
     host: str = "127.0.0.1",
     heartbeat_ms: int = 100,
     election_ms: int = 1_000,
-    more: tuple[str, ...] = (),
+    before: tuple[str, ...] = (),
 ) -> list[EtcdMember]:
     """One member for each pair of ports (for clients, for the other members)."""
     named = [(f"etcd-{number}", *pair) for number, pair in enumerate(ports, 1)]
@@ -66,7 +72,7 @@ def plan_members(
             host=host,
             heartbeat_ms=heartbeat_ms,
             election_ms=election_ms,
-            more=more,
+            before=before,
         )
         for name, client, peer in named
     ]
@@ -77,7 +83,7 @@ async def start_etcd(
     count: int = 1,
     heartbeat_ms: int = 100,
     election_ms: int = 1_000,
-    more: tuple[str, ...] = (),
+    before: tuple[str, ...] = (),
 ) -> EtcdCluster:
     """A new etcd on free ports, ready to use; raises `EtcdMissingError` or `EtcdFailedError`.
 
@@ -91,12 +97,11 @@ async def start_etcd(
             free_ports(count),
             heartbeat_ms=heartbeat_ms,
             election_ms=election_ms,
-            more=more,
+            before=before,
         )
         cluster = EtcdCluster([EtcdProcess(member, program) for member in members])
         try:
-            for one in cluster.members:
-                one.start()
+            cluster.start()
             await cluster.ready()
         except EtcdFailedError as error:
             cluster.stop()

@@ -90,6 +90,8 @@ class EtcdMember:
     client_tls: MemberTls | None = None
     more: tuple[str, ...] = ()
     """Further options of etcd."""
+    before: tuple[str, ...] = ()
+    """A command that runs the rest of its line in its place, as `setpriv` or `ip netns exec NAME` do."""
 
     @property
     def address(self) -> str:
@@ -101,6 +103,7 @@ class EtcdMember:
         client = f"{'http' if self.client_tls is None else 'https'}://{self.address}"
         peer = f"http://{self.host}:{self.peer_port}"
         return [
+            *self.before,
             str(program),
             *("--name", self.name, "--data-dir", str(self.directory / "data")),
             *("--listen-client-urls", client, "--advertise-client-urls", client),

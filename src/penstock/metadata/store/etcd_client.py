@@ -16,6 +16,7 @@ from weakref import WeakSet
 import msgspec
 
 from penstock.metadata.store.etcd_errors import (
+    UNAUTHENTICATED,
     EtcdError,
     NotDoneError,
     PerhapsDoneError,
@@ -77,8 +78,12 @@ class EtcdClient:
                 return await self._ask_one(member, path, body, kind, min(share, left))
             except TokenRefusedError as error:
                 tokens += 1
-                if tokens > len(self._order):
-                    raise RefusedError(f"it does not accept its own token: {error}", 16) from error
+                if tokens > len(self._order) + 1:
+                    raise RefusedError(
+                        f"etcd at {member} refuses its own token: {error}", UNAUTHENTICATED
+                    ) from error
+                if tokens > 1:
+                    await self.pause(PAUSE_SECONDS)  # a member that is behind does not know a new token yet
             except RefusedError as error:
                 raise self._explained(member, error) from error
             except (NotDoneError, PerhapsDoneError) as error:
@@ -113,7 +118,12 @@ class EtcdClient:
 
     async def check(self, member: Endpoint) -> None:
         """Raises `EtcdError` if the member does not answer soon or has no leader."""
-        status = await self._ask_one(member, "/v3/maintenance/status", b"{}", StatusAnswer, CONNECT_SECONDS)
+        try:
+            status = await self._ask_one(
+                member, "/v3/maintenance/status", b"{}", StatusAnswer, CONNECT_SECONDS
+            )
+        except (RefusedError, TokenRefusedError):
+            return  # it answers, and it has a leader or would have said so
         if not status.leader:
             raise NotDoneError("it has no leader")
 
@@ -239,7 +249,7 @@ class EtcdClient:
         error = meaning(status, Problem.read(answer))
         if isinstance(error, TokenRefusedError):
             if self._settings.user is None:
-                return RefusedError(f"{error}; this etcd asks for a user and a password", 16)
+                return RefusedError(f"{error}; this etcd asks for a user and a password", UNAUTHENTICATED)
             self.forget_token()
         return error
 

@@ -8,9 +8,20 @@ INVALID_ARGUMENT = 3
 NOT_FOUND = 5
 PERMISSION_DENIED = 7
 RESOURCE_EXHAUSTED = 8
+FAILED_PRECONDITION = 9
 OUT_OF_RANGE = 11
-UNAVAILABLE = 14
+UNIMPLEMENTED = 12
 UNAUTHENTICATED = 16
+
+_FINAL = {
+    INVALID_ARGUMENT,
+    NOT_FOUND,
+    PERMISSION_DENIED,
+    RESOURCE_EXHAUSTED,
+    FAILED_PRECONDITION,
+    OUT_OF_RANGE,
+    UNIMPLEMENTED,
+}
 
 
 class EtcdError(Exception):
@@ -79,15 +90,7 @@ def meaning(status: int, problem: Problem | None) -> EtcdError:
         return NotDoneError(text)
     if "invalid auth token" in text or "auth store is old" in text or "revision in header is old" in text:
         return TokenRefusedError(text)
-    if problem.code in (
-        INVALID_ARGUMENT,
-        NOT_FOUND,
-        PERMISSION_DENIED,
-        RESOURCE_EXHAUSTED,
-        9,
-        OUT_OF_RANGE,
-        12,
-    ):
+    if problem.code in _FINAL:
         advice = next((f"; {said}" for words, said in _ADVICE.items() if words in text), "")
         return RefusedError(text + advice, problem.code)
     return PerhapsDoneError(text)

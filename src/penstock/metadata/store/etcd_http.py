@@ -28,6 +28,7 @@ class HttpConnection:
         self._endpoint = endpoint
         self._reader = reader
         self._writer = writer
+        self._answered = writer.get_extra_info("sslcontext") is not None
         self._chunked = False
         self._left = 0
         """Bytes of the body, or of the chunk of it, that are still to be read; -1: there are no more."""
@@ -101,9 +102,12 @@ class HttpConnection:
             self._left = 0 if self._chunked else int(fields["content-length"])
             if not self._chunked and not self._left:
                 self._left = -1
+            self._answered = True
             return int(status)
         except asyncio.IncompleteReadError as error:
-            raise BadHttpError("the connection was closed") from error
+            # A member that wants TLS hangs up on those who do not speak it.
+            advice = "" if self._answered else " (if it wants TLS, write etcds://)"
+            raise BadHttpError(f"the connection was closed{advice}") from error
         except (ValueError, asyncio.LimitOverrunError) as error:
             raise BadHttpError(f"what answered is no etcd ({error!r})") from error
 
