@@ -206,7 +206,7 @@ class FifoGroups:
         chunks = self._table.chunks
         if self._exclusive and group.reach > group.head and self._is_out(group):
             return False
-        end, last, taken = -1, 0, False
+        end, position, taken = -1, 0, False
         sequences = group.sequences
         for position in range(group.head, len(sequences)):
             sequence = sequences[position]
@@ -225,9 +225,8 @@ class FifoGroups:
             else:
                 runs.append((sequence, 1))
             end = sequence + 1
-            last = position
-        if taken:
-            group.reach = last + 1
+        if taken and self._exclusive:
+            group.reach = position + 1
         return taken
 
     def _is_out(self, group: _Group) -> bool:
