@@ -1,0 +1,1 @@
+"""One replica of a partition leads, the others follow: epochs, commitment, catching up."""

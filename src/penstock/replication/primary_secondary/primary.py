@@ -1,0 +1,154 @@
+"""The primary of a partition: who has how much, what is committed by that, who falls out of sync and who comes back.
+
+A record is committed when every replica in sync has it on disk (`sync`), or when the primary has (`async`). The in-sync
+set is what the metadata store says, because an election reads it there. While a change of it is under way a record
+must be at the members of both sets: so whichever of them an election sees, its members have everything committed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+
+LAG_MS = 1_000
+"""A replica in sync that has not confirmed what it was sent for so long is to be taken out."""
+
+
+@dataclass(slots=True)
+class Follower:
+    """Another replica, as the primary sees it."""
+
+    confirmed: int = 0
+    """Up to which record its disk has the log, as it said itself; 0: it has said nothing yet."""
+    waiting_since_ms: int | None = None
+    """Since when there is something that it has not confirmed; None: it has everything."""
+
+
+class Primary:
+    """What the primary of one epoch knows; thrown away with the epoch."""
+
+    def __init__(
+        self,
+        node: str,
+        *,
+        last: int,
+        replicas: Iterable[str],
+        in_sync: Iterable[str],
+        synchronous: bool,
+        least_in_sync: int,
+        now_ms: int,
+    ) -> None:
+        self._node = node
+        self._last = last
+        self._flushed = 0
+        self._committed = 0
+        self.synchronous = synchronous
+        self.least_in_sync = least_in_sync
+        self.in_sync = frozenset(in_sync)
+        self._proposed: frozenset[str] | None = None
+        self.followers: dict[str, Follower] = {}
+        self.set_replicas(replicas, now_ms)
+
+    # --- what is where --------------------------------------------------------------------------------------
+
+    @property
+    def last(self) -> int:
+        """The index of the last record."""
+        return self._last
+
+    @property
+    def committed(self) -> int:
+        """Up to which record the log is committed; it never falls."""
+        return self._committed
+
+    def appended(self, last: int, now_ms: int) -> None:
+        """The log goes on up to `last`."""
+        self._last = last
+        for follower in self.followers.values():
+            if follower.waiting_since_ms is None and follower.confirmed < last:
+                follower.waiting_since_ms = now_ms
+
+    def flushed(self, index: int) -> None:
+        """The primary's own disk has the log up to here."""
+        self._flushed = max(self._flushed, index)
+        self._commit()
+
+    def confirmed(self, node: str, index: int, now_ms: int) -> None:
+        """A follower's disk has the log up to here; every word of progress gives it time again."""
+        follower = self.followers.get(node)
+        if follower is None or index < follower.confirmed:
+            return
+        if index > follower.confirmed or index >= self._last:
+            follower.waiting_since_ms = None if index >= self._last else now_ms
+        follower.confirmed = index
+        self._commit()
+
+    def lost(self, node: str) -> None:
+        """A follower starts again: what it confirmed before counts no more until it says so again."""
+        follower = self.followers.get(node)
+        if follower is not None:
+            follower.confirmed = 0
+
+    def _commit(self) -> None:
+        index = self._flushed
+        if self.synchronous:
+            for node in self.in_sync | (self._proposed or frozenset()):
+                if node != self._node:
+                    follower = self.followers.get(node)
+                    index = min(index, follower.confirmed if follower is not None else 0)
+        self._committed = max(self._committed, index)
+
+    # --- who is in sync -------------------------------------------------------------------------------------
+
+    @property
+    def takes_sends(self) -> bool:
+        """Whether enough replicas are in sync."""
+        return not self.synchronous or len(self.in_sync) >= self.least_in_sync
+
+    def wanted_in_sync(self, now_ms: int, living: Collection[str]) -> frozenset[str] | None:
+        """The in-sync set as it should be, where it should be another and no change is under way.
+
+        Who lags or is gone leaves, who has everything comes back. Leaving is asked for also where too few are left
+        then: nothing is acknowledged while somebody in sync does not confirm, and sends are refused below the least.
+        """
+        if self._proposed is not None:
+            return None
+        wanted = {self._node}
+        for node, follower in self.followers.items():
+            if node in self.in_sync:
+                if node in living and not self._lags(follower, now_ms):
+                    wanted.add(node)
+            elif node in living and follower.confirmed and follower.confirmed >= self._committed:
+                wanted.add(node)
+        return frozenset(wanted) if wanted != self.in_sync else None
+
+    def _lags(self, follower: Follower, now_ms: int) -> bool:
+        since_ms = follower.waiting_since_ms
+        return since_ms is not None and now_ms - since_ms >= LAG_MS
+
+    def next_lag_ms(self) -> int | None:
+        """When a follower in sync will have lagged for too long, if it says nothing until then."""
+        times = [
+            follower.waiting_since_ms + LAG_MS
+            for node, follower in self.followers.items()
+            if node in self.in_sync and follower.waiting_since_ms is not None
+        ]
+        return min(times, default=None)
+
+    def propose(self, in_sync: Iterable[str]) -> None:
+        """A change of the in-sync set is on its way to the store; until it is known, both sets count."""
+        self._proposed = frozenset(in_sync)
+
+    def decided(self, in_sync: Iterable[str]) -> None:
+        """What the store says now, whatever was proposed."""
+        self._proposed = None
+        self.in_sync = frozenset(in_sync)
+        self._commit()
+
+    def set_replicas(self, replicas: Iterable[str], now_ms: int) -> None:
+        """Who holds the partition now; a new one has confirmed nothing."""
+        others = {node for node in replicas if node != self._node}
+        for node in others - self.followers.keys():
+            self.followers[node] = Follower(waiting_since_ms=now_ms)
+        for node in self.followers.keys() - others:
+            del self.followers[node]
