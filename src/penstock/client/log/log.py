@@ -33,7 +33,7 @@ from penstock.wire.log_messages import GroupDescription, GroupList, LogSlice, Re
 from penstock.wire.messages import Answer
 
 SLICE_BYTES = 1 * limits.MEBIBYTE
-IN_FLIGHT = 8
+IN_FLIGHT = 4
 
 
 class LogBounds(NamedTuple):
