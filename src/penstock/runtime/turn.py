@@ -1,8 +1,8 @@
 """A turn of the event loop: what arrives together is handled together, stage by stage.
 
 Sockets are read first, then all requests are handled, then the node is pumped once, then all answers are made, then all
-of them are written. Interleaved it took 16 % more CPU time a request: every system call leaves cold caches and branch
-predictors behind, and code that is warm after one request serves the next.
+of them are written. Interleaved it took 10 to 16 % more CPU time a request, presumably because every system call
+leaves cold caches and branch predictors behind. See `docs/adr/0016-a-turn-goes-stage-by-stage.md`.
 """
 
 from __future__ import annotations
