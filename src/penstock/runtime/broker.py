@@ -150,7 +150,9 @@ async def open_broker(config: ServeConfig) -> Broker:
         if config.sqs_listen is not None:
             broker.front_door = await open_front_door(config, route.link(driver, loop), clock)
         if config.monitoring_listen is not None:
-            broker.monitoring = await open_monitoring(config.monitoring_listen, route.link(driver, loop), clock)
+            broker.monitoring = await open_monitoring(
+                config.monitoring_listen, route.link(driver, loop), clock
+            )
         await server.start(driver, listener)
     except BaseException:
         listener.close()
