@@ -140,9 +140,9 @@ class Partition:
                 self._leave_leases(record.runs)
                 if self.moves:  # what was on its way to a dead-letter queue that is gone
                     self._end_moves(record.runs)
-                self.totals.expired += self._bury(record.runs)
+                self.totals.expired += self._end(record.runs)
             case records.Dropped():
-                self.totals.dropped += self._bury(record.runs)
+                self.totals.dropped += self._end(record.runs)
             case records.MoveStarted():
                 if record.reason == "expired":
                     self._times_to_live_over(record.runs, record.at_ms)
@@ -154,7 +154,7 @@ class Partition:
                     self.sorting.late_moving(record.runs, record.late)
             case records.MoveFinished():
                 self.totals.dead_lettered += self._end_moves(record.runs)
-                self._bury(record.runs)
+                self._end(record.runs)
             case records.MoveAbandoned():
                 self._expire_soon(intersection(self.overdue, record.runs), record.at_ms)
                 self._end_moves(record.runs)
@@ -356,12 +356,16 @@ class Partition:
                 del self.moves[key]
         return dead
 
+    def _end(self, runs: Runs) -> int:
+        """Like `_bury`, for messages that nobody deletes: late ones may be among them."""
+        if self.sorting is not None and self.sorting.late:
+            self.sorting.late_gone(runs)
+        return self._bury(runs)
+
     def _bury(self, runs: Runs) -> int:
         """The messages of the runs, all living, are gone."""
         if not self.groups and not self.settings.strict:
             return self.table.bury(runs)
-        if self.sorting is not None and self.sorting.late:
-            self.sorting.late_gone(runs)
         departures = self.table.count_groups(runs)
         buried = self.table.bury(runs)
         self.groups.leave(departures)
@@ -377,7 +381,7 @@ class Partition:
             self.leases.clear()
         else:
             self._leave_leases(runs)
-        self.totals.purged += self._bury(runs)
+        self.totals.purged += self._end(runs)
         self.window.clear()
         self.attempts.clear()
         if record.end >= self.table.next:

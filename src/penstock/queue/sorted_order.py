@@ -166,9 +166,13 @@ class SortedOrder:
 
     def late_moving(self, runs: Runs, lateness: Lateness) -> None:
         """Late messages are on their way, with what is known of them."""
-        for first, batch in list(self.late.items()):
-            if intersection(batch.runs, runs):
+        left = runs
+        for first, batch in reversed(self.late.items()):  # mostly it is the last that was sent
+            if intersection(batch.runs, left):
                 self.late[first] = batch._replace(lateness=lateness)
+                left = difference(left, batch.runs)
+                if not left:
+                    return
 
     def late_gone(self, runs: Runs) -> None:
         """Messages are gone."""
