@@ -17,6 +17,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from penstock.metadata.store.etcd import EtcdStore, open_etcd_store
+from penstock.metadata.store.etcd_client import EtcdClient
 from penstock.metadata.store.etcd_settings import parse_etcd_url
 from penstock.metadata.store.interface import ABSENT, StoreUnavailableError
 from penstock.runtime.etcd_cluster import free_ports, plan_members
@@ -67,15 +68,27 @@ async def test_a_user_and_a_password(etcd_of_its_own: EtcdServers) -> None:
     watch = store.watch("", version - 1)
     assert [(await anext(watch)).version for _ in range(2)] == [version, second]
 
-    # etcd forgets all tokens when it is started anew.
-    etcd.members[0].signal(signal.SIGKILL)
-    etcd.members[0].start()
-    waiting = asyncio.ensure_future(anext(watch))
-    await etcd.cluster.ready()
+    await forget_tokens(etcd)
     third = await store.put("a", b"3", second)
-    assert await waiting == ("a", b"3", third)
+    assert await anext(watch) == ("a", b"3", third)
+    # Now it is the watch that has to prove anew who we are, because its connection breaks.
+    await forget_tokens(etcd)
+    etcd.members[0].signal(signal.SIGKILL)
+    waiting = asyncio.ensure_future(anext(watch))
+    await etcd.heal()
+    other = await open_etcd_store(f"etcd://al:al-password@{address}/ours")
+    fourth = await other.put("a", b"4", third)
+    assert await waiting == ("a", b"4", fourth)
     await watch.aclose()
     await store.close()
+    await other.close()
+
+
+async def forget_tokens(etcd: EtcdServers) -> None:
+    """Makes etcd refuse the tokens it gave to `al`, as it does when their time is over."""
+    client = EtcdClient(parse_etcd_url(f"etcd://root:root-password@{etcd.members[0].member.address}"))
+    await client.ask("/v3/auth/user/changepw", {"name": "al", "password": "al-password"}, dict, again=True)
+    client.close()
 
 
 class Certificates:
