@@ -40,6 +40,8 @@ class Primary:
     ) -> None:
         self._node = node
         self._last = last
+        self._begun = last
+        """The record that began the epoch. Any before it may have been committed under an earlier primary."""
         self._flushed = 0
         self._committed = 0
         self.synchronous = synchronous
@@ -108,7 +110,8 @@ class Primary:
     def wanted_in_sync(self, now_ms: int, living: Collection[str]) -> frozenset[str] | None:
         """The in-sync set as it should be, where it should be another and no change is under way.
 
-        Who lags or is gone leaves, who has everything comes back. Leaving is asked for also where too few are left
+        Who lags or is gone leaves, who has everything comes back: everything that is committed, and everything that
+        was there when the epoch began, because who led before may have committed all of that. Leaving is asked for also where too few are left
         then: nothing is acknowledged while somebody in sync does not confirm, and sends are refused below the least.
         """
         if self._proposed is not None:
@@ -118,7 +121,7 @@ class Primary:
             if node in self.in_sync:
                 if node in living and not self._lags(follower, now_ms):
                     wanted.add(node)
-            elif node in living and follower.confirmed and follower.confirmed >= self._committed:
+            elif node in living and follower.confirmed >= max(self._committed, self._begun):
                 wanted.add(node)
         return frozenset(wanted) if wanted != self.in_sync else None
 

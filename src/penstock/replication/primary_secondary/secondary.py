@@ -43,10 +43,8 @@ class Secondary:
         self.known_epoch = epoch
         if previous > self.last or self.epochs.at(previous) != previous_epoch:
             return OutOfStep(self.last)
-        if previous + count <= self.last:
-            # Sent twice, or beside what an older primary wrote here: the epochs of what is here tell which.
-            return Ready(self.last + 1) if self.epochs.at(previous + count) == epoch else OutOfStep(self.last)
-        if self.last > previous and self.epochs.at(self.last) != epoch:
+        # Some of it may be here already, sent twice. If what is here is of this very epoch, it is the same.
+        if previous < self.last and self.epochs.at(min(self.last, previous + count)) != epoch:
             return OutOfStep(self.last)
         return Ready(self.last + 1)
 

@@ -1,0 +1,56 @@
+"""Where two logs part, found from a few numbers, is where comparing them record by record finds it."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as some
+
+from penstock.replication.primary_secondary.epochs import EpochHistory, last_common
+
+
+def history_of(log: list[int]) -> EpochHistory:
+    """A log given as the epoch of each record."""
+    history = EpochHistory()
+    for index, epoch in enumerate(log, 1):
+        if epoch != history.last:
+            history.begin(epoch, index)
+    return history
+
+
+@some.composite
+def parted_logs(draw: some.DrawFn) -> tuple[list[int], list[int]]:
+    """Two logs with a common beginning; after it no epoch is in both, because one primary writes in an epoch."""
+    common = sorted(draw(some.lists(some.integers(1, 4), max_size=6)))
+    low = common[-1] if common else 1
+    ours = sorted(draw(some.lists(some.sampled_from([low + 1, low + 3]), max_size=5)))
+    theirs = sorted(draw(some.lists(some.sampled_from([low + 2, low + 4]), max_size=5)))
+    return common + ours, common + theirs
+
+
+@given(parted_logs())
+def test_the_last_common_record_is_found(logs: tuple[list[int], list[int]]) -> None:
+    ours, theirs = logs
+    agreed = 0
+    for one, other in zip(ours, theirs, strict=False):
+        if one != other:
+            break
+        agreed += 1
+    assert last_common(history_of(ours), len(ours), history_of(theirs), len(theirs)) == agreed
+
+
+@given(some.lists(some.integers(1, 5), min_size=1, max_size=20), some.integers(0, 20))
+def test_a_cut_leaves_the_history_of_what_is_left(epochs: list[int], last: int) -> None:
+    log = sorted(epochs)
+    history = history_of(log)
+    history.cut(last)
+    assert history.pairs() == history_of(log[:last]).pairs()
+    assert [history.at(index) for index in range(1, len(log[:last]) + 1)] == log[:last]
+
+
+def test_epochs_only_rise() -> None:
+    history = EpochHistory([(1, 1), (3, 10)])
+    with pytest.raises(ValueError, match="does not follow"):
+        history.begin(3, 20)
+    with pytest.raises(ValueError, match="does not follow"):
+        history.begin(4, 10)
