@@ -173,6 +173,7 @@ async def test_what_is_gone_is_said_and_not_skipped() -> None:
             assert (caught.value.wanted, caught.value.begin) == (3, 11)
             assert caught.value.code is ErrorCode.OFFSET_GONE
         assert [m.sequence async for m in log.messages(start=3, when_gone="earliest")] == [11]
+        assert [m.sequence async for m in log.messages(start=3, when_gone="earliest", limit=5)] == [11]
         assert [m.sequence async for m in log.messages()] == [11]
 
 

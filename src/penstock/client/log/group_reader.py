@@ -340,7 +340,8 @@ class GroupReader:
                     await self._commit(self._in_hand().finished)
                 await self._membership.leave()
         except (PenstockError, TimeoutError) as error:
-            log.warning("the share of group %r moves on when its lease ends: %s", self.group, error)
+            reason = str(error) or f"no answer within {CLOSE_SECONDS:g} s"
+            log.warning("the share of group %r moves on when its lease ends: %s", self.group, reason)
         finally:
             self._changed.set()
 

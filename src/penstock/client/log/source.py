@@ -79,7 +79,11 @@ class PlainSource:
         self._route = route
         self._terms = terms
         self._ahead: ReadAhead | None = None
-        self._stop: int | None = None
+        self._began = 0
+        self._left: int | None = None
+        """How many messages may be read from there on; None: no limit."""
+        self._end: int | None = None
+        """Where a reader that does not follow stops."""
         self.closed = False
         """Whether it has ended."""
 
@@ -111,26 +115,25 @@ class PlainSource:
     async def _begin(self) -> None:
         terms, route = self._terms, self._route
         start, found = await resolve_place(route, terms.start, terms.from_time)
-        if not terms.follow:
-            self._stop = found.end
-        if terms.limit is not None:
-            last = start + terms.limit
-            self._stop = last if self._stop is None else min(last, self._stop)
+        self._left = terms.limit
+        self._end = None if terms.follow else found.end
         self._read_from(start, found.end)
 
     def _read_from(self, start: int, end: int) -> None:
         incarnation = self._route.incarnation
         if incarnation is not None and not self.closed:
-            pace = self._terms.pace
-            self._ahead = ReadAhead(self._route, incarnation, start, end, stop=self._stop, pace=pace)
+            last = None if self._left is None else start + self._left
+            stop = min((one for one in (last, self._end) if one is not None), default=None)
+            self._began = start
+            self._ahead = ReadAhead(self._route, incarnation, start, end, stop=stop, pace=self._terms.pace)
 
     async def _go_on_after_gap(self, ahead: ReadAhead) -> None:
         gone = await offset_gone(self._route, ahead.incarnation, ahead.position)
         if self._terms.when_gone == "fail":
             raise gone
         ahead.close()
-        if self._stop is not None and self._terms.limit is not None:
-            self._stop += gone.begin - ahead.position  # the limit counts messages that were read
+        if self._left is not None:
+            self._left -= ahead.position - self._began
         self._read_from(gone.begin, gone.begin)
 
     def handed_out(self, following: int, epoch: int) -> None:
