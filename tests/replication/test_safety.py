@@ -171,7 +171,7 @@ class World:
         if self.random.random() < 0.5:
             self.append()
             self.replicate()
-        if self.random.random() < 0.2:
+        if self.random.random() < 0.2 or leader.primary is None:
             return  # the answer of the store never comes; the proposal stands
         if (self.store.epoch, self.store.primary) == (leader.leads, leader.name):
             self.store.in_sync = wanted
