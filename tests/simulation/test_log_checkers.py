@@ -27,9 +27,13 @@ class _Log:
         self.life = QueueLife(1, "log", [kept], 0)
         self.history = History(lives={1: self.life}, ended_ms=10_000)
         for number in range(1, 6):
-            message = SentMessage(number, self.life, b"", b"", b"", 0, None, None, b"", 10, 10_000)
+            body = b"%d|xxxxxxxx" % number
+            message = SentMessage(number, self.life, body, b"", b"", 0, None, None, b"", 10, 10_000)
             message.fate, message.sequence, message.sent_ms, message.answered_ms = "stored", number, 10, 20
             self.history.messages[number] = message
+        bodies = [message.body for message in self.history.messages.values()]
+        record = encode_record(Sent(1, 5, 10, 0, 0, 0, 0))
+        self.history.records[1] = [AppendedRecord(0, 1, 1, record, bytes(encode(bodies).data))]
 
     def read(self, start: int, numbers: list[int], end: int = 6, asked_ms: int = 100) -> None:
         messages = [
@@ -44,9 +48,6 @@ class _Log:
 
     def begins(self, offset: int, at_ms: int) -> None:
         self.history.log.bounds.append(BoundsSeen(self.life, offset, 6, None, 6, at_ms, at_ms))
-        batch = encode([b"x" * 10] * 5)
-        record = encode_record(Sent(1, 5, 10, 0, 0, 0, 0))
-        self.history.records[1] = [AppendedRecord(0, 1, 1, record, bytes(batch.data))]
 
     def problems(self) -> list[str]:
         return [violation.sentence for violation in log_prefix.check(self.history)]
@@ -64,6 +65,13 @@ def test_other_bytes_at_an_offset_are_noticed() -> None:
     log = _Log()
     log.read(1, [1, 3])
     assert "2 of the log 'log' is message 2 and was read as message 3" in log.problems()
+
+
+def test_what_a_crash_took_away_should_not_have_been_seen() -> None:
+    log = _Log()
+    log.read(1, [1, 2])
+    log.history.records[1] = []
+    assert log.problems() == ["1 of the log 'log' was read as message 1, which was lost"]
 
 
 def test_an_empty_read_before_the_end_is_noticed() -> None:

@@ -86,7 +86,7 @@ def draw_scenario(random: Random) -> Scenario:
     scenario.faults = _faults(random)
     scenario.clocks = _clocks(random)
     if any(queue.settings.has_log for queue in scenario.queues):
-        scenario.log_readers = random.randint(1, 2)
+        scenario.log_readers = random.randint(1, 3)
         scenario.group_members = random.randint(1, 4)
     if scenario.flood:
         scenario.duration_ms = scenario.duration_ms // 3 + 4_000

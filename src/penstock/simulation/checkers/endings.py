@@ -46,9 +46,7 @@ def _may_have_expired(message: SentMessage, history: History) -> bool:
 def reachable(life: QueueLife, history: History) -> list[QueueLife]:
     """The queues that a message sent to this one may have come to."""
     names = {life.name}
-    if life.late_queue is not None:
-        names.add(life.late_queue)
-    for name in life.dead_letter_queues():
+    for name in [*life.dead_letter_queues(), *([life.late_queue] if life.late_queue is not None else [])]:
         names.add(name)
         if any(dead.redriven for dead in history.lives_named(name)):
             names.add("plain")  # operators redrive to the source, or to this one

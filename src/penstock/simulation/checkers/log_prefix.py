@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from penstock.model.batch import Batch
+from penstock.model.records import Sent, decode_record
 from penstock.simulation.history import History, QueueLife, SentMessage
 from penstock.simulation.log_history import BoundsSeen, LogRead
 from penstock.simulation.violation import Violation
@@ -30,6 +32,7 @@ def check(history: History) -> Iterator[Violation]:
         for read in mine:
             yield from _without_gaps(read)
         yield from _same_bytes(life, mine, messages)
+        yield from _committed(life, mine, history)
         yield from _ends(life, mine, bounds.get(life.queue_id, []), messages)
         yield from _purged(life, mine)
         yield from _times(life, bounds.get(life.queue_id, []), messages)
@@ -81,6 +84,24 @@ def _same_bytes(life: QueueLife, reads: list[LogRead], stored: list[SentMessage]
                     read.answered_ms,
                     f"{where} is message {message.number}, which is {places[message.number]} too",
                 )
+
+
+def _committed(life: QueueLife, reads: list[LogRead], history: History) -> Iterator[Violation]:
+    """What was read is what no crash took away: nobody saw it before it was on disk."""
+    kept: dict[int, bytes] = {}
+    for entry in history.records.get(life.queue_id, []):
+        record = decode_record(entry.head)
+        if isinstance(record, Sent):
+            kept.update(enumerate(Batch(entry.payload).bodies(), record.first))
+    for read in reads:
+        for offset, message, _, _ in read.messages:
+            if message is not None and kept.get(offset) != message.body:
+                yield Violation(
+                    NAME,
+                    read.answered_ms,
+                    f"{offset} of the log {life.name!r} was read as message {message.number}, which was lost",
+                )
+                break
 
 
 def _ends(

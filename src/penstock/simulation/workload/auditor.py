@@ -7,7 +7,7 @@ from penstock.simulation.tasks import Ask, Pause, Steps
 from penstock.simulation.workload.consumer import Consumer
 from penstock.simulation.workload.log_operator import LogOperator
 from penstock.simulation.workload.log_reader import LogReader
-from penstock.simulation.workload.stage import Stage
+from penstock.simulation.workload.stage import MOVED_TO, Stage
 from penstock.wire.messages import ListQueues, Peek, Peeked, QueueDescription, QueueList
 
 MOVES_END_MS = 20_000
@@ -81,7 +81,7 @@ class Auditor:
 
     def _targets(self, queue: QueueDescription) -> set[str]:
         """Where messages of a queue may be on their way to; those of a dead-letter queue may go anywhere."""
-        if queue.name.endswith("dead"):
+        if queue.name.endswith(MOVED_TO):
             return set(self._stage.queues)
         return {queue.settings.dead_letter_queue or "", f"{queue.name}.late"}
 

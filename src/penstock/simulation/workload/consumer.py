@@ -9,7 +9,7 @@ from penstock.model.runs import runs_of
 from penstock.simulation.client import Impatient
 from penstock.simulation.history import DeliveredMessage, Kind, QueueLife
 from penstock.simulation.tasks import Ask, Asker, Pause, Steps
-from penstock.simulation.workload.stage import Stage
+from penstock.simulation.workload.stage import MOVED_TO, Stage
 from penstock.wire.messages import Delete, Delivery, Extend, Failed, Receipt, Receive, Release, Settled
 
 _KEPT_RECEIPTS = 40
@@ -149,8 +149,8 @@ class Consumer:
             if life is None:
                 yield Pause(200)
                 continue
-            if life.name.endswith("dead") and random.random() < 0.7:
-                continue  # dead letters are mostly left for operators to redrive
+            if life.name.endswith(MOVED_TO) and random.random() < 0.7:
+                continue  # dead letters and late ones are mostly left for operators to redrive
             wait_ms = random.choice((0, 0, 300, 1_500))
             visibility_ms = random.choice((None, 150, 700, 3_000))
             messages = yield from self.receive(life, random.choice((1, 5, 20)), wait_ms, visibility_ms)

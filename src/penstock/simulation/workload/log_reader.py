@@ -45,7 +45,7 @@ class LogReader:
             bounds = yield from self.find(life, None)
             if bounds is None:
                 continue
-            start = random.choice((bounds.begin, bounds.end, random.randint(1, bounds.end)))
+            start = random.choice((bounds.begin, bounds.end, bounds.end, random.randint(1, bounds.end)))
             if random.random() < 0.3:
                 back_ms = random.choice((100, 1_000, 5_000))
                 found = yield from self.find(life, stage.schedule.now_ms - back_ms)
@@ -56,7 +56,7 @@ class LogReader:
         stage, random = self._stage, self._stage.random
         until_ms = stage.schedule.elapsed_ms + random.randint(100, _ROUND_MS)
         while not stage.stopping and stage.schedule.elapsed_ms < until_ms:
-            found = yield from self.read(life, start, random.choice((0, 0, 300, 1_000)), None)
+            found = yield from self.read(life, start, random.choice((0, 300, 1_000, 2_000)), None)
             if found is None:
                 return
             start = found.next

@@ -6,7 +6,7 @@ from penstock.model.errors import ErrorCode
 from penstock.model.settings import QueueSettings, changed_settings
 from penstock.simulation.history import QueueLife, Span
 from penstock.simulation.tasks import Ask, Pause, Reply, Steps
-from penstock.simulation.workload.stage import Stage
+from penstock.simulation.workload.stage import MOVED_TO, Stage
 from penstock.wire.messages import (
     AlterQueue,
     Count,
@@ -70,7 +70,8 @@ class Operator:
             if action < 0.3:
                 yield from self._peek(life)
             elif action < 0.45:
-                yield from stage.look_up(self._client, life.name)
+                late = life.late_queue if random.random() < 0.6 else None
+                yield from stage.look_up(self._client, late or life.name)
             elif action < 0.6:
                 yield from self._alter(life)
             elif action < 0.85:
@@ -121,7 +122,7 @@ class Operator:
 
     def _redrive(self) -> Steps[None]:
         stage, random = self._stage, self._stage.random
-        dead = [stage.queues[name] for name in sorted(stage.queues) if name.endswith("dead")]
+        dead = [stage.queues[name] for name in sorted(stage.queues) if name.endswith(MOVED_TO)]
         if not dead:
             return
         life = random.choice(dead)

@@ -17,6 +17,9 @@ from penstock.simulation.tasks import Ask, Reply, Steps, Tasks
 from penstock.simulation.trace import Trace
 from penstock.wire.messages import DescribeQueue, Failed, QueueDescription
 
+MOVED_TO = ("dead", ".late")
+"""How the names of queues end to which messages are moved."""
+
 
 @dataclass(slots=True)
 class Stage:

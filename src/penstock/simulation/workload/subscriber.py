@@ -5,7 +5,7 @@ from __future__ import annotations
 from penstock.simulation.history import QueueLife
 from penstock.simulation.tasks import Ask, Pause, Reply, Steps
 from penstock.simulation.workload.consumer import Settler, describe
-from penstock.simulation.workload.stage import Stage
+from penstock.simulation.workload.stage import MOVED_TO, Stage
 from penstock.wire.messages import AddCredit, Delivery, Subscribe, Unsubscribe
 
 _LIFE_MS = 4_000
@@ -25,7 +25,7 @@ class Subscriber:
         stage, random = self._stage, self._stage.random
         while not stage.stopping:
             life = stage.pick_queue()
-            if life is None or life.name.endswith("dead"):
+            if life is None or life.name.endswith(MOVED_TO):
                 yield Pause(100)
                 continue
             subscription = self._subscribe(life)
