@@ -86,6 +86,14 @@ def test_settings_that_contradict_each_other_are_refused(penstock: Penstock) -> 
     assert "retain_bytes" in limited.errors
 
 
+def test_without_a_cluster_copies_are_refused(penstock: Penstock) -> None:
+    for option in (("--replicas", "3"), ("--partitions", "4"), ("--replication", "async")):
+        refused = penstock("queue", "create", "copied", *option)
+        assert refused.code != 0
+        assert "need a cluster" in refused.errors
+    assert penstock("queue", "show", "copied").code == 3
+
+
 def test_creating_twice_finds_the_queue_unless_the_settings_differ(penstock: Penstock) -> None:
     assert penstock("queue", "create", "twice").code == 0
     assert penstock("queue", "create", "twice").code == 0

@@ -402,13 +402,19 @@ ORDERED = {
     "Penstock.WhenUncertain": "hold",
     "Penstock.IdleExpirySeconds": "3600",
 }
+COPIED = {
+    "Penstock.Partitions": "4",
+    "Penstock.Replicas": "3",
+    "Penstock.Replication": "async",
+    "Penstock.MinimumInSync": "2",
+}
 LOGGED = {"Penstock.Consumption": "both", "Penstock.RetainBytes": "1048576"}
 
 
 @pytest.mark.parametrize(
     ("name", "kind"), [("orders", {}), ("orders.fifo", {"FifoQueue": "true"})], ids=["standard", "fifo"]
 )
-@pytest.mark.parametrize("given", [ORDERED, LOGGED], ids=["order", "log"])
+@pytest.mark.parametrize("given", [ORDERED, LOGGED, COPIED], ids=["order", "log", "copies"])
 def test_order_and_log_go_to_the_engine_and_come_back(
     name: str, kind: dict[str, str], given: dict[str, str]
 ) -> None:

@@ -134,6 +134,7 @@ def settings_facts(settings: QueueSettings) -> dict[str, str]:
     return {
         **_order_facts(settings),
         **_log_facts(settings),
+        **_cluster_facts(settings),
         "max messages": _number(settings.max_messages),
         "max bytes": "none" if settings.max_bytes is None else format_size(settings.max_bytes),
         "max message size": format_size(settings.max_message_bytes),
@@ -167,6 +168,16 @@ def _log_facts(settings: QueueSettings) -> dict[str, str]:
     if settings.has_log:
         facts["retain bytes"] = "all" if settings.retain_bytes is None else format_size(settings.retain_bytes)
     return facts
+
+
+def _cluster_facts(settings: QueueSettings) -> dict[str, str]:
+    """How a cluster holds the queue, where one does."""
+    if settings.partitions == 1 and settings.replicas == 1:
+        return {}
+    return {
+        "partitions": str(settings.partitions),
+        "replicas": f"{settings.replicas}, {settings.replication}, at least {settings.least_in_sync} in sync",
+    }
 
 
 def _duration(value_ms: int | None) -> str:

@@ -53,6 +53,20 @@ IdleExpiry = Annotated[
     str | None,
     _option("--idle-expiry", "Delete the queue when nobody used it for so long; `none`: never.", "DURATION"),
 ]
+Partitions = Annotated[
+    str | None, _option("--partitions", "Into how many parts a cluster splits it (1).", "COUNT")
+]
+Replicas = Annotated[
+    str | None, _option("--replicas", "How many nodes of a cluster hold each part (1).", "COUNT")
+]
+Replication = Annotated[
+    str | None,
+    _option("--replication", "`sync` (default): on disk at all in sync; `async`: at the primary.", "HOW"),
+]
+MinInSync = Annotated[
+    str | None,
+    _option("--min-in-sync", "With fewer in sync sends are refused; `none`: a majority.", "COUNT"),
+]
 MaxMessages = Annotated[
     str | None, _option("--max-messages", "How many messages it may hold; `none` lifts the limit.", "COUNT")
 ]
@@ -121,6 +135,10 @@ _READERS: dict[str, Callable[[str], object]] = {
     "consumption": _one_of("queue", "log", "both"),
     "retain_bytes": size_bytes,
     "idle_expiry": duration_seconds,
+    "partitions": _count,
+    "replicas": _count,
+    "replication": _one_of("sync", "async"),
+    "min_in_sync": _count,
     "max_messages": _count,
     "max_bytes": size_bytes,
     "max_message_bytes": size_bytes,
@@ -141,6 +159,7 @@ _MAY_BE_NONE = {
     "dead_letter_queue",
     "retain_bytes",
     "idle_expiry",
+    "min_in_sync",
 }
 _FLAGS = {"max_message_bytes": "--max-message-size"}
 

@@ -13,6 +13,7 @@ from penstock.model.settings import (
     Ordering,
     Overflow,
     QueueSettings,
+    Replication,
     Stamps,
     WhenUncertain,
 )
@@ -37,6 +38,14 @@ class QueueOptions(TypedDict, total=False):
     """A log keeps its newest messages of so many bytes, if they are not older than the retention."""
     idle_expiry: Duration | None
     """A queue that nobody has used for so long is deleted."""
+    partitions: int
+    """Into how many parts a cluster splits the queue; fixed when the queue is created."""
+    replicas: int
+    """How many nodes of a cluster hold each part."""
+    replication: Replication
+    """`sync` (default): acknowledged when all replicas in sync have it on disk; `async`: when the primary has."""
+    min_in_sync: int | None
+    """With fewer replicas in sync sends are refused; None: a majority."""
     max_messages: int | None
     max_bytes: int | None
     max_message_bytes: int

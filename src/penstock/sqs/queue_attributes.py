@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple, get_args
 import msgspec
 
 from penstock.model import limits
-from penstock.model.settings import Consumption, Ordering, Overflow, Stamps, WhenUncertain
+from penstock.model.settings import Consumption, Ordering, Overflow, Replication, Stamps, WhenUncertain
 from penstock.sqs.compatibility import Compatibility
 from penstock.sqs.outgoing import QueueTraits
 from penstock.sqs.redrive import RedriveAllowPolicy, RedrivePolicy
@@ -53,6 +53,10 @@ class QueueAttributes(msgspec.Struct, frozen=True, kw_only=True):
     consumption: Consumption = "queue"
     retain_bytes: int | None = None
     idle_expiry_seconds: int | None = None
+    partitions: int = 1
+    replicas: int = 1
+    replication: Replication = "sync"
+    minimum_in_sync: int | None = None
 
     @property
     def engine_ordering(self) -> Ordering:
@@ -109,11 +113,14 @@ EXTENDED_NUMBERS: dict[str, Number] = {
         "default_time_to_live_seconds", 1, limits.RETENTION_MS_MAX // limits.SECOND_MS
     ),
     RETAIN_BYTES: Number("retain_bytes", 1, limits.QUEUE_BYTES_MAX),
+    "Penstock.MinimumInSync": Number("minimum_in_sync", 1, limits.REPLICAS_PER_PARTITION),
     IDLE_EXPIRY: Number("idle_expiry_seconds", 1, limits.RETENTION_MS_MAX // limits.SECOND_MS),
 }
 """Numbers that `""` sets back to "no limit"."""
 ORDER_NUMBERS: dict[str, Number] = {
     WINDOW: Number("window_milliseconds", 0, limits.WINDOW_MS_MAX),
+    "Penstock.Partitions": Number("partitions", 1, limits.PARTITIONS_PER_QUEUE),
+    "Penstock.Replicas": Number("replicas", 1, limits.REPLICAS_PER_PARTITION),
     MAXIMUM_UNCERTAINTY: Number("maximum_uncertainty_milliseconds", 1, limits.WINDOW_MS_MAX),
 }
 EXTENDED_CHOICES: dict[str, tuple[str, tuple[str, ...]]] = {
@@ -122,8 +129,9 @@ EXTENDED_CHOICES: dict[str, tuple[str, tuple[str, ...]]] = {
     "Penstock.Stamps": ("stamps", get_args(Stamps)),
     "Penstock.WhenUncertain": ("when_uncertain", get_args(WhenUncertain)),
     "Penstock.Consumption": ("consumption", get_args(Consumption)),
+    "Penstock.Replication": ("replication", get_args(Replication)),
 }
-FIXED = (ORDERING, "Penstock.Stamps", "Penstock.Consumption")
+FIXED = (ORDERING, "Penstock.Stamps", "Penstock.Consumption", "Penstock.Partitions")
 """Attributes that only CreateQueue sets."""
 
 FIFO_ONLY = ("ContentBasedDeduplication", "FifoQueue")

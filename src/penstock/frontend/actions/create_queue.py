@@ -49,6 +49,10 @@ _ENGINE_FIELDS = frozenset(
         "consumption",
         "retain_bytes",
         "idle_expiry_seconds",
+        "partitions",
+        "replicas",
+        "replication",
+        "minimum_in_sync",
     }
 )
 """What the engine knows of a queue without any metadata."""
