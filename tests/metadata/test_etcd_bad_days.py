@@ -141,7 +141,7 @@ async def test_etcd_is_gone_for_a_while_and_back(etcd_trio: EtcdServers) -> None
     await etcd_trio.heal()
     entry = await reading
     assert entry == ("a", b"1", version)
-    second = await hasty.put("a", b"2", version)
+    second = await patient.put("a", b"2", version)
     assert await waiting == ("a", b"2", second)
     await watch.aclose()
     await patient.close()
@@ -166,7 +166,9 @@ async def test_without_a_majority_nothing_is_answered_and_watches_say_so(
     for member in others:
         member.start()
     await etcd_trio.cluster.ready()
-    assert await store.get("a") is not None
+    patient = await open_etcd_store(etcd_trio.url("minority", left, "timeout=20"))
+    assert await patient.get("a") == ("a", b"1", version)
+    await patient.close()
     await store.close()
 
 
@@ -183,7 +185,9 @@ async def test_a_mirror_goes_on_with_what_it_knows_and_catches_up(etcd_trio: Etc
         await mirror.put("b", b"")
     assert mirror.cache.get("a") == ("a", b"1", version)
     await etcd_trio.heal()
-    second = await store.put("a", b"2", version)
+    patient = await open_etcd_store(etcd_trio.url("mirror", options="timeout=20"))
+    second = await patient.put("a", b"2", version)
+    await patient.close()
     heard = asyncio.Event()
     mirror.cache.listen("a", lambda change: heard.set())
     if mirror.cache.version("a") != second:

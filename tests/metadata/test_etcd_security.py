@@ -165,14 +165,18 @@ async def test_both_sides_show_a_certificate(tmp_path: Path) -> None:
         assert await anext(watch) == ("a", b"1", version)
         await watch.aclose()
         await store.close()
-        for url, explained in (
-            (f"etcd://{secured.address}?timeout=0.3", "if it wants TLS"),
-            (f"etcds://{secured.address}?timeout=0.3&{shown}", "certificate verify failed"),
-            (f"etcds://{secured.address}?timeout=0.3&{trusted}", "certificate|closed"),
-            (f"etcds://{secured.address}?timeout=0.3&ca={strange.authority}&{shown}", "verify failed"),
-        ):
+
+        async def refused(url: str, explained: str) -> None:
             with pytest.raises(StoreUnavailableError, match=explained):
                 await open_etcd_store(url)
+
+        at = f"{secured.address}?timeout=1"
+        await asyncio.gather(
+            refused(f"etcd://{at}", "if it wants TLS"),
+            refused(f"etcds://{at}&{shown}", "certificate verify failed"),
+            refused(f"etcds://{at}&{trusted}", "certificate|closed"),
+            refused(f"etcds://{at}&ca={strange.authority}&{shown}", "verify failed"),
+        )
         with pytest.raises(StoreUnavailableError, match="TLS files"):
             await open_etcd_store(f"etcds://{secured.address}?ca={tmp_path / 'missing.pem'}")
     finally:

@@ -23,20 +23,30 @@ class Wire:
         """What to do with the next questions: "before" etcd sees one, or "after" it has answered."""
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        their_reader, their_writer = await asyncio.open_connection(*self._target)
+        answers = asyncio.ensure_future(_pass_on(their_reader, writer))
         try:
-            their_reader, their_writer = await asyncio.open_connection(*self._target)
             while question := await reader.read(1 << 20):
                 cut = self.cut.pop(0) if self.cut else ""
                 if cut == "before":
                     break
-                their_writer.write(question)
-                answer = await their_reader.read(1 << 20)
                 if cut == "after":
+                    answers.cancel()
+                    await asyncio.wait({answers})
+                    their_writer.write(question)
+                    await their_reader.read(1)
                     break
-                writer.write(answer)
-            their_writer.close()
+                their_writer.write(question)
         finally:
+            answers.cancel()
+            await asyncio.wait({answers})
+            their_writer.close()
             writer.close()
+
+
+async def _pass_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    while data := await reader.read(1 << 20):
+        writer.write(data)
 
 
 @asynccontextmanager
@@ -116,24 +126,24 @@ async def test_what_does_no_harm_is_asked_again(etcd: EtcdServers) -> None:
 
 @async_test
 async def test_something_that_is_no_etcd_is_called_so() -> None:
-    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        if await reader.read(1 << 16):
-            writer.write(answers[0])
-        writer.close()
+    async def check(said: bytes, explained: str) -> None:
+        async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            if await reader.read(1 << 16):
+                writer.write(said)
+            writer.close()
 
-    answers = [b""]
-    server = await asyncio.start_server(answer, "127.0.0.1", 0)
-    port = server.sockets[0].getsockname()[1]
-    for said, explained in (
-        (b"SSH-2.0-OpenSSH\r\n\r\n", "no etcd"),
-        (b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello", "no etcd"),
-        (b"HTTP/1.1 404 Not Found\r\nContent-Length: 9\r\n\r\nnot found", "JSON gateway"),
-        (b"HTTP/1.1 503 Away\r\nContent-Length: 0\r\n\r\n", "HTTP status 503"),
-        (b"HTTP/1.1 200 OK\r\nContent-Length: 50\r\n\r\n{", "closed in the middle"),
-        (b"", "connection was closed"),
-    ):
-        answers[0] = said
+        server = await asyncio.start_server(answer, "127.0.0.1", 0)
+        port = server.sockets[0].getsockname()[1]
         with pytest.raises(StoreUnavailableError, match=explained):
-            await open_etcd_store(f"etcd://127.0.0.1:{port}?timeout=0.2")
-    server.close()
-    await server.wait_closed()
+            await open_etcd_store(f"etcd://127.0.0.1:{port}?timeout=1")
+        server.close()
+        await server.wait_closed()
+
+    await asyncio.gather(
+        check(b"SSH-2.0-OpenSSH\r\n\r\n", "no etcd"),
+        check(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello", "no etcd"),
+        check(b"HTTP/1.1 404 Not Found\r\nContent-Length: 9\r\n\r\nnot found", "JSON gateway"),
+        check(b"HTTP/1.1 503 Away\r\nContent-Length: 0\r\n\r\n", "HTTP status 503"),
+        check(b"HTTP/1.1 200 OK\r\nContent-Length: 50\r\n\r\n{", "closed in the middle"),
+        check(b"", "connection was closed"),
+    )
