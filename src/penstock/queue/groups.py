@@ -103,19 +103,27 @@ class _Group:
             self._compact(chunks)
         return state
 
-    def _compact(self, chunks: dict[int, Chunk]) -> None:
+    def living(self, chunks: dict[int, Chunk]) -> array[int]:
+        """The messages that are not gone."""
+        self.trim(chunks)
+        return self._living(chunks)
+
+    def _living(self, chunks: dict[int, Chunk]) -> array[int]:
         sequences = self.sequences[self.head :]
-        if self.gone > self.head:  # a first message that is stuck outlived others
-            sequences = array(
-                "Q",
-                [
-                    sequence
-                    for sequence in sequences
-                    if (chunk := chunks.get(sequence >> CHUNK_BITS)) is not None
-                    and chunk.states[sequence & CHUNK_MASK]
-                ],
-            )
-        self.sequences = sequences
+        if self.gone <= self.head:
+            return sequences
+        return array(  # a first message that is stuck outlived others
+            "Q",
+            [
+                sequence
+                for sequence in sequences
+                if (chunk := chunks.get(sequence >> CHUNK_BITS)) is not None
+                and chunk.states[sequence & CHUNK_MASK]
+            ],
+        )
+
+    def _compact(self, chunks: dict[int, Chunk]) -> None:
+        self.sequences = self._living(chunks)
         self.reach = max(0, self.reach - self.head)
         self.head = self.gone = 0
 
@@ -270,12 +278,8 @@ class FifoGroups:
 
     def dump(self) -> list[tuple[int, bytes]]:
         """For the snapshot of a queue whose order does not follow from its columns: what is not gone, by group."""
-        state = self._table.state
-        living = (
-            (number, array("Q", [sequence for sequence in group.sequences[group.head :] if state(sequence)]))
-            for number, group in sorted(self._groups.items())
-        )
-        return [(number, sequences.tobytes()) for number, sequences in living if sequences]
+        found = ((number, group.living(self._table.chunks)) for number, group in sorted(self._groups.items()))
+        return [(number, sequences.tobytes()) for number, sequences in found if sequences]
 
     def load(self, dumped: list[tuple[int, bytes]]) -> None:
         """From the snapshot."""
