@@ -61,9 +61,14 @@ class HttpConnection:
         """Sends a question, and returns the status of the answer, whose lines `next_line` reads."""
         lines = [f"POST {path} HTTP/1.1", f"Host: {self._endpoint}", f"Content-Length: {len(body)}"]
         lines += ["Content-Type: application/json", *(f"{name}: {value}" for name, value in headers.items())]
-        self._writer.write("\r\n".join(lines).encode("latin-1") + b"\r\n\r\n" + body)
-        await self._writer.drain()
-        return await self._head()
+        try:
+            self._writer.write("\r\n".join(lines).encode("latin-1") + b"\r\n\r\n" + body)
+            await self._writer.drain()
+            return await self._head()
+        except (ConnectionError, asyncio.IncompleteReadError) as error:
+            # A member that wants TLS hangs up on those who do not speak it.
+            advice = "" if self._answered else " (if it wants TLS, write etcds://)"
+            raise BadHttpError(f"the connection was closed{advice}") from error
 
     async def next_line(self) -> bytes | None:
         """The next line of the body, without its end; None when the body has ended."""
@@ -104,10 +109,6 @@ class HttpConnection:
                 self._left = -1
             self._answered = True
             return int(status)
-        except asyncio.IncompleteReadError as error:
-            # A member that wants TLS hangs up on those who do not speak it.
-            advice = "" if self._answered else " (if it wants TLS, write etcds://)"
-            raise BadHttpError(f"the connection was closed{advice}") from error
         except (ValueError, asyncio.LimitOverrunError) as error:
             raise BadHttpError(f"what answered is no etcd ({error!r})") from error
 
