@@ -17,6 +17,8 @@ NODES = "cluster/nodes/"
 QUEUES = "cluster/queues/"
 PARTITIONS = "cluster/partitions/"
 DRAINS = "cluster/drains/"
+POSITIONS = "cluster/positions/"
+UNCLEAN = "cluster/unclean/"
 NEXT_ID = "cluster/next-id"
 """Ids of queues and partitions are one rising count, never used again."""
 
@@ -36,6 +38,7 @@ class NodeEntry(msgspec.Struct, frozen=True, kw_only=True):
     peers: str
     """HOST:PORT for other nodes."""
     started_ms: int
+    """Since when it lives without a gap: another one after a restart, and after its lease was lost and made anew."""
     load: float = 0.0
     """How busy it is, from 0 to 1; for placement."""
 
@@ -62,14 +65,62 @@ class PartitionEntry(msgspec.Struct, frozen=True, kw_only=True):
     epoch: int
     """Rises by one with every change of the primary; a node that saw a higher one refuses a lower."""
     primary: str | None
+    primary_started_ms: int = 0
+    """The `started_ms` of the primary when it was given the partition: a node that was gone since leads no more."""
     replicas: list[str]
     """Every node that holds it or is to, the primary among them."""
     in_sync: list[str]
     """Those that have everything acknowledged; only they may lead."""
     serving: int = 0
     """The epoch that its primary serves under already; equal to `epoch` once it does."""
+    hand_over_to: str | None = None
+    """Who is to lead next: the primary takes nothing more, waits until that one has everything, and then writes
+    `elections.elected` for it itself."""
+    leaving: list[str] = []
+    """Nodes that are to drop what they hold of it; each takes itself off this list when it has."""
     reason: str = ""
     """Why it is so, in one sentence, for people."""
+
+    @property
+    def retired(self) -> bool:
+        """Whether it is given up: the entry goes when nobody holds anything of it any more."""
+        return not self.replicas
+
+
+class DrainEntry(msgspec.Struct, frozen=True, kw_only=True):
+    """An operator's word that a node is to hold nothing."""
+
+    node: str
+    remove: bool = False
+    """It will not come back: once it is gone nobody waits for it, and this entry goes when nothing names it."""
+
+
+class Position(msgspec.Struct, frozen=True, array_like=True):
+    """How far a replica's log goes, on its disk."""
+
+    epoch: int
+    """The epoch of the partition's entry when this was said; in another one it says nothing."""
+    log_epoch: int
+    """The epoch that wrote the last record."""
+    last: int
+    """The index of the last record."""
+    fit: bool = True
+    """False: what it has is damaged or missing, it must not lead."""
+
+
+class PositionsEntry(msgspec.Struct, frozen=True, kw_only=True):
+    """What a node says of its replicas of partitions that nobody leads (`positions.asked_of`); under its lease."""
+
+    node: str
+    started_ms: int
+    positions: dict[int, Position]
+
+
+class UncleanEntry(msgspec.Struct, frozen=True, kw_only=True):
+    """An operator's word that a replica which is not in sync may lead after this epoch, whatever is lost by that."""
+
+    partition: int
+    epoch: int
 
 
 def node_key(node: str) -> str:
@@ -87,10 +138,27 @@ def partition_key(partition: int) -> str:
     return f"{PARTITIONS}{partition:020d}"
 
 
+def drain_key(node: str) -> str:
+    """Where an operator says that a node is to be emptied."""
+    return DRAINS + node
+
+
+def positions_key(node: str) -> str:
+    """Where a node says how long the logs are that nobody leads."""
+    return POSITIONS + node
+
+
+def unclean_key(partition: int) -> str:
+    """Where an operator allows an unclean election."""
+    return f"{UNCLEAN}{partition:020d}"
+
+
+LayoutEntry = NodeEntry | QueueEntry | PartitionEntry | DrainEntry | PositionsEntry | UncleanEntry
+
 _encoder = msgspec.json.Encoder()
 
 
-def encode(entry: NodeEntry | QueueEntry | PartitionEntry) -> bytes:
+def encode(entry: LayoutEntry) -> bytes:
     """The bytes to store."""
     return _encoder.encode(entry)
 
@@ -98,3 +166,6 @@ def encode(entry: NodeEntry | QueueEntry | PartitionEntry) -> bytes:
 decode_node = msgspec.json.Decoder(NodeEntry).decode
 decode_queue = msgspec.json.Decoder(QueueEntry).decode
 decode_partition = msgspec.json.Decoder(PartitionEntry).decode
+decode_drain = msgspec.json.Decoder(DrainEntry).decode
+decode_positions = msgspec.json.Decoder(PositionsEntry).decode
+decode_unclean = msgspec.json.Decoder(UncleanEntry).decode

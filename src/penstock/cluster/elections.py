@@ -1,0 +1,31 @@
+"""A new primary: the entry as it becomes, whoever gives it and why."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from penstock.cluster.layout import NodeEntry, PartitionEntry
+
+
+def elected(
+    entry: PartitionEntry, leader: NodeEntry, reason: str, in_sync: Iterable[str] | None = None
+) -> PartitionEntry:
+    """The next epoch, led by a node. Without `in_sync` that set stays; it may only ever lose members here."""
+    return msgspec.structs.replace(
+        entry,
+        epoch=entry.epoch + 1,
+        primary=leader.node,
+        primary_started_ms=leader.started_ms,
+        in_sync=list(in_sync) if in_sync is not None else entry.in_sync,
+        hand_over_to=None,
+        reason=reason,
+    )
+
+
+def handed_over(entry: PartitionEntry, successor: NodeEntry) -> PartitionEntry:
+    """What a primary writes once its successor has everything: on condition that the entry is still this one."""
+    return elected(
+        entry, successor, f"{entry.primary} handed over to {successor.node}, which has everything it had"
+    )
