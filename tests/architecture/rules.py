@@ -11,7 +11,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     # thinking
     "model": set(),
     "ordering": {"model"},
-    "queue": {"model", "ordering"},
+    "queue": {"model", "ordering", "replication"},
     "wire": {"model"},
     "metrics": {"model", "wire"},
     "replication": {"model"},
@@ -19,7 +19,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "sqs": {"model"},
     # synchronous, over interfaces: run by the runtime and by the simulation alike
     "storage": {"model"},
-    "backend": {"model", "ordering", "queue", "wire", "storage"},
+    "backend": {"model", "ordering", "queue", "wire", "storage", "replication", "cluster"},
     # doing
     "config": {"model"},
     "metadata": {"model"},

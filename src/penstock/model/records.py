@@ -267,6 +267,13 @@ class GroupRemoved(msgspec.Struct, frozen=True, array_like=True, tag=23):
     at_ms: int
 
 
+class EpochBegan(msgspec.Struct, frozen=True, array_like=True, tag=25):
+    """Of a partition in a cluster: what follows was written by the primary of this epoch."""
+
+    epoch: int
+    at_ms: int
+
+
 class QueueCreated(msgspec.Struct, frozen=True, array_like=True, tag=20):
     """Catalogue: a queue exists. Its id is its incarnation and is never used again."""
 
@@ -312,6 +319,7 @@ QueueRecord = (
     | OffsetCommitted
     | GroupChanged
     | GroupRemoved
+    | EpochBegan
 )
 CatalogueRecord = QueueCreated | QueueDeleted | QueueRemoved
 Record = QueueRecord | CatalogueRecord

@@ -30,6 +30,7 @@ from penstock.queue.sorted_order import SortedOrder, let_out
 from penstock.queue.state_column import state_column
 from penstock.queue.table import MessageTable
 from penstock.queue.timers import SentTimes, SlotTimers
+from penstock.replication.primary_secondary.epochs import EpochHistory
 
 _READY, _DELAYED, _HELD = bytes([states.READY]), bytes([states.DELAYED]), bytes([states.HELD])
 
@@ -82,6 +83,8 @@ class Partition:
         """Messages on their way whose time to live has ended since: should they come back, they expire."""
         self.log = LogIndex() if settings.has_log else None
         self.readers = ReaderGroups()
+        self.epochs = EpochHistory()
+        """Which primary wrote which records; empty outside of a cluster."""
         self.totals = Totals()
 
     @property
@@ -180,6 +183,10 @@ class Partition:
                 self.log.cut(record.end)
             case records.OffsetCommitted() | records.GroupChanged() | records.GroupRemoved():
                 self.readers.apply(record)
+            case records.EpochBegan():
+                if not self.epochs.last:  # every replica has the same, whenever it came to hold the partition
+                    self.created_ms = record.at_ms
+                self.epochs.begin(record.epoch, self.index)
             case _ as unreachable:
                 assert_never(unreachable)
 

@@ -23,6 +23,7 @@ from penstock.queue.log_index import LogImage
 from penstock.queue.partition import MoveKey, Partition, Totals
 from penstock.queue.reader_groups import GroupImage
 from penstock.queue.sorted_order import SortedImage
+from penstock.replication.primary_secondary.epochs import EpochHistory
 
 VERSION = 1
 
@@ -74,6 +75,7 @@ class PartitionImage(msgspec.Struct, array_like=True):
     last_stamp_us: int = 0
     sorting: SortedImage | None = None
     late_heads: HeadsImage | None = None
+    epochs: list[tuple[int, int]] = []
 
 
 _encoder = msgspec.msgpack.Encoder()
@@ -113,6 +115,7 @@ def dump(partition: Partition) -> bytes:
             last_stamp_us=partition.commit_wait.last_us,
             sorting=_sorted_image(partition),
             late_heads=partition.late_heads.dump() if partition.late_heads is not None else None,
+            epochs=partition.epochs.pairs(),
         )
     )
 
@@ -149,6 +152,7 @@ def load(data: bytes | memoryview) -> Partition:
             raise ValueError("the log does not end where the queue does")
         partition.log.load(image.log)
     partition.readers.load(image.readers)
+    partition.epochs = EpochHistory(image.epochs)
     partition.commit_wait.observe(image.last_stamp_us)
     _derive_order(partition, image)
     partition.order.went_out([run for lease in partition.leases.leases.values() for run in lease.runs()])

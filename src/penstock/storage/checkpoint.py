@@ -46,9 +46,11 @@ class Checkpoint:
         self._fences = fences
         self._vacating = frozenset(vacating)
         self._make_job = make_job
-        self._states: dict[int, tuple[int, Buffer]] = {}
+        self._states: dict[int, tuple[int, Buffer, int]] = {}
         self.below = below
         """Journal files with a lower number are to be vacated."""
+        self.indexes: dict[int, int] = {}
+        """The last record that each added state holds."""
         self.moves: dict[int, int] = {}
         """The copies that each added state knows of."""
         self.needs_position = journal.appended_position
@@ -61,7 +63,8 @@ class Checkpoint:
 
     def add(self, partition: int, index: int, state: Buffer) -> None:
         """Takes the state of a partition as it is now, after its record `index`; it must not change afterwards."""
-        self._states[partition] = (index, state)
+        self._states[partition] = (index, state, self._journal.appended_position)
+        self.indexes[partition] = index
         self.moves[partition] = self._segments.moves
         self.needs_position = self._journal.appended_position
 
@@ -72,6 +75,7 @@ class Checkpoint:
     def forget(self, partition: int) -> None:
         """The partition was removed meanwhile; its state must not come back."""
         self._states.pop(partition, None)
+        self.indexes.pop(partition, None)
 
     def snapshot_job(self) -> SnapshotJob | None:
         """The job that writes the snapshot; None while something that a state refers to is not committed yet."""
@@ -82,8 +86,8 @@ class Checkpoint:
         self.job = self._make_job(
             self,
             [
-                PartitionState(partition, index, state)
-                for partition, (index, state) in self._states.items()
+                PartitionState(partition, index, state, position=position)
+                for partition, (index, state, position) in self._states.items()
                 if partition not in self._fences
             ],
         )

@@ -38,7 +38,11 @@ class Checkpointer:
         self._segments = segments
         self._files = files
         self._fences = fences
-        self._snapshot_number = snapshot.number
+        self.snapshot_number = snapshot.number
+        self.indexes = {
+            section.partition: section.index for section in snapshot.table.sections if section.damage is None
+        }
+        """The last record of each partition that the snapshot on disk holds."""
         self.snapshot_bytes = snapshot.size
         self._under_way: Checkpoint | None = None
         self._not_before_ms = 0
@@ -105,7 +109,8 @@ class Checkpointer:
         job = checkpoint.job
         if checkpoint is not self._under_way or job is None or not job.is_written:
             raise ValueError("the checkpoint's snapshot is not on disk")
-        self._snapshot_number, self.snapshot_bytes = job.number, job.size
+        self.snapshot_number, self.snapshot_bytes = job.number, job.size
+        self.indexes = checkpoint.indexes
         self._segments.snapshot_taken(checkpoint.moves)
         self._gone = {partition: file for partition, file in self._gone.items() if file >= checkpoint.below}
         self._vacated.update(
@@ -124,8 +129,17 @@ class Checkpointer:
     def partition_gone(self, partition: int) -> None:
         """A snapshot begun before must not bring the partition back, nor its records that are still replayed."""
         self._gone[partition] = self._journal.current.number
+        self.indexes.pop(partition, None)
         if self._under_way is not None:
             self._under_way.forget(partition)
+
+    def was_removed(self, partition: int) -> bool:
+        """Whether records of a former life of the partition may still be replayed."""
+        return partition in self._gone
+
+    def is_back(self, partition: int) -> None:
+        """A partition that was removed has a whole new state on this node."""
+        self._gone.pop(partition, None)
 
     def recycle(self) -> None:
         """Hands vacated files back to the journal, except those that a job still reads."""
@@ -151,7 +165,7 @@ class Checkpointer:
             unsynced = [number for number in self._journal.live if number >= checkpoint.below]
         job = SnapshotJob(
             self._disk,
-            self._snapshot_number + 1,
+            self.snapshot_number + 1,
             checkpoint.below,
             self._numbers,
             states,

@@ -23,8 +23,9 @@ from crc32c import crc32c
 
 from penstock.model.batch import Buffer
 
-RECORD, END, CLOSED = 0, 1, 2
-"""Kinds: a record; the end of a journal file (`index` = the next file's number); a clean stop."""
+RECORD, END, CLOSED, CUT, IMAGE, BATCH = range(6)
+"""Kinds: a record; the end of a journal file (`index` = the next file's number); a clean stop; of a replica also:
+records of the partition after `index` are no more; a part of its state as of `index`; a batch that belongs to it."""
 
 HEADER_BYTES = 40
 ALIGNMENT = 8
@@ -110,6 +111,17 @@ def payload_is_whole(header: Header, data: Buffer, offset: int) -> bool:
     start = offset + HEADER_BYTES
     end = start + header.head_size + header.payload_size
     return end <= len(data) and crc32c(memoryview(data)[start:end]) == header.payload_crc
+
+
+def encode_part(part: int, parts: int) -> bytes:
+    """The head of IMAGE: which part it is, counted from 0, and of how many."""
+    return _PAIR.pack(part, parts)
+
+
+def decode_part(head: Buffer) -> tuple[int, int]:
+    """What `encode_part` wrote."""
+    part, parts = _PAIR.unpack(head)
+    return part, parts
 
 
 def encode_table(indexes: Iterable[tuple[int, int]]) -> bytes:

@@ -17,6 +17,7 @@ from penstock.model.batch import Buffer
 from penstock.storage.disk import Disk, DiskFailedError, DiskFullError
 from penstock.storage.entry import (
     ALIGNMENT,
+    BATCH,
     CLOSED,
     END,
     HEAD_BYTES_MAX,
@@ -101,6 +102,28 @@ class Journal:
             raise ValueError(
                 f"record {index} of partition {partition} follows {self.indexes.get(partition, 0)}"
             )
+        position = self._put(RECORD, partition, index, head, payload, reserve=reserve)
+        self.indexes[partition] = index
+        return position
+
+    def append_replica(
+        self, kind: int, partition: int, index: int, head: bytes, payload: Sequence[Buffer], *, last: int
+    ) -> int:
+        """Puts an entry that is no record (CUT, IMAGE, BATCH) at the end; the partition's last record is `last` then."""
+        position = self._put(kind, partition, index, head, payload, reserve=kind != BATCH)
+        self.indexes[partition] = last
+        return position
+
+    def _put(
+        self,
+        kind: int,
+        partition: int,
+        index: int,
+        head: bytes,
+        payload: Sequence[Buffer],
+        *,
+        reserve: bool,
+    ) -> int:
         head_size = len(head)
         if head_size > HEAD_BYTES_MAX:
             raise ValueError(f"a record head of {head_size} bytes is over {HEAD_BYTES_MAX}")
@@ -113,10 +136,9 @@ class Journal:
         elif self._failed:
             raise JournalFailedError(self._failed)
         offset = self._offset
-        self._piece.entries.append((RECORD, partition, index, head, payload, payload_size))
+        self._piece.entries.append((kind, partition, index, head, payload, payload_size))
         self._offset = offset + size
         self.unflushed_bytes += size
-        self.indexes[partition] = index
         self._touched.add(partition)
         return self._base | offset
 

@@ -8,7 +8,11 @@ journal is unreadable its owners are unknown, and until the opposite is shown ev
 - the table at the end of the holed file says what the last record of each partition in it was;
 - whoever is left at the end cannot be shown innocent, and is reported as damaged.
 
-Once a partition is damaged none of its later records is replayed: its state would be wrong.
+Once a partition is damaged none of its later records is replayed: its state would be wrong. Only a whole state that
+was brought in from another replica mends it.
+
+The records of a replica may be cut back, and their numbers used again. So what a snapshot holds is told by where in the
+journal its state was taken, and a table that knows of fewer records than were read shows that a cut was lost.
 """
 
 from __future__ import annotations
@@ -31,13 +35,19 @@ class Ledger:
     """What is known about each partition's records."""
 
     def __init__(
-        self, snapshot_indexes: Mapping[int, int], damages: Iterable[Damage] = (), gone: Iterable[int] = ()
+        self,
+        snapshot_indexes: Mapping[int, int],
+        damages: Iterable[Damage] = (),
+        gone: Iterable[int] = (),
+        taken: Mapping[int, int] | None = None,
     ) -> None:
-        self._snapshot = snapshot_indexes
+        self._snapshot = dict(snapshot_indexes)
+        self._taken = dict(taken or {})
+        """The position in the journal before which everything of a partition is in the snapshot."""
         self.last = dict(snapshot_indexes)
         """The last record of each partition that the snapshot or the replay holds."""
         self.damages = {damage.partition: damage for damage in damages}
-        self._gone = frozenset(gone)
+        self._gone = set(gone)
         self._holes: list[Hole | None] = []  # None: its owners have been found
         self._shown_until: dict[int, int] = {}  # how many of the holes a partition is known to have survived
         self._first_hole_in_file = 0
@@ -50,9 +60,16 @@ class Ledger:
         """Something was written there and its owner is unknown."""
         self._holes.append(Hole(file, offset, reason))
 
-    def record(self, partition: int, index: int, file: str, offset: int) -> bool:
+    def is_taken(self, partition: int, position: int) -> bool:
+        """Whether what stands there is in the snapshot's state of the partition."""
+        return position < self._taken.get(partition, 0)
+
+    def record(self, partition: int, index: int, file: str, offset: int, position: int = 2**64) -> bool:
         """A readable record; whether it is to be replayed."""
         if partition in self._gone or partition in self.damages:
+            return False
+        if position < self._taken.get(partition, 0):
+            self._shown_until[partition] = len(self._holes)
             return False
         last = self.last.get(partition, 0)
         if index == last + 1:
@@ -67,21 +84,55 @@ class Ledger:
             self._lost(partition, index, last, file, offset)
         return False
 
-    def unreadable_record(self, partition: int, index: int, file: str, offset: int, reason: str) -> None:
+    def cut(self, partition: int, index: int, file: str, offset: int) -> bool:
+        """Records after `index` are no more; whether that could be done."""
+        if partition in self._gone or partition in self.damages:
+            return False
+        last = self.last.get(partition, 0)
+        if index > last:
+            self._lost(partition, index + 1, last, file, offset)
+            return False
+        if index < self._snapshot.get(partition, 0):
+            self._damaged(partition, Hole(file, offset, f"it is cut to {index}, before its snapshot"))
+            return False
+        self.last[partition] = index
+        self._shown_until[partition] = len(self._holes)
+        return True
+
+    def image(self, partition: int, index: int) -> None:
+        """A whole state as of `index`, in place of everything before, a former life of the partition included."""
+        self._gone.discard(partition)
+        self.damages.pop(partition, None)
+        self.last[partition] = self._snapshot[partition] = index
+        self._shown_until[partition] = len(self._holes)
+
+    def incomplete_image(self, partition: int, file: str, offset: int) -> None:
+        """The end of a state whose beginning cannot be read."""
+        if partition not in self._gone:
+            self._damaged(partition, Hole(file, offset, "a part of the state is missing before it"))
+
+    def unreadable_record(
+        self, partition: int, index: int, file: str, offset: int, reason: str, position: int = 2**64
+    ) -> None:
         """A record whose owner is known and whose bytes are not what was written.
 
         One that the snapshot already holds is not needed to rebuild the state; if its message is still alive,
         reading or moving it reports the damage.
         """
-        if index > self._snapshot.get(partition, 0):
+        if not self.is_taken(partition, position) and index > self._snapshot.get(partition, 0):
             self._damaged(partition, Hole(file, offset, reason))
 
-    def table(self, rows: Iterable[tuple[int, int]], file: str, offset: int) -> None:
+    def table(self, rows: Iterable[tuple[int, int]], file: str, offset: int, position: int = 2**64) -> None:
         """What a file says about itself at its end: whoever does not match lost something in it."""
         for partition, index in rows:
             last = self.last.get(partition, 0)
+            if self.is_taken(partition, position):
+                continue
             if index > last:
                 self._lost(partition, index + 1, last, file, offset)
+            elif 0 < index < last and last > self._snapshot.get(partition, 0):
+                reason = f"records after {index} were cut, and where cannot be read"
+                self._damaged(partition, Hole(file, offset, reason))
         for number in range(self._first_hole_in_file, len(self._holes)):
             self._holes[number] = None
 

@@ -71,7 +71,8 @@ def open_directory(disk: Disk, options: StorageOptions, identity: Identity) -> O
     numbers = FileNumbers(max(table.next_number, segments.highest_number + 1, *(n + 1 for n in on_disk), 1))
 
     indexes = {section.partition: section.index for section in table.sections}
-    ledger = Ledger(indexes, newest.damages, table.gone)
+    taken = {section.partition: section.position for section in table.sections}
+    ledger = Ledger(indexes, newest.damages, table.gone, taken)
     tail_numbers = [number for number in on_disk if number >= table.replay_from]
     if table.replay_from < table.next_number and table.replay_from not in tail_numbers:
         ledger.hole(journal_name(table.replay_from), 0, "the journal file is missing")

@@ -17,6 +17,7 @@ from penstock.model.limits import KIBIBYTE
 from penstock.model.records import Sent, decode_record
 from penstock.storage.disk import DiskFailedError, File, WouldBlockError
 from penstock.storage.entry import (
+    BATCH,
     HEADER_BYTES,
     OFFSET_MASK,
     POSITION_SHIFT,
@@ -50,7 +51,7 @@ def problem_of(header: Header | None, data: Buffer, number: int, owner: int | No
     """What is wrong with an entry that should be a record of the journal file `number` or of partition `owner`."""
     if header is None:
         return "the header of the entry is damaged"
-    if header.kind != RECORD or (
+    if header.kind not in (RECORD, BATCH) or (
         header.file_number != number if owner is None else header.partition != owner
     ):
         return "another entry is there"
@@ -85,7 +86,7 @@ def fetch(
         size = header.size
         if at + size > len(view) or (number is not None and header.file_number != number):
             break
-        if header.partition == first.partition and header.kind == RECORD and header.payload_size:
+        if header.partition == first.partition and header.kind in (RECORD, BATCH) and header.payload_size:
             found.append((offset + at, RawEntry(header, view[at : at + size])))
             kept += size
         at += size

@@ -19,12 +19,16 @@ import msgspec
 
 from penstock.storage.disk import Disk
 from penstock.storage.entry import (
+    BATCH,
     CLOSED,
+    CUT,
     END,
     HEADER_BYTES,
+    IMAGE,
     RECORD,
     Header,
     decode_header,
+    decode_part,
     decode_table,
     position_of,
 )
@@ -42,6 +46,8 @@ class Entry(msgspec.Struct, frozen=True, gc=False):
     head: bytes
     payload: memoryview
     position: int
+    kind: int = RECORD
+    """RECORD; of a partition that was restored from another replica also IMAGE and BATCH."""
 
 
 class ScannedFile(NamedTuple):
@@ -80,6 +86,10 @@ class JournalTail:
         self.cut: Cut | None = None
         """None where there is no journal or its last file names a next one that is missing."""
         self.torn: TornTail | None = None
+        self._ends: dict[int, list[tuple[int, int]]] = {}
+        """By partition (position, index): what stands before the position and is of a later index counts no more."""
+        self._parts: dict[int, tuple[int, int]] = {}
+        """By partition: where the state that is being read begins, and how many parts of it were found."""
         self._read()
 
     def entries(self) -> Iterator[Entry]:
@@ -92,6 +102,8 @@ class JournalTail:
             for offset in offsets:
                 header = decode_header(data, offset, self._seed)
                 assert header is not None
+                if header.partition in self._ends and self._is_over(header, position_of(number, offset)):
+                    continue
                 start = offset + HEADER_BYTES
                 middle = start + header.head_size
                 yield Entry(
@@ -100,7 +112,11 @@ class JournalTail:
                     data[start:middle],
                     view[middle : middle + header.payload_size],
                     position_of(number, offset),
+                    header.kind,
                 )
+
+    def _is_over(self, header: Header, position: int) -> bool:
+        return any(position < end and header.index > last for end, last in self._ends[header.partition])
 
     def _read(self) -> None:
         expected: int | None = None
@@ -138,18 +154,28 @@ class JournalTail:
                     break
                 offset = behind[0][0]
                 continue
-            if header.kind == RECORD:
-                if header.index > table.get(header.partition, 0):
-                    table[header.partition] = header.index
-                if not whole:
-                    ledger.unreadable_record(
-                        header.partition, header.index, name, offset, "the contents of an entry are damaged"
-                    )
-                elif ledger.record(header.partition, header.index, name, offset):
+            position = position_of(scan.number, offset)
+            if header.kind in (END, CLOSED):
+                if whole and header.payload_size:
+                    start = offset + HEADER_BYTES
+                    rows = decode_table(scan.data[start : start + header.payload_size])
+                    ledger.table(rows, name, offset, position)
+            elif not whole:
+                table[header.partition] = max(header.index, table.get(header.partition, 0))
+                ledger.unreadable_record(
+                    header.partition,
+                    header.index,
+                    name,
+                    offset,
+                    "the contents of an entry are damaged",
+                    position,
+                )
+            elif header.kind == RECORD:
+                table[header.partition] = header.index
+                if ledger.record(header.partition, header.index, name, offset, position):
                     offsets.append(offset)
-            elif whole and header.payload_size:
-                start = offset + HEADER_BYTES
-                ledger.table(decode_table(scan.data[start : start + header.payload_size]), name, offset)
+            elif self._read_replica(scan, header, offset, position, table):
+                offsets.append(offset)
             vouched = header.kind == CLOSED
             synced_through = max(synced_through, header.synced_through)
             offset += header.size
@@ -158,6 +184,35 @@ class JournalTail:
                 break
         self.files.append(ScannedFile(scan.number, offset, offsets, synced_through))
         return following
+
+    def _read_replica(
+        self, scan: JournalScan, header: Header, offset: int, position: int, table: dict[int, int]
+    ) -> bool:
+        """An entry that only replicas have; whether it is to be replayed."""
+        partition, ledger, name = header.partition, self._ledger, journal_name(scan.number)
+        taken = ledger.is_taken(partition, position)
+        if header.kind == BATCH:
+            return not taken
+        if header.kind == CUT:
+            table[partition] = header.index
+            if not taken and ledger.cut(partition, header.index, name, offset):
+                self._ends.setdefault(partition, []).append((position, header.index))
+            return False
+        assert header.kind == IMAGE
+        start = offset + HEADER_BYTES
+        part, parts = decode_part(scan.data[start : start + header.head_size])
+        begin, found = self._parts.get(partition, (position, 0)) if part else (position, 0)
+        self._parts[partition] = (begin, found + 1)
+        if part + 1 == parts:
+            table[partition] = header.index
+            if taken:
+                return False
+            if found + 1 != parts:
+                ledger.incomplete_image(partition, name, offset)
+            else:
+                ledger.image(partition, header.index)
+                self._ends.setdefault(partition, []).append((begin, -1))
+        return not taken
 
     def _is_proven(self, place: int, scan: JournalScan, offset: int) -> bool:
         """Whether what is at `offset` was on disk before something that is still there was written."""

@@ -45,6 +45,8 @@ class Section(msgspec.Struct, frozen=True, array_like=True):
     damage: Damage | None = None
     held: list[int] = []
     """Journal files that are kept because the partition is damaged and they hold what is left of it."""
+    position: int = 0
+    """Where the journal ended when the state was taken: what stands before is in it."""
 
 
 class Table(msgspec.Struct, frozen=True, array_like=True):
@@ -128,6 +130,22 @@ def _load(number: int, file: File) -> Snapshot:
     return snapshot
 
 
+def load_section(disk: Disk, number: int, partition: int) -> tuple[int, bytes] | None:
+    """The index and the state of one partition in a snapshot; None where it is not there as it was written."""
+    file = disk.open(snapshot_name(number))
+    try:
+        table, offset = _read_table(snapshot_name(number), file, file.size())
+        for section in table.sections:
+            if section.partition == partition:
+                state = file.read_at(offset, section.size)
+                is_good = len(state) == section.size and crc32c(state) == section.crc and not section.damage
+                return (section.index, state) if is_good else None
+            offset += section.size
+        return None
+    finally:
+        file.close()
+
+
 def _read_table(name: str, file: File, size: int) -> tuple[Table, int]:
     """The table from the front, or from the back where the front is damaged; and where the sections start."""
     front = _decode_header(name, file.read_at(0, _HEADER.size))
@@ -171,11 +189,18 @@ class PartitionState(msgspec.Struct, frozen=True):
     state: Buffer
     damage: Damage | None = None
     held: Sequence[int] = ()
+    position: int = 0
 
     def section(self) -> Section:
         """Its row in the table."""
         return Section(
-            self.partition, self.index, len(self.state), crc32c(self.state), self.damage, list(self.held)
+            self.partition,
+            self.index,
+            len(self.state),
+            crc32c(self.state),
+            self.damage,
+            list(self.held),
+            self.position,
         )
 
 
@@ -240,7 +265,8 @@ class SnapshotJob(Job):
             section = sections.get(damage.partition)
             index = section.index if section is not None else 0
             state = before.states.get(damage.partition, b"") if before else b""
-            carried.append(PartitionState(damage.partition, index, state, damage, held))
+            position = section.position if section is not None else 0
+            carried.append(PartitionState(damage.partition, index, state, damage, held, position))
         return carried
 
     def _write(self, file: File) -> None:

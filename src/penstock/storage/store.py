@@ -28,6 +28,7 @@ from penstock.storage.opening import OpenedDirectory, open_directory
 from penstock.storage.options import StorageOptions
 from penstock.storage.range_read import Place, RangeReadJob
 from penstock.storage.reader import Reader, ReadJob, Stored
+from penstock.storage.replica_log import ReplicaLog
 from penstock.storage.recovery import Entry
 
 
@@ -97,6 +98,8 @@ class Store:
         )
         self._jobs: list[Job] = []
         self._now_ms = 0
+        self.replica_log: ReplicaLog | None = None
+        """What only the nodes of a cluster need."""
         table = opened.snapshot.table
         unknown = {damage.partition for damage in opened.snapshot.unreadable}
         # A partition that was damaged before any snapshot knew it has a place in the table and no state.
@@ -123,7 +126,17 @@ class Store:
         self, partition: int, index: int, head: bytes, payload: Sequence[Buffer] = (), *, reserve: bool = True
     ) -> int:
         """See `Journal.append`; sends pass `reserve=False`."""
-        return self._journal.append(partition, index, head, payload, reserve=reserve)
+        position = self._journal.append(partition, index, head, payload, reserve=reserve)
+        if self.replica_log is not None:
+            self.replica_log.appended(partition, index, position)
+        return position
+
+    def keep_replica_log(self) -> ReplicaLog:
+        """For a node of a cluster, before anything is replayed: where records are is remembered from now on."""
+        self.replica_log = ReplicaLog(
+            self._disk, self.identity.seed, self._journal, self._files, self._fences, self._checkpointer
+        )
+        return self.replica_log
 
     def take_flush(self) -> Flush | None:
         """What was appended since the last flush; None while one is under way or there is nothing."""
@@ -335,6 +348,8 @@ class Store:
     def finish_checkpoint(self, checkpoint: Checkpoint) -> None:
         """The snapshot is on disk: the vacated files may be used again."""
         self._checkpointer.finish(checkpoint, self._now_ms)
+        if self.replica_log is not None:
+            self.replica_log.vacated(checkpoint.below)
         self._remove()
 
     def abandon_checkpoint(self, checkpoint: Checkpoint) -> None:
