@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import os
 import platform
+import re
 import shutil
 import signal
 import ssl
@@ -22,6 +23,7 @@ STOP_SECONDS = 2.0
 _LOOK_SECONDS = 0.02
 _PLACES = ("/usr/bin", "/usr/local/bin", "/usr/sbin", "/opt/etcd")
 _SHOWN_LOG_LINES = 5
+_LEADER = re.compile(rb'"leader": *"[1-9]')
 
 
 class EtcdMissingError(Exception):
@@ -187,8 +189,10 @@ class EtcdProcess:
                     self.member.host, self.member.client_port, ssl=_health_context(self.member.client_tls)
                 )
                 try:
-                    writer.write(f"GET /health HTTP/1.0\r\nHost: {self.member.address}\r\n\r\n".encode())
-                    return b'"health":"true"' in await reader.read()
+                    # Not /health, which reads: a read before there is a leader holds up those after it.
+                    head = f"POST /v3/maintenance/status HTTP/1.0\r\nHost: {self.member.address}\r\n"
+                    writer.write(f"{head}Content-Length: 2\r\n\r\n{{}}".encode())
+                    return _LEADER.search(await reader.read()) is not None
                 finally:
                     writer.close()
         except (OSError, TimeoutError):
