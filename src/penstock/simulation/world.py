@@ -152,9 +152,11 @@ class World:
             self._violated("recovery", sentence)
         self._check_engine(node)
         for queue_id, partition in node._parts.catalogue.partitions.items():
+            if queue_id in node._parts.catalogue.damage:
+                continue
             life = self.history.lives.get(queue_id)
             watermark_us = partition.watermark_us
-            if life is not None and life.damaged_ms is None and watermark_us < life.watermark_us:
+            if life is not None and watermark_us < life.watermark_us:
                 self._violated(
                     "late",
                     f"the watermark of queue {life.name!r} was {life.watermark_us} and is {watermark_us}",
