@@ -6,7 +6,7 @@ from penstock.model.batch import encode
 from penstock.model.records import Sent, encode_record
 from penstock.model.settings import QueueSettings
 from penstock.simulation.checkers import log_prefix, log_retention, reader_groups
-from penstock.simulation.history import History, QueueLife, SentMessage
+from penstock.simulation.history import History
 from penstock.simulation.log_history import (
     BoundsSeen,
     GroupPlace,
@@ -16,6 +16,7 @@ from penstock.simulation.log_history import (
     LogRead,
     OffsetCommit,
 )
+from penstock.simulation.message_history import QueueLife, SentMessage
 from penstock.simulation.observed_store import AppendedRecord
 
 

@@ -10,7 +10,7 @@ import pytest
 from penstock.model.settings import QueueSettings
 from penstock.ordering.timestamp_id import BEFORE_ALL
 from penstock.simulation.checkers.overtaking import overtakings
-from penstock.simulation.history import DeliveredMessage, QueueLife, Settlement
+from penstock.simulation.message_history import DeliveredMessage, QueueLife, Settlement
 
 _LIFE = QueueLife(1, "q", [QueueSettings(ordering="fifo")], 0)
 

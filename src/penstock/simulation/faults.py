@@ -7,8 +7,9 @@ from random import Random
 
 from penstock.simulation.damage import pick_byte, pick_vital_byte
 from penstock.simulation.driver import DiskPace
-from penstock.simulation.history import BitFlip, Span
+from penstock.simulation.history import BitFlip
 from penstock.simulation.machine import Machine
+from penstock.simulation.message_history import Span
 from penstock.simulation.observed_store import ObservedStore
 from penstock.simulation.schedule import Schedule
 from penstock.simulation.workload.stage import Stage

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
-if TYPE_CHECKING:
-    from penstock.simulation.history import QueueLife, SentMessage
+from penstock.simulation.message_history import QueueLife, SentMessage
 
 Answered = Literal["lost", "done", "refused"]
 

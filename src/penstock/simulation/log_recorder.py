@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from penstock.simulation.history import QueueLife
 from penstock.simulation.log_history import (
     BoundsSeen,
     GroupPlace,
@@ -15,6 +14,7 @@ from penstock.simulation.log_history import (
     OffsetGone,
     Standing,
 )
+from penstock.simulation.message_history import QueueLife
 from penstock.simulation.recorder import Recorder, slices
 from penstock.simulation.schedule import Schedule
 from penstock.wire.log_messages import GroupDescription, GroupMembership, LogBounds, LogSlice, ReadLog

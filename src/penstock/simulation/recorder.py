@@ -11,10 +11,10 @@ from penstock.model.errors import ErrorCode, PenstockError
 from penstock.model.runs import Runs
 from penstock.model.settings import QueueSettings
 from penstock.ordering.timestamp_id import TimestampId
-from penstock.simulation.history import (
+from penstock.simulation.history import History
+from penstock.simulation.message_history import (
     DeliveredMessage,
     EmptyPoll,
-    History,
     Kind,
     QueueLife,
     Result,

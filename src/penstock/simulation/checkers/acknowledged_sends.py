@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from penstock.simulation.checkers.endings import dies_properly, ending_of, reachable
-from penstock.simulation.history import History, QueueLife
+from penstock.simulation.history import History
+from penstock.simulation.message_history import QueueLife
 from penstock.simulation.violation import Violation
 
 NAME = "I1"

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from penstock.simulation.checkers.endings import dies_properly, ending_of
-from penstock.simulation.history import DeliveredMessage, History, QueueLife, SourcePlace
+from penstock.simulation.history import History
+from penstock.simulation.message_history import DeliveredMessage, QueueLife, SourcePlace
 from penstock.simulation.violation import Violation
 
 NAME = "I6"

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Literal
 
-from penstock.simulation.history import History, QueueLife, SentMessage, Span
+from penstock.simulation.history import History
+from penstock.simulation.message_history import QueueLife, SentMessage, Span
 
 Ending = Literal["deleted", "expired", "purged", "dropped", "queue deleted", "queue damaged"]
 

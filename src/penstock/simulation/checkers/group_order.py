@@ -10,7 +10,8 @@ from collections.abc import Iterator
 
 from penstock.simulation.checkers.overtaking import overtakings
 from penstock.simulation.emission import replay
-from penstock.simulation.history import DeliveredMessage, History, QueueLife
+from penstock.simulation.history import History
+from penstock.simulation.message_history import DeliveredMessage, QueueLife
 from penstock.simulation.violation import Violation
 
 NAME = "fifo"

@@ -11,7 +11,8 @@ from collections.abc import Iterator
 from penstock.ordering.timestamp_id import from_text
 from penstock.simulation.checkers.endings import ending_of
 from penstock.simulation.emission import Emission, replay
-from penstock.simulation.history import DeliveredMessage, History, QueueLife
+from penstock.simulation.history import History
+from penstock.simulation.message_history import DeliveredMessage, QueueLife
 from penstock.simulation.violation import Violation
 
 NAME = "late"

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import pairwise
 
-from penstock.simulation.history import DeliveredMessage, History, Settlement
+from penstock.simulation.history import History
+from penstock.simulation.message_history import DeliveredMessage, Settlement
 from penstock.simulation.violation import Violation
 
 NAME = "I4"

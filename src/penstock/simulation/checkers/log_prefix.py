@@ -6,8 +6,9 @@ from collections.abc import Iterator
 
 from penstock.model.batch import Batch
 from penstock.model.records import Sent, decode_record
-from penstock.simulation.history import History, QueueLife, SentMessage
+from penstock.simulation.history import History
 from penstock.simulation.log_history import BoundsSeen, LogRead
+from penstock.simulation.message_history import QueueLife, SentMessage
 from penstock.simulation.violation import Violation
 
 NAME = "log"

@@ -11,8 +11,9 @@ from typing import NamedTuple
 
 from penstock.model.batch import Batch
 from penstock.model.records import Sent, decode_record
-from penstock.simulation.history import ENDLESS_MS, History, QueueLife
+from penstock.simulation.history import History
 from penstock.simulation.log_history import BoundsSeen, OffsetGone
+from penstock.simulation.message_history import ENDLESS_MS, QueueLife
 from penstock.simulation.violation import Violation
 
 NAME = "log-cut"

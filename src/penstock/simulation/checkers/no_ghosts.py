@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from penstock.simulation.history import DeliveredMessage, History, QueueLife, SentMessage
+from penstock.simulation.history import History
+from penstock.simulation.message_history import DeliveredMessage, QueueLife, SentMessage
 from penstock.simulation.violation import Violation
 
 NAME = "I2"

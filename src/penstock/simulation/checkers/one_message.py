@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import pairwise
 
-from penstock.simulation.history import History, QueueLife, SentBatch, SentMessage
+from penstock.simulation.history import History
+from penstock.simulation.message_history import QueueLife, SentBatch, SentMessage
 from penstock.simulation.violation import Violation
 
 NAME = "I3"

@@ -10,7 +10,7 @@ from collections.abc import Container, Iterator, Sequence
 from typing import NamedTuple, TypeVar
 
 from penstock.ordering.timestamp_id import TimestampId
-from penstock.simulation.history import DeliveredMessage
+from penstock.simulation.message_history import DeliveredMessage
 
 _BLOCK = 64
 

@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from penstock.model.records import LogCut, Purged, decode_record
-from penstock.simulation.history import History, QueueLife
+from penstock.simulation.history import History
 from penstock.simulation.log_history import GroupPlace, GroupSeek, Joined, OffsetCommit
+from penstock.simulation.message_history import QueueLife
 from penstock.simulation.violation import Violation
 
 NAME = "groups"

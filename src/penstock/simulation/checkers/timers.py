@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from penstock.model.limits import RETENTION_SLOT_MS, TIMER_SLOT_MS
-from penstock.simulation.history import DeliveredMessage, History
+from penstock.simulation.history import History
+from penstock.simulation.message_history import DeliveredMessage
 from penstock.simulation.violation import Violation
 
 NAME = "I7"

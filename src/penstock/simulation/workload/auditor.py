@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from penstock.simulation.history import QueueLife
+from penstock.simulation.message_history import QueueLife
 from penstock.simulation.tasks import Ask, Pause, Steps
 from penstock.simulation.workload.consumer import Consumer
 from penstock.simulation.workload.log_operator import LogOperator

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from penstock.model.errors import ErrorCode
 from penstock.model.runs import runs_of
 from penstock.simulation.client import Impatient
-from penstock.simulation.history import DeliveredMessage, Kind, QueueLife
+from penstock.simulation.message_history import DeliveredMessage, Kind, QueueLife
 from penstock.simulation.tasks import Ask, Asker, Pause, Steps
 from penstock.simulation.workload.stage import MOVED_TO, Stage
 from penstock.wire.messages import Delete, Delivery, Extend, Failed, Receipt, Receive, Release, Settled

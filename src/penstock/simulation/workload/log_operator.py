@@ -3,9 +3,9 @@ that have no members."""
 
 from __future__ import annotations
 
-from penstock.simulation.history import QueueLife
 from penstock.simulation.log_history import GroupPlace
 from penstock.simulation.log_recorder import LogRecorder
+from penstock.simulation.message_history import QueueLife
 from penstock.simulation.tasks import Ask, Pause, Steps
 from penstock.simulation.workload.log_reader import GROUPS, GroupMember
 from penstock.simulation.workload.stage import Stage

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from penstock.model.errors import ErrorCode
-from penstock.simulation.history import QueueLife
 from penstock.simulation.log_history import GroupPlace, Joined, LogRead
 from penstock.simulation.log_recorder import LogRecorder
+from penstock.simulation.message_history import QueueLife
 from penstock.simulation.tasks import Ask, Pause, Steps
 from penstock.simulation.workload.stage import Stage
 from penstock.wire.log_messages import (

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from penstock.model.batch import UNSET, encode_parts
 from penstock.model.errors import ERRORS, ErrorCode
-from penstock.simulation.history import QueueLife, SentBatch, SentMessage
+from penstock.simulation.message_history import QueueLife, SentBatch, SentMessage
 from penstock.simulation.queue_plan import QueuePlan
 from penstock.simulation.tasks import Ask, Pause, Steps
 from penstock.simulation.workload.stage import Stage

@@ -7,7 +7,7 @@ from random import Random
 
 from penstock.model.errors import ErrorCode
 from penstock.simulation.client import SimulatedClient
-from penstock.simulation.history import QueueLife
+from penstock.simulation.message_history import QueueLife
 from penstock.simulation.network import Network
 from penstock.simulation.queue_plan import QueuePlan
 from penstock.simulation.recorder import Recorder

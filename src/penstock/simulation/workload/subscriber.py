@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from penstock.simulation.history import QueueLife
+from penstock.simulation.message_history import QueueLife
 from penstock.simulation.tasks import Ask, Pause, Reply, Steps
 from penstock.simulation.workload.consumer import Settler, describe
 from penstock.simulation.workload.stage import MOVED_TO, Stage

@@ -1,0 +1,244 @@
+"""One queue, one message, one delivery: what the clients of a run know of each.
+
+All times are the clock's. Something that was asked at `asked_ms` and answered at `answered_ms` happened on the
+node somewhere between the two; what was never answered may have happened or not.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple
+
+from penstock.model.records import Lateness, Reason
+from penstock.model.runs import Runs
+from penstock.model.settings import QueueSettings
+from penstock.ordering.timestamp_id import TimestampId
+from penstock.wire.messages import QueueStatistics
+
+Fate = Literal["unknown", "stored", "duplicate", "refused"]
+Result = Literal["pending", "done", "gone", "done-or-gone", "stale", "refused", "lost"]
+Kind = Literal["delete", "release", "extend"]
+
+
+@dataclass(slots=True, eq=False)
+class QueueLife:
+    """One incarnation of a queue."""
+
+    queue_id: int
+    name: str
+    settings: list[QueueSettings]
+    """Every version that may have been in force, the first one first."""
+    created_ms: int
+    deletion_asked_ms: int | None = None
+    purges: list[Span] = field(default_factory=list)
+    redriven: bool = False
+    """Whether messages were moved out of it, or may have been, because somebody asked for it."""
+    damaged_ms: int | None = None
+    watermark_us: int = 0
+    """The highest that anybody was told."""
+    statistics: QueueStatistics | None = None
+    """As the node saw it at the end."""
+
+    @property
+    def strict(self) -> bool:
+        """Whether its groups are strictly ordered."""
+        return self.settings[0].strict
+
+    @property
+    def sorted(self) -> bool:
+        """Whether its producers' stamps make the order."""
+        return self.settings[0].sorted
+
+    @property
+    def late_queue(self) -> str | None:
+        """Where messages go that come too late for the order."""
+        return f"{self.name}.late" if self.sorted else None
+
+    def dead_letter_queues(self) -> list[str]:
+        """Where its messages may have gone to."""
+        return sorted({s.dead_letter_queue for s in self.settings if s.dead_letter_queue is not None})
+
+    def least_ms(self, name: str) -> int:
+        """The least value of a time setting; one that is not set counts as endless."""
+        values = [getattr(settings, name) for settings in self.settings]
+        return min(ENDLESS_MS if value is None else int(value) for value in values)
+
+    @property
+    def bounded(self) -> bool:
+        """Whether it may ever have been full."""
+        return any(s.max_messages is not None or s.max_bytes is not None for s in self.settings)
+
+
+ENDLESS_MS = 2**60
+
+
+@dataclass(slots=True, eq=False)
+class Span:
+    """Something that was asked and perhaps answered."""
+
+    asked_ms: int
+    answered_ms: int | None = None
+
+
+@dataclass(slots=True, eq=False)
+class SentMessage:
+    """A message that a producer tried to send."""
+
+    number: int
+    life: QueueLife
+    body: bytes
+    attributes: bytes
+    group: bytes
+    priority: int
+    delay_ms: int | None
+    ttl_ms: int | None
+    deduplication_id: bytes
+    asked_ms: int
+    began_us: int
+    """True time when it was first sent."""
+    fate: Fate = "unknown"
+    sequence: int = 0
+    """Its own, or that of the message it is a duplicate of."""
+    sent_ms: int = 0
+    answered_ms: int = 0
+    deliveries: list[DeliveredMessage] = field(default_factory=list)
+    identifier: TimestampId | None = None
+    """The producer's stamp."""
+    made_us: int = 0
+    """True time when it was stamped."""
+    uncertainty_us: int | None = None
+    """How far the stamp may be from true time, where the producer honestly believes that; None: it says nothing."""
+    stamp_us: int = 0
+    """The server's stamp."""
+    answered_us: int = 0
+    """True time when the answer arrived."""
+
+    def least_delay_ms(self) -> int:
+        """It cannot have been ready sooner than this after it was sent."""
+        return self.delay_ms if self.delay_ms is not None else self.life.least_ms("delay_ms")
+
+    def most_delay_ms(self) -> int:
+        """It must have been ready this much after it was sent."""
+        if self.delay_ms is not None:
+            return self.delay_ms
+        return max(settings.delay_ms for settings in self.life.settings)
+
+    def least_ttl_ms(self) -> int:
+        """It cannot have expired sooner than this after it was sent."""
+        ttl_ms = self.ttl_ms if self.ttl_ms is not None else self.life.least_ms("default_ttl_ms")
+        return min(ttl_ms, self.life.least_ms("retention_ms"))
+
+    def most_ttl_ms(self) -> int:
+        """It must be gone, or moved on, this much after it was sent."""
+        if self.ttl_ms is not None:
+            return self.ttl_ms
+        values = [settings.default_ttl_ms for settings in self.life.settings]
+        return max(ENDLESS_MS if value is None else value for value in values)
+
+
+class SendAnswer(NamedTuple):
+    """What a producer was told about a batch."""
+
+    runs: Runs
+    duplicates: list[int]
+    sent_ms: int
+
+
+@dataclass(slots=True, eq=False)
+class SentBatch:
+    """A batch, however often it was sent under its number."""
+
+    life: QueueLife
+    producer: int
+    number: int
+    messages: list[SentMessage]
+    encoded: bytes
+    first_id: TimestampId | None = None
+    uncertainty_us: int = 0
+    unanswered: int = 0
+    """Attempts that may have reached the node and were not answered."""
+    answers: list[SendAnswer] = field(default_factory=list)
+
+
+class SourcePlace(NamedTuple):
+    """Where a moved message was before."""
+
+    queue_id: int
+    name: str
+    sequence: int
+    reason: Reason
+    receive_count: int
+    root: tuple[int, int]
+    """(queue id, sequence number) of its first home, as the node says."""
+    late: Lateness | None = None
+
+
+@dataclass(slots=True, eq=False)
+class Settlement:
+    """What a consumer did about a message it holds, or once held."""
+
+    kind: Kind
+    asked_ms: int
+    amount_ms: int
+    """The delay of a release, the timeout of an extension."""
+    answered_ms: int | None = None
+    result: Result = "pending"
+
+
+@dataclass(slots=True, eq=False)
+class DeliveredMessage:
+    """A message as one consumer got it once."""
+
+    life: QueueLife
+    message: SentMessage | None
+    """None: its bytes are none that were ever sent."""
+    problem: str | None
+    """How it differs from what was sent."""
+    sequence: int
+    lease: int
+    token: bytes
+    place: int
+    """Where it stood in its delivery."""
+    asked_ms: int
+    arrived_ms: int
+    granted_ms: int | None
+    """When the lease began, where the consumer can tell."""
+    until_ms: int
+    receive_count: int
+    first_received_ms: int
+    sent_ms: int
+    source: SourcePlace | None
+    identifier: TimestampId
+    """Its stamp, as the node says."""
+    settlements: list[Settlement] = field(default_factory=list)
+
+    @property
+    def granted_at_least_ms(self) -> int:
+        """The lease did not begin before this."""
+        return self.granted_ms if self.granted_ms is not None else self.asked_ms
+
+    @property
+    def granted_at_most_ms(self) -> int:
+        """The lease had begun by this."""
+        return self.granted_ms if self.granted_ms is not None else self.arrived_ms
+
+
+class EmptyPoll(NamedTuple):
+    """A receiver that waited and got nothing."""
+
+    life: QueueLife
+    asked_ms: int
+    answered_ms: int
+    wait_ms: int
+
+
+class Sighting(NamedTuple):
+    """A message that was seen without being leased."""
+
+    life: QueueLife
+    message: SentMessage | None
+    problem: str | None
+    sequence: int
+    state: str
+    asked_ms: int
+    seen_ms: int
