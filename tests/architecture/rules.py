@@ -24,12 +24,14 @@ MAY_IMPORT: dict[str, set[str]] = {
     "config": {"model"},
     "metadata": {"model"},
     "usage": {"model"},
+    "manager": {"model", "cluster", "metadata"},
     # synchronous: what it needs of the world it asks for in steps that the runtime carries out
     "frontend": {"model", "ordering", "wire", "sqs", "metadata", "usage"},
     "client": {"model", "ordering", "wire"},
     "runtime": {
         *("model", "queue", "ordering", "wire", "sqs", "storage", "backend"),
         *("config", "metadata", "usage", "frontend", "metrics", "penstock"),
+        *("cluster", "manager"),
     },
     "simulation": {"model", "queue", "ordering", "wire", "storage", "backend"},
     # on top
@@ -72,6 +74,7 @@ MAY_TOUCH: dict[str, set[str]] = {
     "config": {"system", "disk"},
     "metadata": {"event loop", "threads", "system", "disk", "clock", "log"},
     "usage": {"threads", "system", "disk", "log"},
+    "manager": {"event loop", "log"},
     "frontend": {"log"},
     "client": EVERYTHING - {"terminal"},
     "runtime": EVERYTHING - {"terminal"},

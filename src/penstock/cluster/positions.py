@@ -47,9 +47,12 @@ def heard(
         if node is None:
             continue
         position = words.positions.get(entry.partition) if words is not None else None
-        if words is None or words.started_ms != node.started_ms or position is None:
-            result.silent.append(name)
-        elif position.epoch != entry.epoch:
+        if (
+            words is None
+            or words.started_ms != node.started_ms
+            or position is None
+            or position.epoch != entry.epoch
+        ):
             result.silent.append(name)
         elif position.fit:
             result.fit[name] = position

@@ -1,0 +1,129 @@
+"""What the manager of a cluster does next, given what stands in the store: a list of changes, each with its reason.
+
+It keeps no plans. Everything follows from the layout as it is, so a manager may die after any change and another one goes
+on from there; and since each change is on condition that its entry is still the one that was seen, two managers at once
+do each other no harm. Every partition gets at most one change at a time: first somebody leads, then replicas are whole,
+then things are spread better.
+"""
+
+from __future__ import annotations
+
+from itertools import islice
+
+import msgspec
+
+from penstock.cluster.changes import Change, change_partition
+from penstock.cluster.failover import depose_unfit, elect, leaderless, spent_orders
+from penstock.cluster.layout import PartitionEntry
+from penstock.cluster.manager_settings import ManagerSettings
+from penstock.cluster.placement import Census
+from penstock.cluster.primary_moves import see_through, spread_primaries
+from penstock.cluster.replica_moves import mend_replicas, spread_replicas
+from penstock.cluster.retirement import finish_queues, finish_removals, forget_removed, retire
+from penstock.cluster.view import ClusterView, Seen
+
+DEFAULT_SETTINGS = ManagerSettings()
+
+
+def decide(view: ClusterView, now_ms: int, settings: ManagerSettings = DEFAULT_SETTINGS) -> list[Change]:
+    """The changes to make now; none where all is as it should be or only time can tell."""
+    census = Census(seen.entry for seen in view.partitions.values())
+    changes: list[Change] = []
+    quiet: list[Seen[PartitionEntry]] = []
+    under_way = 0
+    for partition in sorted(view.partitions):
+        seen = view.partitions[partition]
+        change = _most_urgent(view, seen, census, now_ms, settings)
+        if change is not None:
+            changes.append(change)
+        elif _is_quiet(view, seen, now_ms, settings):
+            quiet.append(seen)
+        elif _is_moving(view, seen.entry):
+            under_way += 1
+    changes += _mend_and_spread(view, quiet, under_way, census, now_ms, settings)
+    return [*changes, *spent_orders(view), *finish_queues(view), *finish_removals(view)]
+
+
+def unsettled(view: ClusterView) -> bool:
+    """Whether something waits that no change of the store may announce, so that it is worth looking again soon."""
+    return any(
+        leaderless(view, seen.entry) or _is_moving(view, seen.entry) or seen.entry.retired
+        for seen in view.partitions.values()
+    )
+
+
+def _most_urgent(
+    view: ClusterView, seen: Seen[PartitionEntry], census: Census, now_ms: int, settings: ManagerSettings
+) -> Change | None:
+    entry = seen.entry
+    change = retire(view, seen) or forget_removed(view, seen)
+    if change is not None or entry.retired:
+        return change
+    if leaderless(view, entry):
+        return elect(view, seen, census, now_ms, settings)
+    change = depose_unfit(view, seen) or _carry_settings(view, seen)
+    if change is None and entry.hand_over_to is not None:
+        change = see_through(view, seen, now_ms, settings)
+    return change
+
+
+def _carry_settings(view: ClusterView, seen: Seen[PartitionEntry]) -> Change | None:
+    """What was altered of a queue is altered of its partitions."""
+    entry, queue = seen.entry, view.queue_of(seen.entry)
+    if queue is None or queue.settings == entry.settings:
+        return None
+    reason = f"the settings of {entry.queue} were changed"
+    return change_partition(
+        seen.version, msgspec.structs.replace(entry, settings=queue.settings, reason=reason)
+    )
+
+
+def _is_moving(view: ClusterView, entry: PartitionEntry) -> bool:
+    """Whether a move is under way: there is a successor, a replica too many, or one that has to catch up."""
+    return (
+        entry.hand_over_to is not None
+        or len(entry.replicas) > entry.settings.replicas
+        or any(node not in entry.in_sync and node in view.members.living for node in entry.replicas)
+    )
+
+
+def _is_quiet(view: ClusterView, seen: Seen[PartitionEntry], now_ms: int, settings: ManagerSettings) -> bool:
+    """Whether it is led, serves, and has been as it is for a moment: then it may be moved."""
+    entry = seen.entry
+    return (
+        not entry.retired
+        and entry.serving == entry.epoch
+        and entry.hand_over_to is None
+        and now_ms - seen.since_ms >= settings.settle_ms
+        and not leaderless(view, entry)
+    )
+
+
+def _mend_and_spread(
+    view: ClusterView,
+    quiet: list[Seen[PartitionEntry]],
+    under_way: int,
+    census: Census,
+    now_ms: int,
+    settings: ManagerSettings,
+) -> list[Change]:
+    """Repairs first, so many at once as are allowed; and only where none is needed, moves that spread things better."""
+    changes: list[Change] = []
+    movable: list[Seen[PartitionEntry]] = []
+    for seen in quiet:
+        entry = seen.entry
+        if under_way + len(changes) < settings.repairs_at_once or _is_moving(view, entry):
+            change = mend_replicas(view, seen, census, now_ms, settings)
+            if change is not None:
+                changes.append(change)
+                continue
+        if _is_moving(view, entry):
+            under_way += 1
+        elif set(entry.in_sync) == set(entry.replicas) and len(entry.replicas) == entry.settings.replicas:
+            movable.append(seen)
+    room = settings.moves_at_once - under_way
+    if not changes and room > 0:
+        changes += islice(spread_replicas(view, movable, census, settings), room)
+    if not changes and room > 0:
+        changes += islice(spread_primaries(view, movable, census, now_ms, settings), room)
+    return changes

@@ -1,0 +1,30 @@
+"""How patient the internal manager is, and how much it does at once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ManagerSettings:
+    """Times in milliseconds."""
+
+    positions_wait_ms: int = 250
+    """So long an election waits for living replicas in sync that have not said yet how long their log is."""
+    restart_wait_ms: int = 5_000
+    """So long an `async` partition waits for the rest of its replicas where those that live have all just started:
+    after a power cut the one that comes back first need not be the one with the longest log."""
+    replace_after_ms: int = 300_000
+    """A node gone for so long is no longer waited for: its replicas are made elsewhere."""
+    settle_ms: int = 1_000
+    """Nothing is moved whose entry was changed so lately."""
+    trust_after_ms: int = 10_000
+    """A node is given primaries of others once it has lived for so long."""
+    hand_over_ms: int = 2_000
+    """A primary that has not handed over by then is helped (`sync`) or left in peace (`async`)."""
+    repairs_at_once: int = 16
+    """So many partitions at once get a replica anew or are moved off a node that is drained."""
+    moves_at_once: int = 4
+    """So many partitions at once are moved only to spread them better."""
+    busy_load: float = 0.75
+    """A node as busy as this is given nothing only to spread partitions better."""

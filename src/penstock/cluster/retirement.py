@@ -1,0 +1,95 @@
+"""Queues that are deleted, and nodes that are removed: entries go when nobody holds anything of them any more.
+
+Data goes only by a word that says so: a queue's state `deleting` lists its replicas as leaving, each node drops what it
+has and takes itself off, then the entry goes. A partition whose queue is merely missing is left alone. A node that is
+gone keeps the entry of a deleted partition in place until it comes back and drops its replica, or an operator removes
+it; the name of the queue is free before that.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from penstock.cluster.changes import Change, change_partition
+from penstock.cluster.layout import (
+    PartitionEntry,
+    QueueEntry,
+    drain_key,
+    partition_key,
+    queue_key,
+)
+from penstock.cluster.view import ClusterView, Seen
+
+
+def retire(view: ClusterView, seen: Seen[PartitionEntry]) -> Change | None:
+    """What a partition needs that is given up or whose queue is being deleted; None: nothing."""
+    entry = seen.entry
+    if not entry.retired:
+        queue = view.queue_of(entry)
+        if queue is None or queue.state != "deleting":
+            return None
+        return change_partition(
+            seen.version,
+            msgspec.structs.replace(
+                entry,
+                primary=None,
+                primary_started_ms=0,
+                hand_over_to=None,
+                replicas=[],
+                in_sync=[],
+                leaving=[*entry.leaving, *(node for node in entry.replicas if node not in entry.leaving)],
+                reason=f"the queue {entry.queue} is being deleted",
+            ),
+        )
+    if not entry.leaving:
+        reason = f"nobody holds anything of partition {entry.partition} of {entry.queue} any more"
+        return Change(partition_key(entry.partition), seen.version, None, reason)
+    return None
+
+
+def forget_removed(view: ClusterView, seen: Seen[PartitionEntry]) -> Change | None:
+    """Nodes that will not come back need drop nothing."""
+    entry = seen.entry
+    removed = [node for node in entry.leaving if view.members.removed(node)]
+    if not removed:
+        return None
+    left = [node for node in entry.leaving if node not in removed]
+    reason = f"{', '.join(removed)} was removed and need not drop its replica"
+    return change_partition(seen.version, msgspec.structs.replace(entry, leaving=left, reason=reason))
+
+
+def finish_queues(view: ClusterView) -> list[Change]:
+    """Queues whose partitions are given up everywhere where somebody lives: their names are free again."""
+    return [
+        Change(queue_key(name), seen.version, None, f"the queue {name} is deleted on every living node")
+        for name, seen in view.queues.items()
+        if seen.entry.state == "deleting" and _given_up(view, seen.entry)
+    ]
+
+
+def _given_up(view: ClusterView, queue: QueueEntry) -> bool:
+    partitions = [view.partitions.get(partition) for partition in queue.partitions]
+    return all(
+        seen is None
+        or (seen.entry.retired and not any(node in view.members.living for node in seen.entry.leaving))
+        for seen in partitions
+    )
+
+
+def finish_removals(view: ClusterView) -> list[Change]:
+    """Nodes that were to be removed, are gone and are named nowhere."""
+    removed = [name for name in view.drains if view.members.removed(name)]
+    if not removed:
+        return []
+    named = {
+        node
+        for seen in view.partitions.values()
+        for node in (*seen.entry.replicas, *seen.entry.leaving, *seen.entry.in_sync)
+    }
+    return [
+        Change(
+            drain_key(name), view.drains[name].version, None, f"{name} is removed: nothing names it any more"
+        )
+        for name in removed
+        if name not in named
+    ]
