@@ -32,6 +32,7 @@ _DEAD_LETTER_RETENTION_MS = 14 * limits.DAY_MS
 
 def create_queue(parts: NodeParts, request: CreateQueue, now_ms: int) -> QueueDescription:
     """Makes the queue, and its dead-letter queue if that is missing; the same request again changes nothing."""
+    _check_not_clustered(parts)
     check_queue_name(request.name)
     check_settings(request.name, request.settings)
     _check_alone(request.settings)
@@ -49,6 +50,15 @@ def create_queue(parts: NodeParts, request: CreateQueue, now_ms: int) -> QueueDe
     parts.logbook.check_room_for_send()
     _make_dead_letter_queue(parts, request.settings, now_ms)
     return describe_queue(parts, _create(parts, request.name, request.settings, now_ms))
+
+
+def _check_not_clustered(parts: NodeParts) -> None:
+    """Queues of a cluster are made, changed and deleted in its layout, which front ends do."""
+    if parts.cluster is not None:
+        raise PenstockError(
+            ErrorCode.UNSUPPORTED,
+            "this is a node of a cluster: ask a front end to make, change or delete queues",
+        )
 
 
 def _check_alone(settings: QueueSettings) -> None:
@@ -100,6 +110,7 @@ def _difference(existing: Partition, wanted: QueueSettings) -> str:
 
 def alter_queue(parts: NodeParts, request: AlterQueue, now_ms: int) -> QueueDescription:
     """Changes settings of a queue, all or none."""
+    _check_not_clustered(parts)
     partition = parts.catalogue.usable(parts.catalogue.find(request.name).queue_id)
     settings = changed_settings(partition.settings, dict(request.changes))
     check_settings(request.name, settings)
@@ -111,6 +122,7 @@ def alter_queue(parts: NodeParts, request: AlterQueue, now_ms: int) -> QueueDesc
 
 def delete_queue(parts: NodeParts, request: DeleteQueue, now_ms: int) -> Done:
     """The name is free at once. Delayed messages go to the dead-letter queue, if there is one; the rest is gone."""
+    _check_not_clustered(parts)
     delete_partition(parts, parts.catalogue.find(request.name), now_ms)
     return Done()
 

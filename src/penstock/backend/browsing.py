@@ -42,7 +42,8 @@ def redrive(parts: NodeParts, request: Redrive, now_ms: int) -> Redriven:
     if request.target is not None:
         if request.target == partition.name:
             raise PenstockError(ErrorCode.BAD_REQUEST, "a queue cannot be redriven to itself")
-        parts.catalogue.find(request.target)
+        if not parts.has_queue(request.target):
+            parts.catalogue.find(request.target)
     most = max(1, min(request.max_messages, limits.MOVE_MESSAGES))
     wanted = normalized(request.runs) if request.runs is not None else None
     chosen, following = _scan(parts, partition, request.start, most, request.filter, wanted, ready_only=True)
@@ -62,7 +63,7 @@ def _way_back(parts: NodeParts, piece: StoredSlice) -> str | None:
     origin = piece.sent.origin
     if origin is None:
         return None
-    if origin.reason == "queue-deleted" and parts.catalogue.named(origin.source) is None:
+    if origin.reason == "queue-deleted" and not parts.has_queue(origin.source):
         return None
     return origin.source
 

@@ -32,6 +32,8 @@ class Catalogue:
         self.names: dict[str, int] = {}
         self.deleting: set[int] = set()
         self.damage: dict[int, str] = {}
+        self.serves: set[int] | None = None
+        """In a cluster: the partitions that this node leads and serves; None: it is alone and serves all."""
 
     def apply(self, record: CatalogueRecord) -> None:
         """Makes the catalogue what the record says."""
@@ -67,6 +69,11 @@ class Catalogue:
     def usable(self, queue_id: int) -> Partition:
         """The queue with that id; raises if it is gone or fenced."""
         partition = self.partitions.get(queue_id)
+        if self.serves is not None and queue_id not in self.serves:
+            raise PenstockError(
+                ErrorCode.NOT_PRIMARY,
+                f"this node does not lead partition {queue_id} (now, or yet); look up who does",
+            )
         if partition is None or queue_id in self.deleting:
             raise PenstockError(
                 ErrorCode.QUEUE_NOT_FOUND, f"there is no queue with id {queue_id}; look it up again"
@@ -76,6 +83,10 @@ class Catalogue:
                 ErrorCode.QUEUE_DAMAGED, f"queue {partition.name!r} is fenced: {self.damage[queue_id]}"
             )
         return partition
+
+    def is_closed(self, queue_id: int) -> bool:
+        """Whether nothing of the queue is to be touched: it is fenced, or another node leads it."""
+        return queue_id in self.damage or (self.serves is not None and queue_id not in self.serves)
 
     def fence(self, queue_id: int, what: str) -> None:
         """The queue's stored data is damaged: nothing of it is served until it is repaired."""

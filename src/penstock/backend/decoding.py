@@ -17,3 +17,9 @@ def decode(frame: Frame) -> messages.Request:
         if messages.is_known_request(frame.head):
             raise PenstockError(ErrorCode.BAD_REQUEST, f"the request cannot be read: {error}") from None
         raise PenstockError(ErrorCode.UNKNOWN_REQUEST, "the request is none that this server knows") from None
+
+
+def queue_of(request: messages.Request | None) -> int:
+    """The queue that a request names; 0: none."""
+    queue_id = getattr(request, "queue_id", 0)
+    return queue_id if isinstance(queue_id, int) else 0

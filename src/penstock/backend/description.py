@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
+from penstock.backend.environment import Environment
 from penstock.backend.parts import NodeParts
 from penstock.wire.messages import NodeDescription
 
 
 def describe_node(
-    parts: NodeParts,
-    *,
-    version: str,
-    data_directory: str,
-    started_ms: int,
-    connections: int,
-    usage: tuple[float, int],
+    parts: NodeParts, environment: Environment, started_ms: int, connections: int
 ) -> NodeDescription:
-    """What it is, what it holds, and what is wrong with it; `usage` is CPU seconds and resident bytes."""
+    """What it is, what it holds, and what is wrong with it."""
     store = parts.store
     statistics = store.statistics()
-    cpu_seconds, memory_bytes = usage
+    cpu_seconds, memory_bytes = environment.usage()
     return NodeDescription(
         node=store.identity.node,
-        version=version,
-        data_directory=data_directory,
+        version=environment.version,
+        data_directory=environment.data_directory,
         started_ms=started_ms,
         queues=len(parts.catalogue.names),
         connections=connections,

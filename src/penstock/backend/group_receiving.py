@@ -119,7 +119,7 @@ def _serve(parts: NodeParts, waiter: Waiter, queues: WeightedSet, now_ms: int) -
 def _available(parts: NodeParts, queue_id: int) -> int:
     """How many messages are ready; on a queue with strict order not all of them may be deliverable."""
     partition = parts.catalogue.partitions.get(queue_id)
-    if partition is None or queue_id in parts.catalogue.damage or queue_id in parts.catalogue.deleting:
+    if partition is None or parts.catalogue.is_closed(queue_id) or queue_id in parts.catalogue.deleting:
         return 0
     return partition.table.counts[states.READY] if partition.order.may_give() else 0
 
@@ -210,7 +210,10 @@ def deliver(parts: NodeParts, pending: GrantedGroup, *, block: bool = False) -> 
     if cold:
         parts.cold_deliveries.append((cold, pending))
     elif deliveries:
-        parts.answer(waiter.connection, waiter.request_id, GroupDelivery(deliveries), body, leases)
+        about = [delivery.queue_id for delivery in deliveries]
+        parts.answer(
+            waiter.connection, waiter.request_id, GroupDelivery(deliveries), body, leases, about=about
+        )
     else:
         _wait_on(parts, pending)
 

@@ -43,6 +43,8 @@ def note_departures(parts: NodeParts, now_ms: int) -> None:
 def delete_idle(parts: NodeParts, now_ms: int) -> None:
     """Looks at the queues whose time may be up, and deletes those whose time is."""
     note_departures(parts, now_ms)
+    if parts.cluster is not None:  # a queue of a cluster is not one node's to delete
+        return
     for queue_id in parts.idle.take_due(now_ms):
         partition = parts.catalogue.partitions.get(queue_id)
         expiry_ms = partition.settings.idle_expiry_ms if partition is not None else None

@@ -98,7 +98,8 @@ class LogReads:
         batches, body = _slices(request, runs, entries)
         parts.readers.leave(reader)
         following = batches[-1].first + batches[-1].count if batches else request.start
-        parts.answer(reader.connection, reader.request_id, LogSlice(batches, following, log.next), body)
+        answer = LogSlice(batches, following, log.next)
+        parts.answer(reader.connection, reader.request_id, answer, body, about=request.queue_id)
 
     def _fail(self, reader: LogReader, error: PenstockError) -> None:
         self._parts.readers.leave(reader)

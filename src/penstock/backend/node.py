@@ -8,18 +8,25 @@ from __future__ import annotations
 
 from typing import assert_never
 
-from penstock.backend import administration, browsing, group_receiving, idle_expiry, sends, traffic
+from penstock.backend import (
+    administration,
+    browsing,
+    group_receiving,
+    idle_expiry,
+    log_membership,
+    sends,
+    traffic,
+)
 from penstock.backend.bodies import ColdReadError
 from penstock.backend.checkpoints import Checkpointer
 from penstock.backend.clock_desk import ClockDesk
-from penstock.backend.decoding import decode
+from penstock.backend.decoding import decode, queue_of
 from penstock.backend.description import describe_node
 from penstock.backend.environment import Environment
-from penstock.backend.log_membership import answer_group
 from penstock.backend.log_reading import LogReads, find_offset
 from penstock.backend.moves import move_some
 from penstock.backend.opening import OpeningReport, open_node
-from penstock.backend.parts import GrantedDelivery, GrantedGroup
+from penstock.backend.parts import GrantedDelivery, GrantedGroup, NodeParts
 from penstock.backend.upkeep_times import UpkeepTimes
 from penstock.model import limits
 from penstock.model.batch import Buffer
@@ -49,11 +56,12 @@ class Node:
         environment: Environment,
         now_ms: int,
         max_unflushed_bytes: int = 64 * limits.MEBIBYTE,
+        opened: tuple[NodeParts, OpeningReport] | None = None,
     ) -> None:
         self._store = store
         self._environment = environment
         self._started_ms = now_ms
-        self._parts, self.report = open_node(store, now_ms)
+        self._parts, self.opening_report = opened or open_node(store, now_ms)
         self._parts.max_unflushed_bytes = max_unflushed_bytes
         self._parts.clock = environment.clock
         self._checkpointer = Checkpointer(self._parts)
@@ -71,11 +79,6 @@ class Node:
         self._now_ms = now_ms
 
         self.next_wakeup_ms()  # so that what fell due while nobody ran is done before the first request
-
-    @property
-    def opening_report(self) -> OpeningReport:
-        """What recovery found."""
-        return self.report
 
     @property
     def last_stamp_us(self) -> int:
@@ -111,6 +114,7 @@ class Node:
         self._now_ms = now_ms
         if connection not in self._connections:
             return
+        request: messages.Request | None = None
         due_ms = self._upkeep.next_ms()
         if due_ms is not None and due_ms <= now_ms:
             self.tick(now_ms)  # no request may see what should have ended by now
@@ -120,17 +124,16 @@ class Node:
                 idle_expiry.note_use(self._parts, request, now_ms)
             self._dispatch(connection, frame.request_id, request, frame.body, now_ms)
         except PenstockError as error:
-            self._parts.answer(connection, frame.request_id, messages.Failed(error.code, error.message))
+            failed = messages.Failed(error.code, error.message)
+            self._parts.answer(connection, frame.request_id, failed, about=queue_of(request))
         except ColdReadError as cold:
             assert isinstance(request, messages.Peek | messages.Redrive)
             self._cold_requests[self._read(cold.positions)] = (connection, frame.request_id, request)
         except DamagedEntryError as damaged:
-            self._fence(request, damaged)
-            self._parts.answer(
-                connection,
-                frame.request_id,
-                messages.Failed(ErrorCode.QUEUE_DAMAGED, f"stored data is damaged: {damaged}"),
-            )
+            if queue_id := queue_of(request):
+                self._parts.fence(queue_id, damaged)
+            failed = messages.Failed(ErrorCode.QUEUE_DAMAGED, f"stored data is damaged: {damaged}")
+            self._parts.answer(connection, frame.request_id, failed)
 
     def _dispatch(
         self, connection: int, request_id: int, request: messages.Request, body: memoryview, now_ms: int
@@ -139,12 +142,13 @@ class Node:
         if not self._connections[connection] and not isinstance(request, messages.Hello):
             raise PenstockError(ErrorCode.BAD_REQUEST, "say hello first")
         answer: messages.Answer
+        about: int | list[int] = queue_of(request)
         match request:
             case messages.Send():
                 sends.send(parts, connection, request_id, request, body, now_ms)
                 return
             case messages.Delete() | messages.Release() | messages.Extend():
-                answer = traffic.settle(parts, request, now_ms)
+                answer, about = traffic.settle(parts, request, now_ms)
             case messages.Receive():
                 traffic.receive(parts, connection, request_id, request, now_ms)
                 return
@@ -162,7 +166,7 @@ class Node:
                 answer = traffic.unsubscribe(parts, connection, request)
             case messages.Peek():
                 peeked, pieces = browsing.peek(parts, request, now_ms)
-                parts.answer(connection, request_id, peeked, pieces)
+                parts.answer(connection, request_id, peeked, pieces, about=request.queue_id)
                 return
             case messages.Redrive():
                 answer = browsing.redrive(parts, request, now_ms)
@@ -178,9 +182,9 @@ class Node:
             case messages.FindOffset():
                 answer = find_offset(parts, request)
             case messages.CommitOffset() | messages.JoinGroup() | messages.LeaveGroup():
-                answer = answer_group(parts, request, now_ms)
+                answer = log_membership.answer_group(parts, request, now_ms)
             case messages.ListGroups() | messages.SeekGroup() | messages.DeleteGroup():
-                answer = answer_group(parts, request, now_ms)
+                answer = log_membership.answer_group(parts, request, now_ms)
             case messages.ReadClock():
                 self._clock_desk.ask(connection, request_id)
                 return
@@ -194,13 +198,15 @@ class Node:
                 answer = administration.delete_queue(parts, request, now_ms)
             case messages.ListQueues():
                 answer = administration.list_queues(parts, request)
+                about = [queue.queue_id for queue in answer.queues]
             case messages.DescribeQueue():
                 answer = administration.describe_queue(parts, parts.catalogue.find(request.name))
+                about = answer.queue_id
             case messages.DescribeNode():
-                answer = self._describe()
+                answer = describe_node(parts, self._environment, self._started_ms, len(self._connections))
             case _ as unreachable:
                 assert_never(unreachable)
-        parts.answer(connection, request_id, answer)
+        parts.answer(connection, request_id, answer, about=about)
 
     def _hello(self, connection: int, request: messages.Hello, now_ms: int) -> messages.Welcome:
         if messages.PROTOCOL_VERSION not in request.versions:
@@ -211,11 +217,6 @@ class Node:
         self._connections[connection] = True
         server = f"penstock {self._environment.version}"
         return messages.Welcome(messages.PROTOCOL_VERSION, server, self._store.identity.node, now_ms)
-
-    def _fence(self, request: messages.Request, damaged: DamagedEntryError) -> None:
-        queue_id = getattr(request, "queue_id", None)
-        if queue_id is not None:
-            self._parts.fence(queue_id, damaged)
 
     # -- time ------------------------------------------------------------------------------------------------
 
@@ -229,7 +230,7 @@ class Node:
         self._log_reads.tick(now_ms)
         for queue_id in self._upkeep.take_due(now_ms):
             partition = parts.catalogue.partitions.get(queue_id)
-            if partition is not None and queue_id not in parts.catalogue.damage:
+            if partition is not None and not parts.catalogue.is_closed(queue_id):
                 self._keep_up(partition, now_ms)
         idle_expiry.delete_idle(parts, now_ms)
         sends.pass_time(parts, self._connections, now_ms)
@@ -256,6 +257,8 @@ class Node:
             if partition is None or queue_id in parts.catalogue.deleting:
                 self._upkeep.forget(queue_id)
                 parts.idle.forget(queue_id)
+                continue
+            if parts.catalogue.is_closed(queue_id):
                 continue
             parts.idle.watch(queue_id, partition.settings.idle_expiry_ms, self._now_ms)
             if (due_ms := upkeep.next_due(partition, self._now_ms, parts.clock)) is not None:
@@ -341,7 +344,7 @@ class Node:
             partition = parts.catalogue.partitions.get(queue_id)
             if (
                 partition is None
-                or queue_id in parts.catalogue.damage
+                or parts.catalogue.is_closed(queue_id)
                 or queue_id in parts.catalogue.deleting
             ):
                 continue
@@ -354,7 +357,7 @@ class Node:
     def _move(self) -> None:
         for queue_id in list(self._parts.movers)[:_MOVES_PER_TURN]:
             try:
-                move_some(self._parts, queue_id, self._now_ms)
+                self._move_some(queue_id)
             except ColdReadError as cold:
                 self._parts.movers.discard(queue_id)
                 self._cold_moves[self._read(cold.positions)] = queue_id
@@ -362,6 +365,9 @@ class Node:
                 self._parts.fence(queue_id, damaged)
             except PenstockError:  # no room in the journal: tried again in the next turn
                 return
+
+    def _move_some(self, queue_id: int) -> None:
+        move_some(self._parts, queue_id, self._now_ms)
 
     def _read(self, positions: list[int]) -> Job:
         job = self._store.read_job(positions)
@@ -386,14 +392,3 @@ class Node:
     def close(self, now_ms: int) -> None:
         """Last words: everything appended is on disk and marked as closed well."""
         self._store.close()
-
-    def _describe(self) -> messages.NodeDescription:
-        environment = self._environment
-        return describe_node(
-            self._parts,
-            version=environment.version,
-            data_directory=environment.data_directory,
-            started_ms=self._started_ms,
-            connections=len(self._connections),
-            usage=environment.usage(),
-        )

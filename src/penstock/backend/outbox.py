@@ -1,19 +1,29 @@
 """The outbox: an answer leaves when everything that was appended before it is on disk, and not earlier.
 
-An answer to a send that the server stamped leaves when the stamp has certainly passed as well.
+An answer to a send that the server stamped leaves when the stamp has certainly passed as well. In a cluster an answer
+also says of which partitions it tells something, and leaves when that is committed on their replicas.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from heapq import heappop, heappush
 from typing import NamedTuple
 
 from penstock.model.batch import Buffer
+from penstock.model.errors import ErrorCode
 from penstock.model.runs import Runs
 from penstock.wire.frames import encode_frame
-from penstock.wire.messages import Answer, encode_message
+from penstock.wire.messages import Answer, Failed, encode_message
+
+Need = tuple[int, int, int]
+"""(partition, epoch, index): what must be committed before an answer may leave."""
+
+_LOST = Failed(
+    ErrorCode.UNREACHABLE,
+    "this node lost the partition before what was asked was safe elsewhere: it may have been done or not",
+)
 
 
 class LeaseRef(NamedTuple):
@@ -31,6 +41,8 @@ class _Waiting(NamedTuple):
     leases: Sequence[LeaseRef]
     body_bytes: int
     stamp_us: int
+    request_id: int
+    needs: Sequence[Need]
 
 
 class Outbox:
@@ -46,6 +58,10 @@ class Outbox:
         self._body_bytes: dict[int, int] = {}
         self.undelivered: list[LeaseRef] = []
         """Leases whose receiver was gone by the time the answer could leave."""
+        self.is_committed: Callable[[Need], bool | None] | None = None
+        """In a cluster: whether something is committed; None: it never will be, as far as this node can tell."""
+        self._held: dict[int, deque[_Waiting]] = {}
+        """By the partition that they wait for next: answers that are on this node's disk."""
 
     def put(
         self,
@@ -56,13 +72,17 @@ class Outbox:
         body: Sequence[Buffer] = (),
         leases: Sequence[LeaseRef] = (),
         stamp_us: int = 0,
+        needs: Sequence[Need] = (),
     ) -> None:
-        """The answer may leave once the journal is on disk up to `position`, and time is past `stamp_us`."""
+        """The answer may leave once the journal is on disk up to `position`, what it needs is committed, and time is
+        past `stamp_us`."""
         frame = encode_frame(request_id, encode_message(answer), body)
         body_bytes = sum(map(len, body)) if body else 0
         if body_bytes:
             self._body_bytes[connection] = self._body_bytes.get(connection, 0) + body_bytes
-        self._waiting.append(_Waiting(position, connection, frame, leases, body_bytes, stamp_us))
+        self._waiting.append(
+            _Waiting(position, connection, frame, leases, body_bytes, stamp_us, request_id, needs)
+        )
 
     def body_bytes(self, connection: int) -> int:
         """Bytes of messages on their way to a connection that may not leave yet."""
@@ -72,7 +92,11 @@ class Outbox:
         """The journal is on disk up to `position`."""
         waiting, ready = self._waiting, self._ready
         while waiting and waiting[0].position <= position:
-            _, connection, buffers, leases, body_bytes, stamp_us = waiting.popleft()
+            first = waiting.popleft()
+            _, connection, buffers, leases, body_bytes, stamp_us, _, needs = first
+            if needs:
+                self._let_go(first, connections)
+                continue
             if stamp_us:
                 self._stamped_total += 1
                 heappush(self.stamped, (stamp_us, self._stamped_total, connection, buffers))
@@ -87,6 +111,38 @@ class Outbox:
                     queued += buffers
             else:
                 self.undelivered += leases
+
+    def replicated(self, partition: int, connections: Collection[int]) -> None:
+        """More of a partition is committed, or will never be: looks at the answers that wait for it."""
+        held = self._held.get(partition)
+        while held:
+            if self.is_committed is not None and self.is_committed(_need_of(held[0], partition)) is False:
+                return
+            self._let_go(held.popleft(), connections)
+        self._held.pop(partition, None)
+
+    def _let_go(self, answer: _Waiting, connections: Collection[int]) -> None:
+        """Lets an answer leave if all that it needs is committed; else it waits for what is not."""
+        assert self.is_committed is not None
+        for need in answer.needs:
+            state = self.is_committed(need)
+            if state is None:
+                buffers = encode_frame(answer.request_id, encode_message(_LOST))
+                answer = answer._replace(buffers=buffers, leases=(), stamp_us=0)
+                break
+            if not state:
+                self._held.setdefault(need[0], deque()).append(answer)
+                return
+        if answer.stamp_us:
+            self._stamped_total += 1
+            heappush(self.stamped, (answer.stamp_us, self._stamped_total, answer.connection, answer.buffers))
+            return
+        if answer.body_bytes:
+            self._count_out(answer.connection, answer.body_bytes)
+        if answer.connection in connections:
+            self._ready.setdefault(answer.connection, []).extend(answer.buffers)
+        else:
+            self.undelivered += answer.leases
 
     def passed(self, time_us: int, connections: Collection[int]) -> None:
         """Time is past this for certain: answers with stamps up to it may leave."""
@@ -116,4 +172,9 @@ class Outbox:
         return taken
 
     def __len__(self) -> int:
-        return len(self._waiting) + len(self.stamped)
+        return len(self._waiting) + len(self.stamped) + sum(map(len, self._held.values()))
+
+
+def _need_of(answer: _Waiting, partition: int) -> Need:
+    """The latest that the answer needs of a partition."""
+    return max(need for need in answer.needs if need[0] == partition)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from penstock.backend.bodies import BodyReader
 from penstock.backend.catalogue import Catalogue
@@ -14,7 +14,7 @@ from penstock.backend.idle_queues import IdleQueues
 from penstock.backend.log_waiting import LogReader, ReaderRoom
 from penstock.backend.logbook import Logbook
 from penstock.backend.member_leases import MemberLeases
-from penstock.backend.outbox import LeaseRef, Outbox
+from penstock.backend.outbox import LeaseRef, Need, Outbox
 from penstock.backend.waiting import Waiter, WaitingRoom
 from penstock.model import limits
 from penstock.model.batch import Buffer
@@ -52,6 +52,22 @@ class GrantedGroup(NamedTuple):
     at_ms: int
 
 
+class ClusterPart(Protocol):
+    """What handlers ask of the node's part in a cluster."""
+
+    def needs(self, about: int | Sequence[int]) -> Sequence[Need]:
+        """What must be committed before anybody may be told of these partitions as they are now."""
+
+    def has_queue(self, name: str) -> bool:
+        """Whether the cluster has a queue, or a partition of one, of that name."""
+
+    def check_takes_sends(self, queue_id: int) -> None:
+        """Raises where too few replicas are in sync."""
+
+    def damaged(self, queue_id: int) -> None:
+        """Stored data of the partition is not what was written."""
+
+
 @dataclass(slots=True)
 class NodeParts:
     """What every handler works on. Owned by one thread."""
@@ -86,6 +102,8 @@ class NodeParts:
     """Who waits to read a retained log."""
     members: MemberLeases = field(default_factory=MemberLeases)
     """Until when members of groups of readers are taken to be alive."""
+    cluster: ClusterPart | None = None
+    """None: the node is alone."""
 
     def write(self, partition: Partition, decided: Sequence[Written]) -> None:
         """Appends and applies, and notes who must be looked at because of it."""
@@ -113,6 +131,8 @@ class NodeParts:
         for waiter in self.leave_queue(queue_id):
             failed = Failed(ErrorCode.QUEUE_DAMAGED, f"queue {name} is fenced: {damaged}")
             self.answer(waiter.connection, waiter.request_id, failed)
+        if self.cluster is not None:
+            self.cluster.damaged(queue_id)
 
     def leave_queue(self, queue_id: int) -> list[Waiter | LogReader]:
         """Nobody waits on the queue any more; returns who did."""
@@ -136,7 +156,13 @@ class NodeParts:
     def may_move(self, partition: Partition) -> bool:
         """Whether the dead-letter queue that the settings name is there."""
         target = partition.settings.dead_letter_queue
-        return target is not None and self.catalogue.named(target) is not None
+        return target is not None and self.has_queue(target)
+
+    def has_queue(self, name: str) -> bool:
+        """Whether there is a queue of that name, here or elsewhere in the cluster."""
+        return (
+            self.catalogue.named(name) is not None if self.cluster is None else self.cluster.has_queue(name)
+        )
 
     def may_deliver(self, connection: int) -> bool:
         """Whether the connection may be given more messages: what nobody reads must not fill the memory."""
@@ -150,6 +176,13 @@ class NodeParts:
         body: Sequence[Buffer] = (),
         leases: Sequence[LeaseRef] = (),
         stamp_us: int = 0,
+        about: int | Sequence[int] = (),
     ) -> None:
-        """Answers once everything appended so far is on disk, and time is past the stamp, if there is one."""
-        self.outbox.put(self.store.appended_position, connection, request_id, answer, body, leases, stamp_us)
+        """Answers once everything appended so far is on disk, and time is past the stamp, if there is one.
+
+        In a cluster, what the queues have that the answer is about must be committed as well.
+        """
+        needs = () if self.cluster is None or not about else self.cluster.needs(about)
+        self.outbox.put(
+            self.store.appended_position, connection, request_id, answer, body, leases, stamp_us, needs
+        )

@@ -35,7 +35,8 @@ def send(
             f"a batch of {len(body)} bytes is over the limit of {limits.BATCH_BYTES}",
         )
     if partition.settings.ordering != "clock":
-        parts.answer(connection, request_id, _take_in(parts, partition, request, body, now_ms, None))
+        result = _take_in(parts, partition, request, body, now_ms, None)
+        parts.answer(connection, request_id, result, about=request.queue_id)
         return
     held = parts.held_sends
     if held.waiting(request.queue_id):  # who was held before comes first
@@ -66,7 +67,7 @@ def _take_in_by_clock(
     result = _take_in(parts, partition, request, body, now_ms, now)
     # Also one that was sent before: whoever hears that it is stored must not hear it before its stamp is past.
     stamp_us = partition.commit_wait.last_us if partition.settings.server_stamped else 0
-    parts.answer(connection, request_id, result, stamp_us=stamp_us)
+    parts.answer(connection, request_id, result, stamp_us=stamp_us, about=request.queue_id)
 
 
 def _take_in(
@@ -78,6 +79,8 @@ def _take_in(
     now: ClockInterval | None,
 ) -> SendResult:
     parts.logbook.check_room_for_send()
+    if parts.cluster is not None:
+        parts.cluster.check_takes_sends(partition.queue_id)
     said = NOT_STAMPED
     if request.process or request.time_us:
         said = ProducerStamps(request.process, request.counter, request.time_us, request.uncertainty_us)
@@ -91,7 +94,7 @@ def _take_in(
         said=said,
         now=now,
     )
-    if partition.sorting is not None and decision.records:
+    if partition.sorting is not None and decision.records and parts.cluster is None:
         last = decision.records[-1].record
         if isinstance(last, MoveStarted) and last.late is not None:
             late_queue_of(parts, partition, now_ms)

@@ -68,7 +68,7 @@ def receive(parts: NodeParts, connection: int, request_id: int, request: Receive
     if request.wait_ms:
         parts.waiting.enter(waiter)
     else:
-        parts.answer(connection, request_id, NOTHING)
+        parts.answer(connection, request_id, NOTHING, about=request.queue_id)
 
 
 def subscribe(parts: NodeParts, connection: int, request_id: int, request: Subscribe) -> None:
@@ -137,7 +137,7 @@ def serve_line(parts: NodeParts, partition: Partition, now_ms: int) -> None:
             parts.waiting.leave(waiter)
             continue
         if not served and waiter.impatient:
-            parts.answer(waiter.connection, waiter.request_id, nothing_for(waiter))
+            parts.answer(waiter.connection, waiter.request_id, nothing_for(waiter), about=partition.queue_id)
             parts.waiting.leave(waiter)
             continue
         if not served:
@@ -238,7 +238,7 @@ def deliver(parts: NodeParts, pending: GrantedDelivery, *, block: bool = False) 
     answer = Delivery(token, granted.until_ms, heads)
     # Who has an attempt id asks for the same lease again, maybe on another connection: it is not taken back early.
     leases = () if waiter.attempt else (LeaseRef(waiter.queue_id, granted.lease, runs),)
-    parts.answer(waiter.connection, waiter.request_id, answer, body, leases)
+    parts.answer(waiter.connection, waiter.request_id, answer, body, leases, about=waiter.queue_id)
 
 
 def _wait_on(parts: NodeParts, waiter: Waiter, messages: int, *, served: bool) -> None:
@@ -254,8 +254,8 @@ def _wait_on(parts: NodeParts, waiter: Waiter, messages: int, *, served: bool) -
             parts.answer(waiter.connection, waiter.request_id, Failed(error.code, error.message))
 
 
-def settle(parts: NodeParts, request: Delete | Release | Extend, now_ms: int) -> Settled:
-    """Does to each receipt's messages what is asked, as far as the receipt still holds them."""
+def settle(parts: NodeParts, request: Delete | Release | Extend, now_ms: int) -> tuple[Settled, list[int]]:
+    """Does to each receipt's messages what is asked, as far as the receipt still holds them; returns the queues too."""
     if len(request.receipts) > limits.RECEIPTS_PER_REQUEST:
         raise PenstockError(
             ErrorCode.BAD_REQUEST, f"more than {limits.RECEIPTS_PER_REQUEST} receipts in a request"
@@ -266,7 +266,7 @@ def settle(parts: NodeParts, request: Delete | Release | Extend, now_ms: int) ->
         check_counts(1, request.visibility_timeout_ms)
     opened = [(receipt, *parts.seal.open(receipt.token)) for receipt in request.receipts]
     for _, queue_id, _ in opened:
-        if queue_id in parts.catalogue.damage:
+        if parts.catalogue.is_closed(queue_id):
             parts.catalogue.usable(queue_id)
     outcomes = []
     for receipt, queue_id, lease in opened:
@@ -277,7 +277,7 @@ def settle(parts: NodeParts, request: Delete | Release | Extend, now_ms: int) ->
             continue
         outcome = parts.carry_out(partition, _decide(parts, partition, request, lease, receipt, now_ms))
         outcomes.append(ReceiptOutcome(outcome.done, outcome.gone, outcome.stale))
-    return Settled(outcomes)
+    return Settled(outcomes), [queue_id for _, queue_id, _ in opened]
 
 
 def _decide(

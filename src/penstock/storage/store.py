@@ -28,8 +28,8 @@ from penstock.storage.opening import OpenedDirectory, open_directory
 from penstock.storage.options import StorageOptions
 from penstock.storage.range_read import Place, RangeReadJob
 from penstock.storage.reader import Reader, ReadJob, Stored
-from penstock.storage.replica_log import ReplicaLog
 from penstock.storage.recovery import Entry
+from penstock.storage.replica_log import ReplicaLog
 
 
 @dataclass
