@@ -11,6 +11,11 @@ from penstock.sqs.errors import ErrorKind, SqsError
 from penstock.sqs.http import HttpRequest, HttpResponse, Peer
 from penstock.sqs.protocol import Protocol
 
+HEALTH_PATH = "/health"
+"""Where a load balancer asks whether to send anything here. A front end that can answer is fit: what it needs behind it
+(nodes, metadata) others would lack as well. Nobody is asked who they are, and nothing is told."""
+_HEALTHY = HttpResponse(200, (("Content-Type", "text/plain; charset=utf-8"),), b"ok\n")
+
 
 class FrontEnd:
     """Stateless but for what it has looked up and counted; any number of them may serve one engine."""
@@ -22,6 +27,9 @@ class FrontEnd:
         self, request: HttpRequest, peer: Peer, reply: Callable[[HttpResponse], None]
     ) -> Callable[[], None] | None:
         """Answers a request through `reply`, at once or later; returns how to cancel it, if it is under way."""
+        if request.path == HEALTH_PATH and request.method in ("GET", "HEAD"):
+            reply(_HEALTHY)
+            return None
         return Exchange(self._services, request, peer, reply).run()
 
     def end_waiting(self) -> None:
