@@ -9,6 +9,7 @@ from penstock.model.records import Origin, Sent
 from penstock.model.settings import QueueSettings
 from penstock.queue import moving
 from penstock.simulation.disk import PowerLoss
+from penstock.storage.errors import DamagedEntryError
 from penstock.wire import messages
 from tests.backend.harness import START_MS, NodeHarness, Received
 from tests.queue.rig import Rig
@@ -34,6 +35,20 @@ def test_received_too_often() -> None:
     assert origin is not None
     assert (origin.reason, origin.source, origin.receive_counts) == ("max-receives", "orders", [1, 1])
     assert node.show("orders").statistics.dead_lettered_total == 2
+
+
+def test_what_waits_for_a_damaged_queue_holds_up_nothing_that_goes_elsewhere() -> None:
+    node = NodeHarness()
+    orders = node.create("orders", dead_letter_queue="first", max_receives=1, visibility_timeout_ms=1_000)
+    damaged = DamagedEntryError("segment", 0, "a test says so")
+    node.node._parts.fence(node.show("first").queue_id, damaged)
+    for target, body in (("first", b"a"), ("second", b"b")):
+        node.call(messages.AlterQueue("orders", {"dead_letter_queue": target}))
+        node.send(orders, [body])
+        assert node.receive(orders).bodies == [body]
+        node.advance(1_100)
+    assert node.receive(node.show("second").queue_id).bodies == [b"b"]
+    assert node.show("orders").statistics.moving == 1
 
 
 def test_a_release_counts_as_well_as_an_expiry() -> None:

@@ -24,12 +24,21 @@ def move_some(parts: NodeParts, queue_id: int, now_ms: int) -> None:
         parts.movers.discard(queue_id)
         return
     for (target, reason), runs in list(partition.moves.items()):
-        _move(parts, partition, target, reason, _first_messages(runs), now_ms)
-        break
+        if not _waits_for_repair(parts, target):
+            _move(parts, partition, target, reason, _first_messages(runs), now_ms)
+            break
+    else:
+        parts.movers.discard(queue_id)
     if not partition.moves:
         parts.movers.discard(queue_id)
         if queue_id in parts.catalogue.deleting:
             remove_queue(parts, partition, now_ms)
+
+
+def _waits_for_repair(parts: NodeParts, target_name: str) -> bool:
+    """Whether nothing can arrive there for now; what goes elsewhere must not wait behind it."""
+    target = parts.catalogue.named(target_name)
+    return target is not None and target.queue_id in parts.catalogue.damage
 
 
 def _first_messages(runs: Runs) -> Runs:
@@ -47,9 +56,6 @@ def _move(
     parts: NodeParts, source: Partition, target_name: str, reason: Reason, runs: Runs, now_ms: int
 ) -> None:
     target = parts.catalogue.named(target_name)
-    if target is not None and target.queue_id in parts.catalogue.damage:
-        parts.movers.discard(source.queue_id)  # it waits until the target is repaired
-        return
     if target is None and reason == "late" and source.queue_id not in parts.catalogue.deleting:
         target = late_queue_of(parts, source, now_ms)
     if target is None and reason == "redrive":
