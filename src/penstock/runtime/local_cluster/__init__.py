@@ -1,0 +1,1 @@
+"""A whole cluster on this machine: its processes, planned, started, watched and stopped."""

@@ -1,0 +1,64 @@
+"""HAProxy in front of a local cluster: found, configured, checked, started, and told when front ends come or go."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+from pathlib import Path
+
+from penstock.cluster.haproxy import haproxy_configuration
+from penstock.cluster.local_plan import ClusterPlan, balancer_plan
+from penstock.runtime.local_cluster.running import Running, tell
+
+PROGRAM_VARIABLE = "PENSTOCK_HAPROXY"
+_PLACES = "/usr/local/sbin:/usr/sbin:/sbin:/usr/local/bin:/usr/bin"
+_CHECK_SECONDS = 30.0
+
+
+class BalancerMissingError(Exception):
+    """There is no HAProxy on this machine."""
+
+
+class BalancerRefusedError(Exception):
+    """HAProxy does not take its configuration; the message says why."""
+
+
+def find_haproxy() -> Path:
+    """The program: what `PENSTOCK_HAPROXY` names, else on the path, else where packages put it."""
+    named = os.environ.get(PROGRAM_VARIABLE)
+    found = shutil.which(named) if named else shutil.which("haproxy") or shutil.which("haproxy", path=_PLACES)
+    if found is None:
+        said = (
+            f"{PROGRAM_VARIABLE}={named} is not a program" if named else "there is no haproxy on this machine"
+        )
+        raise BalancerMissingError(
+            f"{said}: run scripts/system-packages, or install it (Debian and Ubuntu: apt-get install haproxy), "
+            f"or name the program with {PROGRAM_VARIABLE}"
+        )
+    return Path(found)
+
+
+def write_configuration(plan: ClusterPlan, place: Path, program: Path) -> Path:
+    """Writes `haproxy.cfg`, unless HAProxy would not take it; raises `BalancerRefusedError`."""
+    place.mkdir(parents=True, exist_ok=True)
+    file, new = place / "haproxy.cfg", place / "haproxy.cfg.new"
+    new.write_text(haproxy_configuration(balancer_plan(plan)), encoding="utf-8")
+    done = subprocess.run(
+        [str(program), "-c", "-q", "-f", str(new)], capture_output=True, text=True, timeout=_CHECK_SECONDS
+    )
+    if done.returncode != 0:
+        raise BalancerRefusedError(f"HAProxy does not take {new}: {' | '.join(done.stderr.splitlines())}")
+    new.replace(file)
+    return file
+
+
+def balancer_command(file: Path, program: Path) -> list[str]:
+    """A master that stays and workers that serve: told so, new workers take over the listening sockets."""
+    return [str(program), "-W", "-f", str(file)]
+
+
+def reload_balancer(running: Running) -> bool:
+    """Takes over a new configuration without refusing anybody; False where it does not run."""
+    return tell(running, signal.SIGUSR2)

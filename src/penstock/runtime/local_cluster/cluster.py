@@ -1,0 +1,273 @@
+"""A cluster on this machine: its processes started and stopped, in order, by whoever has its directory.
+
+Nothing here stays: processes run in sessions of their own, and the state file says who they are.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import http.client
+import shutil
+import signal
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import msgspec
+
+from penstock.cluster.local_plan import ROLES, ClusterPlan, Planned, Role, with_another, without
+from penstock.runtime.etcd_process import EtcdProcess, find_etcd
+from penstock.runtime.local_cluster import running, told
+from penstock.runtime.local_cluster.balancer import (
+    balancer_command,
+    find_haproxy,
+    reload_balancer,
+    write_configuration,
+)
+from penstock.runtime.local_cluster.directory import ClusterDirectory, ClusterState
+from penstock.runtime.local_cluster.ports import ports_of, taken_ports
+from penstock.runtime.local_cluster.running import Running
+
+READY_SECONDS = 60.0
+STOP_SECONDS: dict[Role, float] = {
+    "etcd": 2.0,
+    "metadata": 10.0,
+    "node": 20.0,
+    "frontend": 15.0,
+    "balancer": 5.0,
+}
+_LOOK_SECONDS = 0.02
+_SHOWN_LOG_LINES = 8
+
+Progress = Callable[[str, str], None]
+"""Told the name of a process, and what becomes of it."""
+
+
+class StartFailedError(Exception):
+    """A process did not start; the message says why."""
+
+
+class UnknownProcessError(Exception):
+    """There is no process of that name; the message says which there are."""
+
+
+class LocalCluster:
+    """The cluster of a directory that has a plan."""
+
+    def __init__(self, directory: ClusterDirectory, progress: Progress | None = None) -> None:
+        self.directory = directory
+        self._progress = progress or (lambda _name, _what: None)
+        self._etcds: list[EtcdProcess] = []
+
+    @property
+    def state(self) -> ClusterState:
+        """As it is in the file now."""
+        state = self.directory.load()
+        assert state is not None, "a cluster has a plan"
+        return state
+
+    @property
+    def plan(self) -> ClusterPlan:
+        """All processes there should be."""
+        return self.state.plan
+
+    def planned(self, name: str) -> Planned:
+        """A process by its name; raises `UnknownProcessError`."""
+        found = self.plan.find(name)
+        if found is None:
+            there = ", ".join(one.name for one in self.plan.processes)
+            raise UnknownProcessError(f"there is no {name} in this cluster; there are {there}")
+        return found
+
+    # -- starting --------------------------------------------------------------------------------------------
+
+    def bring_up(self) -> None:
+        """Starts whatever does not run, role after role; raises `StartFailedError` and what the programs need."""
+        for role in ROLES:
+            self.start(*(one.name for one in self.plan.of_role(role) if not self.state.is_up(one.name)))
+
+    def start(self, *names: str) -> None:
+        """Starts processes together and waits until they are ready; raises `StartFailedError`."""
+        processes = [self.planned(name) for name in names]
+        taken = taken_ports(processes)
+        if taken:
+            name, port = taken[0]
+            raise StartFailedError(
+                f"port {port}, planned for {name}, is used by another program (is a `penstock serve` running?); stop "
+                "it, or begin a cluster elsewhere with --data and --base-port"
+            )
+        began = time.monotonic()
+        started = []
+        for one in processes:
+            self._progress(one.name, "starting")
+            started.append((one, self._start(one)))
+        for one, process in started:
+            self._wait_until_ready(one, process, began + READY_SECONDS)
+            self._progress(one.name, f"ready after {time.monotonic() - began:.1f} s")
+
+    def _start(self, planned: Planned) -> Running:
+        place = self.directory.place(planned.name)
+        place.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if planned.role == "etcd":
+            etcd = EtcdProcess(told.etcd_member(planned, self.directory), find_etcd())
+            etcd.start()
+            self._etcds.append(etcd)
+            assert etcd.process_id is not None
+            process = running.identified(etcd.process_id)
+        elif planned.role == "balancer":
+            program = find_haproxy()
+            file = write_configuration(self.plan, place, program)
+            process = self._run(planned, balancer_command(file, program))
+        else:
+            (place / told.CONFIGURATION).write_text(
+                told.configuration(planned, self.plan, self.directory), encoding="utf-8"
+            )
+            self.directory.ready_file(planned.name).unlink(missing_ok=True)
+            process = self._run(planned, told.command(planned, self.directory))
+        self.directory.note_started(planned.name, process)
+        return process
+
+    def _run(self, planned: Planned, command: list[str]) -> Running:
+        return running.start(
+            command,
+            self.directory.log(planned.name),
+            directory=self.directory.place(planned.name),
+            environment=told.environment(),
+        )
+
+    def _wait_until_ready(self, planned: Planned, process: Running, deadline: float) -> None:
+        while not self._is_ready(planned):
+            if not running.is_alive(process):
+                raise StartFailedError(
+                    f"{planned.name} has ended while it started: {self.last_words(planned)}"
+                )
+            if time.monotonic() > deadline:
+                raise StartFailedError(
+                    f"{planned.name} is not ready after {READY_SECONDS:g} s: {self.last_words(planned)}"
+                )
+            time.sleep(_LOOK_SECONDS)
+
+    def _is_ready(self, planned: Planned) -> bool:
+        if planned.role == "etcd":
+            return asyncio.run(EtcdProcess(told.etcd_member(planned, self.directory), Path()).healthy())
+        if planned.role == "balancer":
+            return answers_to_health(planned.address("sqs"))
+        return self.directory.ready_file(planned.name).exists()
+
+    def last_words(self, planned: Planned) -> str:
+        """The end of what a process logged, and where there is more."""
+        file = self.log_of(planned)
+        try:
+            lines = file.read_text(encoding="utf-8", errors="replace").splitlines()
+        except OSError:
+            lines = []
+        said = " | ".join(line.strip() for line in lines[-_SHOWN_LOG_LINES:] if line.strip())
+        return f"{said or 'it logged nothing'} (all of it is in {file})"
+
+    def log_of(self, planned: Planned) -> Path:
+        """Where a process logs."""
+        if planned.role == "etcd":
+            return EtcdProcess(told.etcd_member(planned, self.directory), Path()).log_file
+        return self.directory.log(planned.name)
+
+    # -- stopping --------------------------------------------------------------------------------------------
+
+    def stop(self, *names: str) -> list[str]:
+        """Stops processes together, in order; returns the names of those that had to be ended by force."""
+        state = self.state
+        there = [(self.planned(name), state.running[name]) for name in names if name in state.running]
+        # Whoever watches must not take it for a death.
+        self.directory.note_stopped(*names)
+        for one, process in there:
+            if running.tell(process, signal.SIGTERM):
+                self._progress(one.name, "stopping")
+            running.tell(process, signal.SIGCONT)
+        forced = []
+        for one, process in there:
+            if not running.wait_until_gone(process, STOP_SECONDS[one.role]):
+                running.kill(process)
+                # etcd waits for streams that clients hold open; what it has acknowledged is on its disk.
+                if one.role != "etcd":
+                    forced.append(one.name)
+            self._progress(one.name, "stopped")
+        return forced
+
+    def bring_down(self) -> list[str]:
+        """Stops everything, role after role, the balancer first; those that had to be ended by force."""
+        forced: list[str] = []
+        for role in reversed(ROLES):
+            forced += self.stop(*(one.name for one in self.plan.of_role(role)))
+        return forced
+
+    def kill(self, name: str) -> bool:
+        """kill -9; False where it did not run."""
+        self.planned(name)
+        process = self.state.running.get(name)
+        return process is not None and running.kill(process)
+
+    def kill_all(self) -> None:
+        """At once and without order; nothing that was acknowledged is lost by it."""
+        for process in self.state.running.values():
+            running.kill(process)
+        self.directory.note_stopped(*self.state.running)
+
+    # -- changing --------------------------------------------------------------------------------------------
+
+    def add(self, role: Role, zone: str | None = None) -> Planned:
+        """Another process, started; for a front end the balancer is told."""
+        added: list[Planned] = []
+
+        def change(state: ClusterState) -> ClusterState:
+            plan, one = with_another(state.plan, role, ports_of(state.plan.base_port), zone)
+            added.append(one)
+            return msgspec.structs.replace(state, plan=plan)
+
+        self.directory.change(change)
+        try:
+            self.start(added[0].name)
+        except BaseException:
+            self.forget(added[0].name)
+            raise
+        if role == "frontend":
+            self.reload_balancer()
+        return added[0]
+
+    def forget(self, name: str) -> None:
+        """Takes a process out of the plan, ends it if it runs, and deletes what it kept."""
+        self.stop(name)
+        role = self.planned(name).role
+        self.directory.change(lambda state: msgspec.structs.replace(state, plan=without(state.plan, name)))
+        if role == "frontend":
+            self.reload_balancer()
+        shutil.rmtree(self.directory.place(name), ignore_errors=True)
+
+    def reload_balancer(self) -> None:
+        """Tells HAProxy which front ends there are now."""
+        state = self.state
+        balancer = state.plan.balancer
+        write_configuration(state.plan, self.directory.place(balancer.name), find_haproxy())
+        if balancer.name in state.running:
+            reload_balancer(state.running[balancer.name])
+
+    def dead(self) -> list[str]:
+        """Those that were started, were not stopped, and do not run."""
+        state = self.state
+        return [name for name, process in state.running.items() if not running.is_alive(process)]
+
+    def cpu_seconds(self, roles: Iterable[Role]) -> float:
+        """Processor time of all processes of these roles so far."""
+        state = self.state
+        wanted = [one.name for role in roles for one in state.plan.of_role(role)]
+        return sum(running.cpu_seconds(state.running[name]) for name in wanted if name in state.running)
+
+
+def answers_to_health(address: str, seconds: float = 1.0) -> bool:
+    """Whether a front end, or the balancer before it, says that it is well."""
+    connection = http.client.HTTPConnection(address, timeout=seconds)
+    try:
+        connection.request("GET", "/health")
+        return connection.getresponse().status == 200
+    except (OSError, http.client.HTTPException):
+        return False
+    finally:
+        connection.close()

@@ -1,0 +1,153 @@
+"""The directory of a local cluster: its state file, so that every command finds the processes, and a place for each.
+
+DIR/cluster.json      the plan, and who runs
+DIR/secret            what the processes of the cluster prove to each other
+DIR/node-1/           penstock.toml, log, ready.json, data/
+DIR/etcd/             etcd's data and log
+DIR/balancer/         haproxy.cfg, log
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import secrets
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import msgspec
+
+from penstock.cluster.local_plan import ClusterPlan
+from penstock.runtime.local_cluster.running import Running, is_alive
+
+STATE_VERSION = 1
+SECRET_BYTES = 32
+_PRIVATE = 0o600
+
+
+class DirectoryError(Exception):
+    """The directory cannot be used; the message says why and what to do."""
+
+
+class ClusterState(msgspec.Struct, frozen=True, kw_only=True):
+    """What stands in the state file."""
+
+    version: int = STATE_VERSION
+    plan: ClusterPlan
+    running: dict[str, Running] = {}
+    """Whoever was started and not stopped since; who died is still in here."""
+    watcher: Running | None = None
+    """The `cluster up` that stays in the foreground."""
+
+    def is_up(self, name: str) -> bool:
+        """Whether a process runs right now."""
+        return name in self.running and is_alive(self.running[name])
+
+    @property
+    def up(self) -> list[str]:
+        """The names of all that run right now, in the order of the plan."""
+        return [one.name for one in self.plan.processes if self.is_up(one.name)]
+
+    @property
+    def is_watched(self) -> bool:
+        """Whether a `cluster up` is in the foreground somewhere."""
+        return self.watcher is not None and is_alive(self.watcher)
+
+
+class ClusterDirectory:
+    """A directory that a local cluster lives in, or may."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path.absolute()
+
+    @property
+    def state_file(self) -> Path:
+        """The plan, and who runs."""
+        return self.path / "cluster.json"
+
+    @property
+    def secret_file(self) -> Path:
+        """What the processes of the cluster prove to each other."""
+        return self.path / "secret"
+
+    def place(self, name: str) -> Path:
+        """The directory of a process."""
+        return self.path / name
+
+    def log(self, name: str) -> Path:
+        """What a process says."""
+        return self.place(name) / "log"
+
+    def ready_file(self, name: str) -> Path:
+        """Written by a process once it listens."""
+        return self.place(name) / "ready.json"
+
+    def load(self) -> ClusterState | None:
+        """The state; None where no cluster ever was. Raises `DirectoryError`."""
+        try:
+            data = self.state_file.read_bytes()
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise DirectoryError(f"cannot read {self.state_file}: {error.strerror or error}") from None
+        try:
+            return msgspec.json.decode(data, type=ClusterState)
+        except msgspec.DecodeError as error:
+            raise DirectoryError(
+                f"{self.state_file} is not the state of a cluster: {error}. Name another directory with --data."
+            ) from None
+
+    def make(self) -> None:
+        """Makes the directory and the cluster's secret, where they are not there; raises `DirectoryError`."""
+        try:
+            self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+            with self._locked():
+                if not self.secret_file.exists():
+                    self._write(self.secret_file, f"{secrets.token_hex(SECRET_BYTES)}\n".encode())
+        except OSError as error:
+            raise DirectoryError(f"cannot use {self.path}: {error.strerror or error}") from None
+
+    def save(self, state: ClusterState) -> None:
+        """Writes the state, whatever it was."""
+        with self._locked():
+            self._save(state)
+
+    def change(self, changed: Callable[[ClusterState], ClusterState]) -> ClusterState:
+        """Reads, changes and writes the state while nobody else does; returns the new one."""
+        with self._locked():
+            state = self.load()
+            if state is None:
+                raise DirectoryError(f"{self.state_file} is gone")
+            new = changed(state)
+            self._save(new)
+            return new
+
+    def note_started(self, name: str, running: Running) -> None:
+        """A process runs now."""
+        self.change(lambda state: msgspec.structs.replace(state, running={**state.running, name: running}))
+
+    def note_stopped(self, *names: str) -> None:
+        """Processes were stopped because somebody wanted it."""
+        self.change(
+            lambda state: msgspec.structs.replace(
+                state, running={name: one for name, one in state.running.items() if name not in names}
+            )
+        )
+
+    def _save(self, state: ClusterState) -> None:
+        self._write(self.state_file, msgspec.json.format(msgspec.json.encode(state)))
+
+    def _write(self, file: Path, data: bytes) -> None:
+        """Whole or not at all, and for nobody else's eyes."""
+        temporary = file.with_name(f".{file.name}.new")
+        temporary.unlink(missing_ok=True)
+        with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _PRIVATE), "wb") as stream:
+            stream.write(data)
+        temporary.replace(file)
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        with (self.path / ".lock").open("ab") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield

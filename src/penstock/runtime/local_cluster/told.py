@@ -1,0 +1,81 @@
+"""What each process of a local cluster is told: its configuration file and its command line."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from penstock.cluster.local_plan import ClusterPlan, Planned, toml
+from penstock.runtime.etcd_cluster import plan_members
+from penstock.runtime.etcd_process import EtcdMember
+from penstock.runtime.local_cluster.directory import ClusterDirectory
+
+CONFIGURATION = "penstock.toml"
+_PENSTOCK = (sys.executable, "-m", "penstock.cli.main")
+_COMMANDS = {"node": ("node", "run"), "frontend": ("frontend",), "metadata": ("metadata",)}
+
+Tables = Mapping[str, Mapping[str, str | int]]
+
+
+def etcd_member(planned: Planned, directory: ClusterDirectory) -> EtcdMember:
+    """The one member of a local cluster's own etcd."""
+    (member,) = plan_members(
+        directory.place(planned.name), [(planned.ports["client"], planned.ports["peer"])]
+    )
+    return member
+
+
+def configuration(planned: Planned, plan: ClusterPlan, directory: ClusterDirectory) -> str:
+    """The file of a process, as on a machine of its own."""
+    tables = {"node": _node, "frontend": _front_end, "metadata": _metadata}[planned.role]
+    return toml(tables(planned, plan, directory))
+
+
+def command(planned: Planned, directory: ClusterDirectory) -> list[str]:
+    """The command line of a process that is Penstock's own."""
+    file = directory.place(planned.name) / CONFIGURATION
+    ready = directory.ready_file(planned.name)
+    return [*_PENSTOCK, *_COMMANDS[planned.role], "--config", str(file), "--ready-file", str(ready)]
+
+
+def environment() -> dict[str, str]:
+    """Ours, without what it may say to a single server: each process has its own file."""
+    return {name: value for name, value in os.environ.items() if not name.startswith("PENSTOCK_")}
+
+
+def _shared(planned: Planned, plan: ClusterPlan, directory: ClusterDirectory) -> dict[str, str]:
+    return {"name": planned.name, "metadata": plan.etcd_url, "secret_file": str(directory.secret_file)}
+
+
+def _node(planned: Planned, plan: ClusterPlan, directory: ClusterDirectory) -> Tables:
+    return {
+        "cluster": {
+            **_shared(planned, plan, directory),
+            "zone": planned.zone,
+            "peers_listen": planned.address("peers"),
+        },
+        "native": {"listen": planned.address("native")},
+        "monitoring": {"listen": planned.address("monitoring")},
+        "storage": {"directory": str(_data(planned, directory))},
+    }
+
+
+def _front_end(planned: Planned, plan: ClusterPlan, directory: ClusterDirectory) -> Tables:
+    return {
+        "cluster": _shared(planned, plan, directory),
+        "native": {"listen": planned.address("native")},
+        "sqs": {"listen": planned.address("sqs"), "public_url": plan.sqs_url},
+        "storage": {"directory": str(_data(planned, directory))},
+        # All front ends of a cluster read the same users' secrets.
+        "metadata": {"key_file": str(directory.path / "master-key")},
+    }
+
+
+def _metadata(planned: Planned, plan: ClusterPlan, directory: ClusterDirectory) -> Tables:
+    return {"cluster": {**_shared(planned, plan, directory), "listen": planned.address("listen")}}
+
+
+def _data(planned: Planned, directory: ClusterDirectory) -> Path:
+    return directory.place(planned.name) / "data"

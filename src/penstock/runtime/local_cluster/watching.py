@@ -1,0 +1,78 @@
+"""The foreground of a local cluster: tells of processes that die, starts them again if that is wanted, and stops all of
+them, in order, when it is interrupted.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Callable
+from types import FrameType
+
+import msgspec
+
+from penstock.runtime.local_cluster.cluster import LocalCluster, StartFailedError
+from penstock.runtime.local_cluster.running import identified
+
+LOOK_SECONDS = 0.3
+RESTART_PAUSES = 3
+"""A process that dies again at once is started again after so many looks, not at every one."""
+
+
+class Watcher:
+    """Stays until it is interrupted, or until somebody else stopped everything."""
+
+    def __init__(self, cluster: LocalCluster, tell: Callable[[str], None], *, supervise: bool) -> None:
+        self._cluster = cluster
+        self._tell = tell
+        self._supervise = supervise
+        self._interrupted = threading.Event()
+        self._told: set[tuple[str, int]] = set()
+        self._pauses: dict[str, int] = {}
+
+    def run(self) -> bool:
+        """Watches; True where it was interrupted, so that everything is still to be stopped."""
+        own = identified(os.getpid())
+        self._cluster.directory.change(lambda state: msgspec.structs.replace(state, watcher=own))
+        before = {
+            number: signal.signal(number, self._interrupt) for number in (signal.SIGINT, signal.SIGTERM)
+        }
+        try:
+            while not self._interrupted.wait(LOOK_SECONDS):
+                if not self._cluster.state.running:
+                    return False
+                self.look()
+            return True
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+            self._cluster.directory.change(lambda state: msgspec.structs.replace(state, watcher=None))
+
+    def look(self) -> None:
+        """One look at all processes."""
+        for name in self._cluster.dead():
+            process = self._cluster.state.running[name]
+            if (name, process.process) not in self._told:
+                self._told.add((name, process.process))
+                planned = self._cluster.planned(name)
+                self._tell(f"{name} has died; its log is {self._cluster.log_of(planned)}")
+                if not self._supervise:
+                    self._tell(f"`penstock cluster start {name}` brings it back")
+            if self._supervise:
+                self._bring_back(name)
+
+    def _bring_back(self, name: str) -> None:
+        if self._pauses.get(name, 0) > 0:
+            self._pauses[name] -= 1
+            return
+        self._pauses[name] = RESTART_PAUSES
+        try:
+            self._cluster.start(name)
+        except StartFailedError as error:
+            self._tell(f"{error}; it is tried again")
+        else:
+            self._tell(f"{name} runs again")
+
+    def _interrupt(self, _number: int, _frame: FrameType | None) -> None:
+        self._interrupted.set()
