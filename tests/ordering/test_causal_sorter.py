@@ -126,6 +126,28 @@ def test_silent_sessions_are_forgotten_once_nothing_of_them_waits() -> None:
     assert sorter.sessions == 1
 
 
+def test_a_session_may_be_forgotten_before_a_batch_of_it_that_went_along_with_another() -> None:
+    sorter = CausalSorter(1_000, idle_us=1_000)
+    sorter.insert(run_of([20], 1, 0, 1), 0)
+    sorter.insert(run_of([10], 1, 1, 2), 500)
+    assert expand(sorter.emit(1_000)) == [2, 1]
+    assert sorter.forget_idle(1_500) == 1
+    assert reloaded(sorter).emit(1_500) == []
+    assert sorter.emit(1_500) == []
+    assert sorter.due_us() is None
+
+
+def test_of_too_many_sessions_the_most_silent_are_forgotten() -> None:
+    sorter = CausalSorter(0, IDLE_US, most_sessions=3)
+    for session in range(1, 10):
+        sorter.insert(run_of([session], session, 0, session), session)
+        sorter.emit(session)
+        sorter.forget_idle(session)
+    assert sorter.sessions == 3
+    assert isinstance(sorter.judge(run_of([7], 7, 0, 10)), Late)
+    assert isinstance(sorter.judge(run_of([6], 6, 0, 10)), Accepted)
+
+
 def test_a_purge_leaves_the_floors() -> None:
     sorter = CausalSorter(0, IDLE_US)
     sorter.insert(run_of([10], 1, 0, 1), 100)

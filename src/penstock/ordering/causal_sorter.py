@@ -19,6 +19,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from penstock.model import limits
 from penstock.model.runs import Runs
 from penstock.ordering.pending_runs import PendingRuns
 from penstock.ordering.stamped_run import RunImage, StampedRun
@@ -64,10 +65,12 @@ class _Session:
 class CausalSorter:
     """The order of one partition of a queue. A session is the process number of its ids."""
 
-    def __init__(self, window_us: int, idle_us: int) -> None:
+    def __init__(self, window_us: int, idle_us: int, most_sessions: int = limits.PRODUCERS_PER_QUEUE) -> None:
         self.window_us = window_us
         self.idle_us = idle_us
         """A session that has sent nothing for so long is forgotten; what it sends then begins a new one."""
+        self.most_sessions = most_sessions
+        """Of more, those without waiting messages that have been silent longest are forgotten earlier."""
         self._sessions: OrderedDict[int, _Session] = OrderedDict()
         """In the order of their last arrival."""
         self._arrivals: deque[Arrival] = deque()
@@ -124,7 +127,9 @@ class CausalSorter:
         arrivals = self._arrivals
         while arrivals and arrivals[0].sequence <= sequence:
             arrival = arrivals.popleft()
-            session = self._sessions[arrival.session]
+            session = self._sessions.get(arrival.session)
+            if session is None:  # a batch before it took it along, and since then the session was forgotten
+                continue
             taken = session.pending.take_through(arrival.greatest_us)
             if taken is not None:  # else a batch before it took it along
                 session.floor = taken.last
@@ -137,11 +142,13 @@ class CausalSorter:
         return [] if through is None else [run for part in self.emit_through(through) for run in part.runs]
 
     def forget_idle(self, now_us: int) -> int:
-        """Forgets sessions that have been silent for long; says how many. `now_us` is the time of a record."""
+        """Forgets sessions that have been silent for long, and the most silent ones where there are too many; says
+        how many. `now_us` is the time of a record."""
         forgotten = 0
         while self._sessions:
             number, session = next(iter(self._sessions.items()))
-            if session.pending.count or session.arrived_us + self.idle_us > now_us:
+            idle = session.arrived_us + self.idle_us <= now_us
+            if session.pending.count or not (idle or len(self._sessions) > self.most_sessions):
                 break
             del self._sessions[number]
             forgotten += 1
