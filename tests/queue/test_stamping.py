@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from penstock.model import limits
-from penstock.model.batch import Batch, encode
+from penstock.model.batch import STAMPS, Batch, encode
 from penstock.model.errors import ErrorCode, PenstockError
-from penstock.model.records import Closed
+from penstock.model.records import Closed, Origin, Sent
 from penstock.model.settings import QueueSettings
 from penstock.ordering.clock_interval import ClockInterval, around
-from penstock.queue import sending, snapshot, upkeep
+from penstock.queue import moving, sending, snapshot, upkeep
 from penstock.queue.decision import Admitted, Written
 from penstock.queue.stamping import ProducerStamps
 from tests.queue.rig import START_MS, Rig, expand
@@ -62,6 +62,22 @@ def test_the_server_stamps_with_the_latest_that_it_may_be() -> None:
     rig = server_stamped()
     assert send(rig, encode([b"a"]), error_us=700).stamp_us == NOW_US + 700
     assert send(rig, encode([b"b"])).stamp_us == NOW_US + 701
+
+
+def test_where_the_server_stamps_nothing_is_left_of_its_producers_stamps() -> None:
+    rig = server_stamped()
+    batch = encode([b"a", b"b"], groups=[b"g", b"h"], attributes=[b"x", b""], stamps_us=[5, 6])
+    decision = sending.admit(rig.partition, batch, 0, 0, START_MS, said=stamped(1, 0), now=around(NOW_US, 0))
+    ((record, stored),) = decision.records
+    assert isinstance(record, Sent)
+    assert (record.stamp_us, record.process) == (NOW_US, 0)
+    assert stored is not None
+    assert stored.data == encode([b"a", b"b"], groups=[b"g", b"h"], attributes=[b"x", b""]).data
+    ((record, stored),) = moving.arrive(
+        rig.partition, batch, Origin(7, "dead", "redrive", [(1, 2)], 0, [0, 0], 0), START_MS, (5, 1, 0)
+    )
+    assert stored is not None
+    assert stored.integers(STAMPS) is None
 
 
 def test_no_stamp_is_at_or_below_a_closed_time() -> None:
@@ -163,6 +179,20 @@ def test_late_messages_go_first_the_oldest_before_the_others() -> None:
     rig.reload()
     assert rig.take(10) == [5, 4], "and nothing else with them"
     assert rig.take(10) == [3, 6, 7]
+    assert snapshot.dump(rig.replayed()) == snapshot.dump(rig.partition)
+
+
+def test_a_stamp_from_the_future_makes_nobody_late_who_is_made_after_it_arrived() -> None:
+    rig = Rig()
+    send(rig, encode([b"x"]), stamped(1, 2**55))
+    send(rig, encode([b"x"], stamps_us=[2**55]), stamped(1, 0))
+    assert rig.take(2) == [1, 2]
+    send(rig, encode([b"x"]), stamped(2, NOW_US + 1), START_MS + 1)
+    assert rig.partition.totals.late == 0
+    send(rig, encode([b"x"]), stamped(2, NOW_US - 1), START_MS + 1)
+    assert rig.partition.totals.late == 1, (
+        "it is older than what was handed out, whatever that is stamped with"
+    )
     assert snapshot.dump(rig.replayed()) == snapshot.dump(rig.partition)
 
 

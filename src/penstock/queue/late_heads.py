@@ -1,7 +1,8 @@
 """Late messages of a best-effort queue: older than what was handed out already, so they are served first.
 
 Only batches that carry their producers' stamps take part. The newest stamp handed out is known to the batch: a batch
-counts with its oldest message as soon as any of it is leased, so nothing is called late that is not.
+counts with its oldest message as soon as any of it is leased, so nothing is called late that is not. And none counts as
+later than it arrived, so a producer whose clock is ahead does not make everybody else late.
 """
 
 from __future__ import annotations

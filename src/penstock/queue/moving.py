@@ -54,6 +54,7 @@ def arrive(
         counter += fresh[0] if process else 0
     if partition.settings.server_stamped:
         stamp_us, process, counter = partition.commit_wait.last_us + 1, 0, 0
+        batch = batch.without_stamps() if batch.columns & STAMPS else batch
     elif batch.columns & STAMPS:
         stamp_us = 0  # the column says it
     record = Sent(

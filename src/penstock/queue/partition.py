@@ -242,7 +242,7 @@ class Partition:
             self.commit_wait.observe(record.stamp_us)
         elif not settings.strict and settings.has_queue and record.origin is None:
             times = batch.integers(STAMPS)
-            oldest_us = record.stamp_us if times is None else min(times)
+            oldest_us = min(record.sent_ms * 1_000, record.stamp_us if times is None else min(times))
             self.know_stamps().sent(record.first, record.count, oldest_us, late=bool(record.late))
         self.totals.late += record.late
 

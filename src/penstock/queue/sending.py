@@ -57,6 +57,8 @@ def admit(
             return Decision((), Admitted(runs_in_order([s for _, s in duplicates]), sorted(known), sent_ms))
         batch = batch.select(fresh)
     settings = partition.settings
+    if settings.server_stamped and batch.columns & STAMPS:
+        batch = batch.without_stamps()  # else readers would take them for the stamps that the queue goes by
     stamps = NO_STAMPS
     if settings.ordering in BY_TIME or batch.columns & STAMPS or said.time_us:
         skipped = fresh[0] if duplicates else 0
