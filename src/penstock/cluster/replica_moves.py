@@ -30,10 +30,14 @@ def mend_replicas(
         return None
     spare = None if enough else _spare(view, entry, lasting, census)
     in_sync = [node for node in lasting if node in entry.in_sync]
+    catching_up = [node for node in lasting if node in members.living and node not in entry.in_sync]
     if len(in_sync) >= wanted and len(entry.replicas) > wanted:
-        return _take_off(view, seen, _least_needed(view, entry, census, now_ms, settings), in_sync, census)
+        least_needed = _least_needed(view, entry, census, now_ms, settings)
+        # Who is catching up was given a replica for a reason: it is waited for before one of the others goes.
+        if not catching_up or least_needed not in lasting:
+            return _take_off(view, seen, least_needed, in_sync, census)
+        return None
     if spare is not None:
-        catching_up = [node for node in lasting if node in members.living and node not in entry.in_sync]
         return _add(seen, spare, _why_another(view, entry, lasting), census) if not catching_up else None
     drained = [node for node in entry.replicas if node in members.drains]
     if not enough and drained and len(in_sync) >= entry.settings.least_in_sync:
