@@ -16,7 +16,7 @@ from penstock.metadata.cache import MetadataCache
 from penstock.metadata.store.interface import ABSENT, Change
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.model.limits import SECOND_MS
-from penstock.sqs.names import QueueArn
+from penstock.sqs.names import FIFO_SUFFIX, QueueArn
 from penstock.sqs.policy import Policy, parse_queue_policy
 from penstock.sqs.queue_attributes import QueueAttributes
 from penstock.sqs.queue_settings import attributes_of
@@ -116,8 +116,10 @@ class QueueDirectory:
         settings = description.settings
         target = settings.dead_letter_queue
         target_arn = arn_of(self._home, target) if target is not None else None
-        # Without metadata too: the defaults tell a message size of ours from one of the native protocol.
-        current = metadata.attributes if metadata is not None else QueueAttributes()
+        # Without metadata too: the defaults tell a message size of ours from one of the native protocol. What is
+        # ordered by time may be a queue of either kind, and then its name tells which.
+        by_name = arn.name.endswith(FIFO_SUFFIX) and settings.strict
+        current = metadata.attributes if metadata is not None else QueueAttributes(fifo_queue=by_name)
         return attributes_of(settings, str(target_arn) if target_arn is not None else None, current)
 
     def _changed(self, change: Change) -> None:

@@ -56,6 +56,22 @@ def stopped_before_the_metadata(front: FrontEnd, **members: Any) -> None:
     running.stop()
 
 
+@pytest.mark.parametrize("ordering", ["clock", "causal"])
+def test_a_fifo_queue_may_be_ordered_by_time(ordering: str) -> None:
+    front = FrontEnd()
+    asked = {"FifoQueue": "true", "ContentBasedDeduplication": "true", "Penstock.Ordering": ordering}
+    url = create(front, "orders.fifo", **asked)
+    assert create(front, "orders.fifo", **asked) == url
+    found = attributes(front, "orders.fifo")
+    assert {name: found[name] for name in asked} == asked
+    assert "FifoQueue" not in attributes_of_standard(front, ordering)
+
+
+def attributes_of_standard(front: FrontEnd, ordering: str) -> dict[str, str]:
+    create(front, "standard", **{"Penstock.Ordering": ordering})
+    return attributes(front, "standard")
+
+
 def test_a_new_queue_and_the_same_again() -> None:
     front = FrontEnd()
     url = create(front, VisibilityTimeout="60", ReceiveMessageWaitTimeSeconds="5")

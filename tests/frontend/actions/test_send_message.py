@@ -164,6 +164,28 @@ def test_a_batch_sends_what_is_good_and_names_what_is_not() -> None:
     assert [message.message_id for message in messages] == [entry.message_id for entry in result.successful]
 
 
+def test_a_stamp_from_the_future_fails_its_own_entry_of_a_batch() -> None:
+    front = FrontEnd()
+    queue = Queue(front, **{"Penstock.Ordering": "clock", "Penstock.Stamps": "producer"})
+
+    def entry(name: str, time_ms: int) -> dict[str, object]:
+        stamp = {"DataType": "Number", "StringValue": str(time_ms * 1_000)}
+        return {
+            "Id": name,
+            "MessageBody": name,
+            "MessageAttributes": {"Penstock.TimestampMicroseconds": stamp},
+        }
+
+    now_ms = front.node.now_ms
+    result = queue.send_batch(entry("now", now_ms), entry("ahead", now_ms + 10_000), entry("old", now_ms - 1))
+    assert [sent.id for sent in result.successful] == ["now", "old"]
+    (failed,) = result.failed
+    assert (failed.id, failed.code, failed.sender_fault) == ("ahead", "InvalidParameterValue", True)
+    assert "the producer's clock is ahead" in failed.message
+    front.node.advance(1_000)
+    assert queue.bodies() == ["old", "now"]
+
+
 def test_a_batch_of_nothing_but_bad_entries_asks_nobody() -> None:
     result = Queue(FrontEnd()).send_batch({"Id": "a", "MessageBody": "\x01"})
     assert result.successful == []

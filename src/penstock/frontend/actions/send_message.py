@@ -12,6 +12,7 @@ from penstock.frontend.sequence_number import sequence_number
 from penstock.frontend.steps import Ask, Reply, SendOne, Steps
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.sqs.batches import check_send_batch, failed_entry, sent_entry
+from penstock.sqs.model_errors import sqs_error_of
 from penstock.sqs.outgoing import OutgoingMessage, check_message
 from penstock.sqs.refusals import entry_too_long, message_too_long
 from penstock.sqs.shapes.batches import (
@@ -21,6 +22,9 @@ from penstock.sqs.shapes.batches import (
 )
 from penstock.sqs.shapes.messages import SendMessageRequest, SendMessageResult
 from penstock.wire.messages import Send, SendResult
+
+_ONE_ALONE = (ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.STAMP_IN_FUTURE)
+"""What one message of a batch may be to blame for."""
 
 
 def send_message(context: Context) -> Steps[SendMessageResult]:
@@ -71,16 +75,18 @@ def send_message_batch(context: Context) -> Steps[SendMessageBatchResult]:
     try:
         yield from _send(context, messages, successful)
     except PenstockError as error:
-        if error.code is not ErrorCode.MESSAGE_TOO_LARGE:
+        if error.code not in _ONE_ALONE:
             raise
-        # One of them is too large for the engine; the others need not suffer for it.
-        for one in messages:
+        for one in messages:  # the others need not suffer for it
             try:
                 yield from _send(context, [one], successful)
             except PenstockError as alone:
-                if alone.code is not ErrorCode.MESSAGE_TOO_LARGE:
+                if alone.code not in _ONE_ALONE:
                     raise
-                failed.append(failed_entry(one[0], entry_too_long(queue.traits.maximum_message_size)))
+                too_long = alone.code is ErrorCode.MESSAGE_TOO_LARGE
+                limit = queue.traits.maximum_message_size
+                why = entry_too_long(limit) if too_long else sqs_error_of(alone)
+                failed.append(failed_entry(one[0], why))
     return SendMessageBatchResult(successful=successful, failed=failed)
 
 
