@@ -16,6 +16,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "metrics": {"model", "wire"},
     "replication": {"model"},
     "cluster": {"model"},
+    "routing": {"model", "wire", "cluster"},
     "sqs": {"model"},
     # synchronous, over interfaces: run by the runtime and by the simulation alike
     "storage": {"model"},
@@ -31,7 +32,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "runtime": {
         *("model", "queue", "ordering", "wire", "sqs", "storage", "backend"),
         *("config", "metadata", "usage", "frontend", "metrics", "penstock"),
-        *("cluster", "manager"),
+        *("cluster", "manager", "routing"),
     },
     "simulation": {"model", "queue", "ordering", "wire", "storage", "backend"},
     # on top
@@ -68,6 +69,7 @@ MAY_TOUCH: dict[str, set[str]] = {
     "metrics": NOTHING,
     "replication": NOTHING,
     "cluster": NOTHING,
+    "routing": NOTHING,
     "sqs": NOTHING,
     "storage": {"log"},
     "backend": {"log"},

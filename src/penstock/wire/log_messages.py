@@ -31,6 +31,8 @@ class FindOffset(msgspec.Struct, frozen=True, array_like=True, tag=23):
 
     queue_id: int
     time_ms: int | None = None
+    partition: int = 0
+    """Of a queue of a cluster: the ordinal of the one that is asked about."""
 
 
 class CommitOffset(msgspec.Struct, frozen=True, array_like=True, tag=24):

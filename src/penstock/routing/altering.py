@@ -1,0 +1,101 @@
+"""Changing and deleting queues of a cluster: the layout says it first, then the primaries do it."""
+
+from __future__ import annotations
+
+import msgspec
+
+from penstock.cluster.layout import (
+    QueueEntry,
+    decode_partition,
+    decode_queue,
+    encode,
+    partition_key,
+    queue_key,
+)
+from penstock.model.errors import ErrorCode, PenstockError
+from penstock.model.settings import QueueSettings, changed_settings, check_settings
+from penstock.routing.cluster_map import node_name
+from penstock.routing.context import RoutingContext, no_such_queue
+from penstock.routing.creating import ATTEMPTS, make_dead_letter_queue, share_of
+from penstock.routing.describing import describe_entry
+from penstock.routing.steps import Ask, ConflictError, Look, Put, Reply, Steps, Stored, ask_all
+from penstock.wire.messages import AlterQueue, DeleteQueue, Done, QueueDescription
+
+_FIXED_IN_CLUSTERS = ("replicas",)
+"""The manager gives a partition as many replicas as it was made with."""
+
+
+def alter(context: RoutingContext, request: AlterQueue) -> Steps[Reply]:
+    """Changes settings of a queue, all or none; asked again after a failure it finishes what was begun."""
+    queue, version = yield from _stored(request.name)
+    settings = changed_settings(queue.settings, dict(request.changes))
+    check_settings(request.name, settings)
+    for field in _FIXED_IN_CLUSTERS:
+        if getattr(settings, field) != getattr(queue.settings, field):
+            raise PenstockError(ErrorCode.BAD_REQUEST, f"{field} is fixed when the queue is created")
+    yield from make_dead_letter_queue(context, settings)
+    if settings != queue.settings:
+        queue = msgspec.structs.replace(queue, settings=settings)
+        try:
+            yield Put(queue_key(queue.name), encode(queue), version)
+        except ConflictError:
+            raise PenstockError(
+                ErrorCode.OVERLOADED, f"somebody else changes queue {queue.name!r} too; try again"
+            ) from None
+    share = share_of(settings)
+    for partition in queue.partitions:
+        yield from _alter_partition(partition, share)
+    changes = {
+        field: value
+        for field, value in msgspec.structs.asdict(share).items()
+        if value is None or isinstance(value, str | int)
+    }
+    yield from ask_all(
+        [
+            Ask(partition, AlterQueue(node_name(queue.name, ordinal), changes))
+            for ordinal, partition in enumerate(queue.partitions)
+        ],
+        QueueDescription,
+    )
+    return Reply((yield from describe_entry(queue)))
+
+
+def delete(context: RoutingContext, request: DeleteQueue) -> Steps[Reply]:
+    """From now on there is no such queue for anybody; what it holds is dropped by the nodes afterwards."""
+    for _ in range(ATTEMPTS):
+        queue, version = yield from _stored(request.name)
+        try:
+            yield Put(
+                queue_key(queue.name), encode(msgspec.structs.replace(queue, state="deleting")), version
+            )
+        except ConflictError:
+            continue
+        return Reply(Done())
+    raise PenstockError(ErrorCode.OVERLOADED, f"too many change queue {request.name!r} at once; try again")
+
+
+def _stored(name: str) -> Steps[tuple[QueueEntry, int]]:
+    stored: Stored = yield Look(queue_key(name))
+    if stored.value is None or (queue := decode_queue(stored.value)).state != "ready":
+        raise no_such_queue(name)
+    return queue, stored.version
+
+
+def _alter_partition(partition: int, settings: QueueSettings) -> Steps[None]:
+    """A replica that is made later begins with what the layout says."""
+    for _ in range(ATTEMPTS):
+        stored: Stored = yield Look(partition_key(partition))
+        if stored.value is None:
+            return
+        entry = decode_partition(stored.value)
+        if entry.settings == settings:
+            return
+        try:
+            yield Put(
+                partition_key(partition),
+                encode(msgspec.structs.replace(entry, settings=settings)),
+                stored.version,
+            )
+            return
+        except ConflictError:
+            continue

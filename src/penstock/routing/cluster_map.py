@@ -1,0 +1,176 @@
+"""The map of a cluster as a front end has it: queues, their partitions, who leads each, and where that node is.
+
+Made of the layout's entries, one change at a time. It may be behind the store; who is told so by a node looks again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+import msgspec
+
+from penstock.cluster.layout import (
+    DRAINS,
+    NODES,
+    PARTITIONS,
+    QUEUES,
+    NodeEntry,
+    PartitionEntry,
+    QueueEntry,
+    decode_node,
+    decode_partition,
+    decode_queue,
+)
+
+
+class Leader(NamedTuple):
+    """Who serves a partition, under which epoch, and where."""
+
+    node: str
+    address: str
+    epoch: int
+
+
+class Home(NamedTuple):
+    """The place of a partition in its queue."""
+
+    queue_id: int
+    ordinal: int
+
+
+class ClusterMap:
+    """What is known of the layout."""
+
+    def __init__(self) -> None:
+        self.nodes: dict[str, NodeEntry] = {}
+        """Those that live, as far as is known."""
+        self.partitions: dict[int, PartitionEntry] = {}
+        self.newest_queue = 0
+        """The highest id of a queue that was ever heard of."""
+        self._last_known: dict[str, str] = {}
+        """Where nodes were: one that cannot renew its lease may serve on."""
+        self._queues: dict[str, QueueEntry] = {}
+        self._incarnations: dict[int, QueueEntry] = {}
+        self._draining: set[str] = set()
+        self._homes: dict[int, Home] = {}
+        self._listeners: list[Callable[[str], None]] = []
+
+    # -- changes ---------------------------------------------------------------------------------------------
+
+    def listen(self, listener: Callable[[str], None]) -> None:
+        """Called with the key of every entry that has changed."""
+        self._listeners.append(listener)
+
+    def apply(self, key: str, value: bytes | None) -> None:
+        """Takes in an entry as it became, or that it is gone; one that cannot be read counts as gone."""
+        try:
+            if key.startswith(PARTITIONS):
+                self._take_partition(key, value)
+            elif key.startswith(QUEUES):
+                self._take_queue(key, value)
+            elif key.startswith(NODES):
+                self._take_node(key, value)
+            elif key.startswith(DRAINS):
+                self._take_drain(key.removeprefix(DRAINS), value)
+            else:
+                return
+        except (msgspec.DecodeError, ValueError):
+            if value is not None:
+                self.apply(key, None)
+            return
+        for listener in self._listeners:
+            listener(key)
+
+    def _take_partition(self, key: str, value: bytes | None) -> None:
+        if value is None:
+            self.partitions.pop(int(key.removeprefix(PARTITIONS)), None)
+        else:
+            entry = decode_partition(value)
+            self.partitions[entry.partition] = entry
+            self._homes[entry.partition] = Home(entry.queue_id, entry.ordinal)
+
+    def _take_queue(self, key: str, value: bytes | None) -> None:
+        name = key.removeprefix(QUEUES)
+        before = self._queues.pop(name, None)
+        if before is not None:
+            self._incarnations.pop(before.queue_id, None)
+        if value is None:
+            return
+        entry = decode_queue(value)
+        self._queues[name] = entry
+        self.newest_queue = max(self.newest_queue, entry.queue_id)
+        self._incarnations[entry.queue_id] = entry
+        for ordinal, partition in enumerate(entry.partitions):
+            self._homes[partition] = Home(entry.queue_id, ordinal)
+
+    def _take_node(self, key: str, value: bytes | None) -> None:
+        if value is None:
+            self.nodes.pop(key.removeprefix(NODES), None)
+        else:
+            entry = decode_node(value)
+            self.nodes[entry.node] = entry
+            self._last_known[entry.node] = entry.native
+
+    def _take_drain(self, node: str, value: bytes | None) -> None:
+        if value is None:
+            self._draining.discard(node)
+        else:
+            self._draining.add(node)
+
+    # -- questions -------------------------------------------------------------------------------------------
+
+    def named(self, name: str) -> QueueEntry | None:
+        """The queue of a name, ready or being deleted."""
+        return self._queues.get(name)
+
+    def ready(self, name: str) -> QueueEntry | None:
+        """The queue of a name that clients may use."""
+        entry = self._queues.get(name)
+        return entry if entry is not None and entry.state == "ready" else None
+
+    def incarnation(self, queue_id: int) -> QueueEntry | None:
+        """The queue of an id that clients may use."""
+        entry = self._incarnations.get(queue_id)
+        return entry if entry is not None and entry.state == "ready" else None
+
+    def queues(self) -> Iterator[QueueEntry]:
+        """Those that clients may use."""
+        return (entry for entry in self._queues.values() if entry.state == "ready")
+
+    def home(self, partition: int) -> Home | None:
+        """Which queue a partition is or was part of."""
+        return self._homes.get(partition)
+
+    def leader(self, partition: int) -> Leader | None:
+        """Who serves a partition; None while nobody is known to."""
+        entry = self.partitions.get(partition)
+        if entry is None or entry.primary is None or entry.serving != entry.epoch:
+            return None
+        address = self._last_known.get(entry.primary)
+        return Leader(entry.primary, address, entry.epoch) if address is not None else None
+
+    def is_needed(self, address: str) -> bool:
+        """Whether a node that was there last leads anything, dead or not."""
+        return any(
+            entry.primary is not None and self._last_known.get(entry.primary) == address
+            for entry in self.partitions.values()
+        )
+
+    def open_nodes(self) -> list[NodeEntry]:
+        """Those that live and may be given partitions."""
+        return [entry for name, entry in sorted(self.nodes.items()) if name not in self._draining]
+
+    def serves(self, queue: QueueEntry) -> bool:
+        """Whether every partition of a queue is served."""
+        return all(self.leader(partition) is not None for partition in queue.partitions)
+
+
+def node_name(queue: str, ordinal: int) -> str:
+    """What a node calls a partition; `~` stands in no name of a user's."""
+    return f"{queue}~{ordinal}" if ordinal else queue
+
+
+def queue_name(name_on_node: str) -> str:
+    """The queue that a name on a node belongs to."""
+    return name_on_node.partition("~")[0]

@@ -1,0 +1,105 @@
+"""What all requests of one router share, and how it finds the queue that a request is about."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from penstock.cluster.layout import QueueEntry, queue_key
+from penstock.model.errors import ErrorCode, PenstockError
+from penstock.routing.cluster_map import ClusterMap
+from penstock.routing.spread import REMEMBERED, Spread
+from penstock.routing.steps import Look, Steps
+
+
+class RoutingContext:
+    """One of each for a router."""
+
+    def __init__(
+        self,
+        cluster: ClusterMap,
+        *,
+        producer: int,
+        now_ms: Callable[[], int],
+        load: Callable[[int], float],
+    ) -> None:
+        self.map = cluster
+        self.producer = producer
+        """Who this router is to the nodes' protection against batches sent twice; never 0."""
+        self.now_ms = now_ms
+        self.spread = Spread(load)
+        self._numbers: dict[int, int] = {}
+        self._free_ids: range = range(0)
+        self._credits: dict[tuple[tuple[int, int], ...], list[float]] = {}
+
+    def next_number(self, partition: int) -> int:
+        """The number of the next batch of this router's own for a partition."""
+        number = self._numbers.get(partition, 0) + 1
+        self._numbers[partition] = number
+        return number
+
+    def take_ids(self, count: int) -> range | None:
+        """Ids of queues and partitions that were set aside; None where there are too few."""
+        if len(self._free_ids) < count:
+            return None
+        taken, self._free_ids = self._free_ids[:count], self._free_ids[count:]
+        return taken
+
+    def set_aside(self, ids: range) -> None:
+        """Ids that are this router's; what was left of earlier ones is never used."""
+        self._free_ids = ids
+
+    def weighted_shares(self, queues: tuple[tuple[int, int], ...], messages: int) -> list[int]:
+        """So many messages among queues by weight; what does not divide evenly goes around from call to call."""
+        if not queues:
+            return []
+        if len(self._credits) >= REMEMBERED and queues not in self._credits:
+            self._credits.clear()
+        owed = self._credits.setdefault(queues, [0.0] * len(queues))
+        total = sum(weight for _, weight in queues)
+        for place, (_, weight) in enumerate(queues):
+            owed[place] += messages * weight / total
+        shares = [max(0, int(due)) for due in owed]
+        by_rest = sorted(range(len(queues)), key=lambda place: shares[place] - owed[place])
+        for place in by_rest[: max(0, messages - sum(shares))]:
+            shares[place] += 1
+        for place, share in enumerate(shares):
+            owed[place] -= share
+        return shares
+
+    def turn_of(self, queue_id: int, count: int) -> int:
+        """Which of so many is first this time."""
+        return self.spread.turn(queue_id) % count
+
+    def queue(self, queue_id: int) -> QueueEntry:
+        """The queue of an id; raises where there is none, or not this incarnation any more."""
+        entry = self.map.incarnation(queue_id)
+        if entry is None:
+            raise PenstockError(
+                ErrorCode.QUEUE_NOT_FOUND, f"there is no queue with id {queue_id}; look it up again"
+            )
+        return entry
+
+    def found(self, name: str) -> Steps[QueueEntry]:
+        """The queue of a name, looked up in the store where the map has none: another may just have made it."""
+        entry = self.map.ready(name)
+        if entry is None:
+            yield Look(queue_key(name))
+            entry = self.map.ready(name)
+        if entry is None:
+            raise no_such_queue(name)
+        return entry
+
+
+def partition_of(queue: QueueEntry, ordinal: int) -> int:
+    """The id of a partition; raises where the queue has none of that ordinal."""
+    if ordinal >= len(queue.partitions):
+        raise PenstockError(
+            ErrorCode.BAD_REQUEST,
+            f"queue {queue.name!r} has {len(queue.partitions)} partitions, and the number asked for is of another",
+        )
+    return queue.partitions[ordinal]
+
+
+def no_such_queue(name: str) -> PenstockError:
+    """Nobody knows a queue of that name."""
+    return PenstockError(ErrorCode.QUEUE_NOT_FOUND, f"there is no queue {name!r}")

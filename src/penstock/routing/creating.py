@@ -1,0 +1,194 @@
+"""Making a queue: its partitions are placed and written, then the queue, and it is answered for once all are served.
+
+Every write is on condition that nobody else was quicker. Who loses gives up the partitions that it wrote, and answers
+for the queue of the winner.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from penstock.cluster.layout import (
+    NEXT_ID,
+    PartitionEntry,
+    QueueEntry,
+    decode_queue,
+    encode,
+    partition_key,
+    queue_key,
+)
+from penstock.cluster.placement import Census, TooFewNodesError, first_entries, place
+from penstock.model import limits
+from penstock.model.errors import ErrorCode, PenstockError
+from penstock.model.settings import QueueSettings, check_queue_name, check_settings
+from penstock.routing.context import RoutingContext
+from penstock.routing.describing import describe_entry
+from penstock.routing.steps import PATIENCE_MS, ConflictError, Look, Put, Reply, Steps, Stored, Until
+from penstock.wire.messages import CreateQueue
+
+IDS_AT_ONCE = 64
+"""So many ids are taken from the store's count at a time: two writes less for nearly every queue."""
+ATTEMPTS = 20
+DEAD_LETTER_RETENTION_MS = 14 * limits.DAY_MS
+LATE = ".late"
+"""What the name of the queue for late messages ends with."""
+
+
+def create(context: RoutingContext, request: CreateQueue) -> Steps[Reply]:
+    """Makes a queue, and its dead-letter queue if that is missing; the same request again changes nothing."""
+    settings = request.settings
+    check_queue_name(request.name)
+    check_settings(request.name, settings)
+    if settings.sorted:
+        check_queue_name(request.name + LATE)
+    yield from make_dead_letter_queue(context, settings)
+    queue = yield from made(context, request.name, settings, may_differ=False)
+    yield from served(context, queue)
+    return Reply((yield from describe_entry(queue)))
+
+
+def made(
+    context: RoutingContext, name: str, settings: QueueSettings, *, may_differ: bool
+) -> Steps[QueueEntry]:
+    """The queue of a name, made now if there is none; raises where there is one with other settings, unless it may."""
+    for _ in range(ATTEMPTS):
+        stored: Stored = yield Look(queue_key(name))
+        if stored.value is not None:
+            existing = decode_queue(stored.value)
+            if existing.state == "ready":
+                if existing.settings != settings and not may_differ:
+                    raise PenstockError(ErrorCode.QUEUE_EXISTS, difference(existing, settings))
+                return existing
+            yield from _gone(context, name)
+            continue
+        queue = yield from _make(context, name, settings)
+        if queue is not None:
+            return queue
+    raise PenstockError(ErrorCode.OVERLOADED, f"too many make and delete queue {name!r} at once; try again")
+
+
+def make_dead_letter_queue(context: RoutingContext, settings: QueueSettings) -> Steps[None]:
+    """Where messages go that cannot be consumed, if it is missing."""
+    target = settings.dead_letter_queue
+    if target is None or context.map.ready(target) is not None:
+        return
+    wanted = QueueSettings(
+        ordering="fifo" if settings.strict else "best-effort",
+        retention_ms=DEAD_LETTER_RETENTION_MS,
+        replicas=settings.replicas,
+        replication=settings.replication,
+        min_in_sync=settings.min_in_sync,
+    )
+    queue = yield from made(context, target, wanted, may_differ=True)
+    yield from served(context, queue)
+
+
+def served(context: RoutingContext, queue: QueueEntry) -> Steps[None]:
+    """Returns when every partition has a primary that serves; raises where that takes too long."""
+    if not context.map.serves(queue) and not (yield Until(lambda: context.map.serves(queue), PATIENCE_MS)):
+        raise PenstockError(
+            ErrorCode.UNREACHABLE,
+            f"queue {queue.name!r} is made, but not all of its primaries serve yet; ask for it again",
+        )
+
+
+def share_of(settings: QueueSettings) -> QueueSettings:
+    """The settings of one partition: limits of the queue are shared out evenly, rounded up."""
+    if settings.partitions == 1:
+        return settings
+    return msgspec.structs.replace(
+        settings,
+        **{
+            field: -(-limit // settings.partitions)
+            for field in ("max_messages", "max_bytes", "retain_bytes")
+            if (limit := getattr(settings, field)) is not None
+        },
+    )
+
+
+def difference(existing: QueueEntry, wanted: QueueSettings) -> str:
+    """In which setting a queue is not what was asked for."""
+    for field in QueueSettings.__struct_fields__:
+        have, want = getattr(existing.settings, field), getattr(wanted, field)
+        if have != want:
+            return f"queue {existing.name!r} exists with {field} = {have!r}, not {want!r}; alter it, or use another name"
+    return f"queue {existing.name!r} exists"
+
+
+def _make(context: RoutingContext, name: str, settings: QueueSettings) -> Steps[QueueEntry | None]:
+    """Writes a queue; None where another was quicker."""
+    queue_id, *partitions = yield from _ids(context, 1 + settings.partitions)
+    entries = _placed(context, name, queue_id, partitions, settings)
+    for entry in entries:
+        yield Put(partition_key(entry.partition), encode(entry), 0)
+    queue = QueueEntry(
+        name=name, queue_id=queue_id, settings=settings, created_ms=context.now_ms(), partitions=partitions
+    )
+    try:
+        yield Put(queue_key(name), encode(queue), 0)
+    except ConflictError:
+        for entry in entries:
+            yield from _give_up(entry)
+        return None
+    return queue
+
+
+def _placed(
+    context: RoutingContext, name: str, queue_id: int, partitions: list[int], settings: QueueSettings
+) -> list[PartitionEntry]:
+    nodes = context.map.open_nodes()
+    try:
+        placed = place(nodes, partitions, settings.replicas, Census(context.map.partitions.values()))
+    except TooFewNodesError as error:
+        raise PenstockError(
+            ErrorCode.NOT_ENOUGH_REPLICAS, f"queue {name!r} cannot be made now: {error}"
+        ) from None
+    return first_entries(placed, queue=name, queue_id=queue_id, settings=share_of(settings))
+
+
+def _give_up(entry: PartitionEntry) -> Steps[None]:
+    """Nodes that began to hold a partition of a queue that never came to be drop it again."""
+    key = partition_key(entry.partition)
+    for _ in range(ATTEMPTS):
+        stored: Stored = yield Look(key)
+        if stored.value is None:
+            return
+        retired = msgspec.structs.replace(
+            entry,
+            primary=None,
+            primary_started_ms=0,
+            replicas=[],
+            in_sync=[],
+            leaving=entry.replicas,
+            reason=f"another front end made {entry.queue} first",
+        )
+        try:
+            yield Put(key, encode(retired), stored.version)
+            return
+        except ConflictError:
+            continue
+
+
+def _gone(context: RoutingContext, name: str) -> Steps[None]:
+    """Waits until a queue that is being deleted is gone, so that its name is free."""
+    if not (yield Until(lambda: context.map.named(name) is None, PATIENCE_MS)):
+        raise PenstockError(
+            ErrorCode.OVERLOADED, f"queue {name!r} is still being deleted; try again in a moment"
+        )
+
+
+def _ids(context: RoutingContext, count: int) -> Steps[list[int]]:
+    taken = context.take_ids(count)
+    for _ in range(ATTEMPTS):
+        if taken is not None:
+            return list(taken)
+        stored: Stored = yield Look(NEXT_ID)
+        first = int(stored.value) if stored.value is not None else 1
+        aside = max(IDS_AT_ONCE, count)
+        try:
+            yield Put(NEXT_ID, str(first + aside).encode(), stored.version)
+        except ConflictError:
+            continue
+        context.set_aside(range(first, first + aside))
+        taken = context.take_ids(count)
+    raise PenstockError(ErrorCode.OVERLOADED, "too many queues are made at once; try again")

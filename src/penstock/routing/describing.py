@@ -1,0 +1,69 @@
+"""Routing questions about queues: one description made of what the partitions say.
+
+A partition that does not answer in time leaves a gap in the counts and a sentence about itself, not an error: whoever
+only wants to find the queue, to send to it, must not fail because one of its partitions is moving.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+
+from penstock.cluster.layout import QueueEntry
+from penstock.model.errors import PenstockError
+from penstock.routing.cluster_map import node_name
+from penstock.routing.context import RoutingContext
+from penstock.routing.descriptions import described
+from penstock.routing.steps import GLANCE_MS, Ask, AskAll, Outcome, Reply, Steps
+from penstock.wire.messages import DescribeQueue, ListQueues, QueueDescription, QueueList
+
+QUEUES_PER_PAGE = 1_000
+
+
+def describe(context: RoutingContext, request: DescribeQueue) -> Steps[Reply]:
+    """Everything there is to know of a queue."""
+    queue = yield from context.found(request.name)
+    return Reply((yield from describe_entry(queue)))
+
+
+def describe_entry(queue: QueueEntry) -> Steps[QueueDescription]:
+    """The same for a queue that is known."""
+    outcomes: list[Outcome] = yield AskAll(_asks(queue))
+    return described(queue, _parts(queue, outcomes))
+
+
+def list_queues(context: RoutingContext, request: ListQueues) -> Steps[Reply]:
+    """A page of queues by name."""
+    queues = sorted(
+        (queue for queue in context.map.queues() if queue.name.startswith(request.prefix)),
+        key=lambda queue: queue.name,
+    )
+    start = bisect_right(queues, request.after, key=lambda queue: queue.name) if request.after else 0
+    limit = max(1, min(request.limit, QUEUES_PER_PAGE))
+    page = queues[start : start + limit]
+    outcomes: list[Outcome] = yield AskAll([ask for queue in page for ask in _asks(queue)])
+    descriptions, place = [], 0
+    for queue in page:
+        mine = outcomes[place : place + len(queue.partitions)]
+        place += len(mine)
+        descriptions.append(described(queue, _parts(queue, mine)))
+    return Reply(QueueList(descriptions, start + limit < len(queues)))
+
+
+def _asks(queue: QueueEntry) -> list[Ask]:
+    return [
+        Ask(partition, DescribeQueue(node_name(queue.name, ordinal)), patience_ms=GLANCE_MS)
+        for ordinal, partition in enumerate(queue.partitions)
+    ]
+
+
+def _parts(queue: QueueEntry, outcomes: list[Outcome]) -> list[QueueDescription | str]:
+    return [_part(partition, outcome) for partition, outcome in zip(queue.partitions, outcomes, strict=True)]
+
+
+def _part(partition: int, outcome: Outcome) -> QueueDescription | str:
+    if isinstance(outcome, PenstockError):
+        return f"it does not answer: {outcome.message}"
+    answer = outcome.answer
+    if not isinstance(answer, QueueDescription) or answer.queue_id != partition:
+        return "the node that leads it does not have it yet"
+    return answer

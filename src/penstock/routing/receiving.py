@@ -1,0 +1,82 @@
+"""Routing a receive: from the partitions in turn, or from whichever has something first.
+
+A delivery is one lease of one partition. Those that should have something are asked one after the other; where none
+has, all others are asked together, and wait together.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from penstock.cluster.layout import QueueEntry
+from penstock.model.errors import PenstockError
+from penstock.routing import outward_answers
+from penstock.routing.cluster_map import Home
+from penstock.routing.context import RoutingContext
+from penstock.routing.steps import Ask, AskFirst, Reply, Steps, ask, expected
+from penstock.wire.messages import Delivery, Receipt, Receive, Release
+
+NOTHING = Delivery(b"", 0, [])
+
+
+def receive(context: RoutingContext, request: Receive) -> Steps[Reply]:
+    """Leases messages of one partition to the receiver."""
+    queue = context.queue(request.queue_id)
+    count = len(queue.partitions)
+    if count == 1:
+        given, body = yield from ask(_ask(queue, 0, request), Delivery)
+        return _reply(context, queue, 0, given, body)
+    if request.max_leased is not None:
+        request = msgspec.structs.replace(request, max_leased=max(1, request.max_leased // count))
+    likely, others = context.spread.for_receive(queue, request.attempt)
+    at_once = msgspec.structs.replace(request, wait_ms=0)
+    for ordinal in likely:
+        try:
+            given, body = yield from ask(_ask(queue, ordinal, at_once, patience_ms=0), Delivery)
+        except PenstockError as error:
+            if not error.retryable:
+                raise
+            given, body = NOTHING, b""  # somebody else may have something meanwhile
+        context.spread.received(queue, ordinal, request.attempt, something=bool(given.batches))
+        if given.batches:
+            return _reply(context, queue, ordinal, given, body)
+    waiting = [*others, *likely] if request.wait_ms else others
+    if not waiting:
+        return Reply(NOTHING)
+    asks = [_ask(queue, ordinal, request) for ordinal in waiting]
+    first: tuple[int, Reply] | None = yield AskFirst(asks, has_messages, give_back)
+    if first is None:
+        return Reply(NOTHING)
+    place, reply = first
+    context.spread.received(queue, waiting[place], request.attempt, something=True)
+    return _reply(context, queue, waiting[place], expected(reply, Delivery), reply.body)
+
+
+def has_messages(reply: Reply) -> bool:
+    """Whether there is anything in a delivery."""
+    return isinstance(reply.answer, Delivery) and bool(reply.answer.batches)
+
+
+def give_back(partition: int, reply: Reply) -> Ask:
+    """Messages that came too late are ready again at once, and as if they had never been received."""
+    given = expected(reply, Delivery)
+    runs = [(batch.first, batch.count) for batch in given.batches]
+    return Ask(partition, Release([Receipt(given.token, runs)], unreceived=True))
+
+
+def _ask(queue: QueueEntry, ordinal: int, request: Receive, patience_ms: int | None = None) -> Ask:
+    partition = queue.partitions[ordinal]
+    routed = msgspec.structs.replace(request, queue_id=partition)
+    return Ask(partition, routed) if patience_ms is None else Ask(partition, routed, patience_ms=patience_ms)
+
+
+def _reply(
+    context: RoutingContext,
+    queue: QueueEntry,
+    ordinal: int,
+    given: Delivery,
+    body: bytes | bytearray | memoryview,
+) -> Reply:
+    if not given.batches:
+        return Reply(NOTHING)
+    return Reply(outward_answers.delivery(given, Home(queue.queue_id, ordinal), context.map.home), body)

@@ -1,0 +1,92 @@
+"""Routing a send: to one partition, or in shares to several, and one answer made of theirs.
+
+Every send that reaches a node has a producer and a number, the client's or this router's own: so it may be sent again
+after a lost connection, and to another primary, without being stored twice.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from penstock.cluster.layout import QueueEntry
+from penstock.model import limits
+from penstock.model.batch import Batch, Buffer
+from penstock.model.errors import ErrorCode, PenstockError
+from penstock.routing.context import RoutingContext
+from penstock.routing.numbers import outward_runs
+from penstock.routing.sharing_out import Share, needs_splitting, ordinal_of_batch, share_out, together
+from penstock.routing.steps import Ask, Reply, Steps, ask, ask_all
+from penstock.wire.messages import Send, SendResult
+
+_COLUMNS_AT = 1
+"""Where in an encoded batch its columns are named."""
+
+
+def send(context: RoutingContext, request: Send, body: Buffer) -> Steps[Reply]:
+    """Stores a batch."""
+    queue = context.queue(request.queue_id)
+    count = len(queue.partitions)
+    if count == 1:
+        return (yield from _send_whole(context, queue, 0, request, body))
+    if request.producer:
+        elsewhere = ordinal_of_batch(request.producer, request.number, count)
+    else:
+        elsewhere = context.spread.for_batch(queue)
+    columns = body[_COLUMNS_AT] if len(body) > _COLUMNS_AT else 0
+    if not needs_splitting(queue.settings, columns):
+        return (yield from _send_whole(context, queue, elsewhere, request, body))
+    batch = Batch(body)
+    shares = share_out(batch, queue.settings, count, elsewhere)
+    if len(shares) == 1:
+        return (yield from _send_whole(context, queue, shares[0].ordinal, request, body))
+    _check_sizes(queue, batch)
+    asks = [_ask(context, queue, share, request, batch) for share in shares]
+    results = yield from ask_all(asks, SendResult)
+    return Reply(together(batch.count, shares, results))
+
+
+def _send_whole(
+    context: RoutingContext, queue: QueueEntry, ordinal: int, request: Send, body: Buffer
+) -> Steps[Reply]:
+    partition = queue.partitions[ordinal]
+    result, _ = yield from ask(Ask(partition, _numbered(context, partition, request), body), SendResult)
+    if len(queue.partitions) > 1:
+        context.spread.filled(partition)
+    if not ordinal:
+        return Reply(result)
+    return Reply(msgspec.structs.replace(result, runs=outward_runs(ordinal, result.runs)))
+
+
+def _ask(context: RoutingContext, queue: QueueEntry, share: Share, request: Send, batch: Batch) -> Ask:
+    assert share.places is not None
+    partition = queue.partitions[share.ordinal]
+    numbered = _numbered(context, partition, request)
+    if request.process:
+        numbered = msgspec.structs.replace(numbered, counter=request.counter + share.places[0])
+    context.spread.filled(partition)
+    return Ask(partition, numbered, batch.select(share.places).data)
+
+
+def _numbered(context: RoutingContext, partition: int, request: Send) -> Send:
+    if request.producer:
+        return msgspec.structs.replace(request, queue_id=partition)
+    return msgspec.structs.replace(
+        request, queue_id=partition, producer=context.producer, number=context.next_number(partition)
+    )
+
+
+def _check_sizes(queue: QueueEntry, batch: Batch) -> None:
+    """A batch that one message spoils is refused whole, before a part of it is stored."""
+    if len(batch.data) > limits.BATCH_BYTES:
+        raise PenstockError(
+            ErrorCode.MESSAGE_TOO_LARGE,
+            f"a batch of {len(batch.data)} bytes is over the limit of {limits.BATCH_BYTES}",
+        )
+    batch.check()
+    largest = max(batch.message_sizes())
+    if largest > queue.settings.max_message_bytes:
+        raise PenstockError(
+            ErrorCode.MESSAGE_TOO_LARGE,
+            f"a message of {largest} bytes is over the {queue.settings.max_message_bytes} that queue "
+            f"{queue.name!r} takes (max_message_bytes)",
+        )

@@ -1,0 +1,80 @@
+"""Which messages of a batch go to which partition of their queue, and their numbers put together again.
+
+Order and deduplication need that what belongs together meets: groups of a queue with an order, and ids, always go to
+the same partition, whoever sends them. What is left goes as a whole wherever there is least to do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from hashlib import blake2b
+from typing import NamedTuple
+
+from penstock.model.batch import DEDUPLICATION, GROUPS, Batch
+from penstock.model.runs import runs_in_order
+from penstock.model.settings import QueueSettings
+from penstock.routing.numbers import outward
+from penstock.wire.messages import SendResult
+
+
+class Share(NamedTuple):
+    """What one partition gets of a batch: the messages at these places, in order; None: the whole batch."""
+
+    ordinal: int
+    places: Sequence[int] | None
+
+
+def ordinal_of(name: bytes, partitions: int) -> int:
+    """The partition of a group or a deduplication id: the same for everybody."""
+    return (
+        int.from_bytes(blake2b(name, digest_size=8, person=b"penstock.share").digest(), "little") % partitions
+    )
+
+
+def ordinal_of_batch(producer: int, number: int, partitions: int) -> int:
+    """The partition of a numbered batch: sent again it must come to the same one, through whichever front end."""
+    return (producer + number) % partitions
+
+
+def needs_splitting(settings: QueueSettings, columns: int) -> bool:
+    """Whether messages of one batch may have to go to several partitions."""
+    return settings.strict or bool(columns & DEDUPLICATION)
+
+
+def share_out(batch: Batch, settings: QueueSettings, partitions: int, elsewhere: int) -> list[Share]:
+    """The shares of a batch; messages that may go anywhere go to `elsewhere`."""
+    if settings.strict:
+        names = batch.names(GROUPS)
+        if names is None:
+            return [Share(ordinal_of(b"", partitions), None)]
+        known: dict[bytes, int] = {name: ordinal_of(name, partitions) for name in set(names)}
+        ordinals = [known[name] for name in names]
+    else:
+        names = batch.names(DEDUPLICATION)
+        if names is None:
+            return [Share(elsewhere, None)]
+        ordinals = [ordinal_of(name, partitions) if name else elsewhere for name in names]
+    places: dict[int, list[int]] = {}
+    for place, ordinal in enumerate(ordinals):
+        places.setdefault(ordinal, []).append(place)
+    if len(places) == 1:
+        return [Share(ordinals[0], None)]
+    return [Share(ordinal, chosen) for ordinal, chosen in places.items()]
+
+
+def together(count: int, shares: Sequence[Share], results: Sequence[SendResult]) -> SendResult:
+    """One answer for the whole batch of `count` messages, in its order."""
+    sequences = [0] * count
+    duplicates: list[int] = []
+    for share, result in zip(shares, results, strict=True):
+        places = share.places if share.places is not None else range(count)
+        numbers = (n for first, length in result.runs for n in range(first, first + length))
+        for place, number in zip(places, numbers, strict=True):
+            sequences[place] = outward(share.ordinal, number)
+        duplicates += [places[index] for index in result.duplicates]
+    return SendResult(
+        runs_in_order(sequences),
+        sorted(duplicates),
+        max(result.sent_ms for result in results),
+        max(result.stamp_us for result in results),
+    )

@@ -1,0 +1,72 @@
+"""Whose turn it is among the partitions of a queue: where a batch goes, and where a receive looks first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from penstock.cluster.layout import QueueEntry
+
+REMEMBERED = 10_000
+"""Queues, and attempts of receives; beyond, all are forgotten, which costs a detour at most."""
+
+
+class Spread:
+    """What one front end remembers of the queues it serves."""
+
+    def __init__(self, load: Callable[[int], float]) -> None:
+        self._load = load
+        """How much a partition has to do on behalf of this front end; infinite where nobody serves it."""
+        self._sent: dict[int, int] = {}
+        self._received: dict[int, int] = {}
+        self._filled: set[int] = set()
+        """Partitions that had something when they were last asked."""
+        self._attempts: dict[tuple[int, bytes], int] = {}
+
+    def for_batch(self, queue: QueueEntry) -> int:
+        """The ordinal for a batch that may go anywhere: where there is least to do, in turn between equals."""
+        count = len(queue.partitions)
+        if count == 1:
+            return 0
+        start = self._next(self._sent, queue.queue_id)
+        turn = [(start + step) % count for step in range(count)]
+        return min(turn, key=lambda ordinal: self._load(queue.partitions[ordinal]))
+
+    def for_receive(self, queue: QueueEntry, attempt: bytes) -> tuple[Sequence[int], Sequence[int]]:
+        """Ordinals that should have something, in the order to ask them, and all others."""
+        count = len(queue.partitions)
+        start = self._next(self._received, queue.queue_id)
+        turn = [(start + step) % count for step in range(count)]
+        known = self._attempts.get((queue.queue_id, attempt)) if attempt else None
+        likely = [ordinal for ordinal in turn if queue.partitions[ordinal] in self._filled]
+        if known is not None:
+            likely = [known, *(ordinal for ordinal in likely if ordinal != known)]
+        return likely, [ordinal for ordinal in turn if ordinal not in likely]
+
+    def received(self, queue: QueueEntry, ordinal: int, attempt: bytes, *, something: bool) -> None:
+        """A partition was asked and had something, or nothing."""
+        if not something:
+            self._filled.discard(queue.partitions[ordinal])
+            return
+        self.filled(queue.partitions[ordinal])
+        if attempt:
+            if len(self._attempts) >= REMEMBERED:
+                self._attempts.clear()
+            self._attempts[queue.queue_id, attempt] = ordinal
+
+    def filled(self, partition: int) -> None:
+        """A partition should have something."""
+        if len(self._filled) >= REMEMBERED:
+            self._filled.clear()
+        self._filled.add(partition)
+
+    def turn(self, queue_id: int) -> int:
+        """A count that rises with every receive from a queue."""
+        return self._next(self._received, queue_id)
+
+    @staticmethod
+    def _next(turns: dict[int, int], queue_id: int) -> int:
+        if len(turns) >= REMEMBERED and queue_id not in turns:
+            turns.clear()
+        turn = turns.get(queue_id, -1) + 1
+        turns[queue_id] = turn
+        return turn

@@ -1,0 +1,1 @@
+"""The way from a front end to a cluster: many connections to nodes that look like one engine."""
