@@ -232,3 +232,15 @@ def test_what_is_known_of_stamps_stays_bounded() -> None:
     assert heads is not None
     assert len(heads.dump().firsts) <= 8 * 600
     assert heads.newest_us == 3_999
+
+
+def test_a_late_message_goes_first_whenever_what_is_known_of_stamps_is_swept() -> None:
+    rig = Rig()
+    send(rig, encode([b"x"] * 2), stamped(1, 10_000))
+    assert rig.take(1) == [1]
+    for number in range(1_500):
+        send(rig, encode([b"y"]), stamped(2, 100 + number, number))
+        granted = rig.receive(1)
+        assert granted is not None
+        assert expand(granted.runs) == [3 + number]
+        rig.delete(granted.lease, granted.runs)

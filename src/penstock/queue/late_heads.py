@@ -45,14 +45,14 @@ class LateHeads:
         self._sweep_at = _SWEEP_AT_LEAST
 
     def sent(self, first: int, count: int, stamp_us: int, *, late: bool) -> None:
-        """A batch was sent whose oldest message has this stamp."""
+        """A batch is being sent whose oldest message has this stamp; it is not in the table yet."""
+        if len(self._firsts) > self._sweep_at:
+            self._sweep()
         if late:
             insort(self.ahead, (stamp_us, first, count))
         self._firsts.append(first)
         self._ends.append(first + count)
         self._stamps.append(stamp_us)
-        if len(self._firsts) > self._sweep_at:
-            self._sweep()
 
     def _sweep(self) -> None:
         alive = self._table.is_alive
