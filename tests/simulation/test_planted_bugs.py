@@ -48,6 +48,7 @@ LIKELY_SEEDS: dict[str, tuple[int, ...]] = {
     "restart-forgets-the-watermark": (1, 8),
     "late-ones-are-sorted-in": (1, 8),
     "late-ones-are-dropped": (1, 11),
+    "late-ones-wait-their-turn": (2, 18),
     "windows-end-early": (40, 173),
     "reads-past-the-committed-end": (46, 72),
     "slices-at-the-wrong-message": (3, 6),

@@ -30,9 +30,10 @@ class ObservedStore(Store):
     def append(
         self, partition: int, index: int, head: bytes, payload: Sequence[Buffer] = (), *, reserve: bool = True
     ) -> int:
+        before = self.unflushed_bytes
         position = super().append(partition, index, head, payload, reserve=reserve)
-        if payload and reserve:
-            self.moved_bytes += sum(map(len, payload))
+        if payload and reserve:  # with what the entry costs beside the messages: they may move one by one
+            self.moved_bytes += self.unflushed_bytes - before
         if self.observer is not None:
             self.observer(AppendedRecord(position, partition, index, head, b"".join(payload)))
         return position

@@ -244,6 +244,12 @@ BUGS: dict[str, PlantedBug] = {
         planted_ordering.late_ones_are_dropped,
         lambda scenario: _has(scenario, "stamped-clock", "causal"),
     ),
+    "late-ones-wait-their-turn": PlantedBug(
+        "heads",
+        "late messages of a best-effort queue wait behind those that came before",
+        planted_ordering.late_ones_wait_their_turn,
+        lambda scenario: _has(scenario, "stamped"),
+    ),
     "windows-end-early": PlantedBug(
         "late",
         "messages leave after a quarter of their window",

@@ -18,6 +18,7 @@ from penstock.ordering.window_sorter import Accepted, WindowSorter
 from penstock.queue import log_groups, sending, stamping
 from penstock.queue.decision import Written
 from penstock.queue.groups import FifoGroups
+from penstock.queue.late_heads import LateHeads
 from penstock.queue.log_index import LogIndex
 from penstock.queue.partition import Partition
 from penstock.queue.reader_groups import ReaderGroup
@@ -89,6 +90,14 @@ def windows_end_early() -> Sequence[Patch]:
         return None if due is None or due > now.earliest_us else now.earliest_us - self.window_us // 4
 
     return [(WindowSorter, "due_us", due_us), (WindowSorter, "due_through", due_through)]
+
+
+def late_ones_wait_their_turn() -> Sequence[Patch]:
+    def sent(self: LateHeads, first: int, count: int, stamp_us: int, *, late: bool) -> None:
+        real(self, first, count, stamp_us, late=False)
+
+    real = LateHeads.sent
+    return [(LateHeads, "sent", sent)]
 
 
 def snapshots_lose_the_order() -> Sequence[Patch]:
