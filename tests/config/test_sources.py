@@ -74,7 +74,10 @@ def test_flags_win_over_the_environment_and_that_over_the_file(tmp_path: Path) -
         ("directory = ''", 'storage.directory: "" is not the path of a directory'),
         ("directory = 3", "storage.directory: 3 is not the path of a directory"),
         ("durabilty = 'sync'", "storage.durabilty: unknown key; did you mean storage.durability?"),
-        ("max_connections = 1", "storage.max_connections: unknown key; did you mean native.max_connections or sqs.max_connections?"),
+        (
+            "max_connections = 1",
+            "storage.max_connections: unknown key; did you mean native.max_connections or sqs.max_connections?",
+        ),
         ("colour = 'red'", "storage.colour: unknown key; known are clock.drift_ppm, clock.source"),
     ],
 )
@@ -99,7 +102,10 @@ def test_a_bad_line_is_explained_with_its_place(line: str, problem: str, tmp_pat
         ),
         ("native.max_connections = 0\n", "penstock.toml:1: native.max_connections: 0 is out of bounds"),
         ("log = {level = 'loud'}\n", 'penstock.toml:1: log.level: "loud" is not allowed'),
-        ("listen = ':1'\n", "penstock.toml:1: listen: unknown key; did you mean monitoring.listen or native.listen or sqs.listen?"),
+        (
+            "listen = ':1'\n",
+            "penstock.toml:1: listen: unknown key; did you mean monitoring.listen or native.listen or sqs.listen?",
+        ),
         ("[native]\nlisten = 'nope'\n", "penstock.toml:2: native.listen: 'nope' names no port; write 127."),
         ("[sqs]\nlisten = 'no'\n", "penstock.toml:2: sqs.listen: 'no' names no port"),
         ("[storge]\n", "penstock.toml:1: storge: unknown table; did you mean storage?"),
