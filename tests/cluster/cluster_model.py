@@ -150,7 +150,9 @@ class World:
     def append(self) -> None:
         for replica, _ in self.leaders():
             primary = replica.primary
-            if primary is None or not primary.takes_sends or replica.hands_over or self.random.random() < 0.5:
+            if primary is None or not primary.takes_sends or not replica.serves or replica.hands_over:
+                continue
+            if self.random.random() < 0.5:
                 continue
             self.next_value += 1
             replica.log.append((replica.leads, self.next_value))
@@ -238,7 +240,8 @@ class World:
         if self.replication == "async":
             return
         for replica, partition in self.leaders():
-            assert replica.primary is not None
+            if replica.primary is None or not replica.serves:
+                continue
             ours, known = replica.log[: replica.primary.committed], self.committed.get(partition, [])
             shorter = min(len(ours), len(known))
             if ours[:shorter] != known[:shorter]:
@@ -272,6 +275,7 @@ class World:
 
     def rest(self, rounds: int = 600) -> bool:
         """Lets everybody work undisturbed; whether the manager had nothing more to do for a long while."""
+        self.pace = 50
         idle = 0
         for _ in range(rounds):
             self.now_ms += 400

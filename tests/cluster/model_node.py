@@ -29,6 +29,7 @@ class Replica:
     primary: Primary | None = None
     leads: int = 0
     begun: int = 0
+    serves: bool = False
     hands_over: bool = False
 
     @property
@@ -119,7 +120,7 @@ class Node:
         replica.leads = replica.known_epoch = entry.epoch
         replica.log.append((entry.epoch, -entry.epoch))
         replica.begun = len(replica.log)
-        replica.hands_over = False
+        replica.hands_over = replica.serves = False
         replica.primary = Primary(
             self.name,
             last=len(replica.log),
@@ -147,6 +148,7 @@ class Node:
         primary.set_replicas(entry.replicas, now_ms)
         primary.decided(entry.in_sync)
         replica.hands_over = entry.hand_over_to is not None
+        replica.serves = entry.serving == entry.epoch
         wanted = primary.wanted_in_sync(now_ms, nodes)
         if wanted is not None:
             primary.propose(wanted)

@@ -72,7 +72,8 @@ class PartitionEntry(msgspec.Struct, frozen=True, kw_only=True):
     in_sync: list[str]
     """Those that have everything acknowledged; only they may lead."""
     serving: int = 0
-    """The epoch that its primary serves under already; equal to `epoch` once it does."""
+    """The epoch that its primary serves under already; equal to `epoch` once it does. It takes nothing before this is
+    stored: a replica that is found empty while this is 0 is new, and later on it has lost its disk."""
     hand_over_to: str | None = None
     """Who is to lead next: the primary takes nothing more, waits until that one has everything, and then writes
     `elections.elected` for it itself."""

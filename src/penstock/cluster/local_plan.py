@@ -155,6 +155,21 @@ def with_another(
     return msgspec.structs.replace(plan, processes=processes, numbers={**plan.numbers, role: number}), added
 
 
+def enlarged(plan: ClusterPlan, role: Role, count: int | None, ports: Ports) -> ClusterPlan:
+    """The plan with so many processes of a role; None: as many as it has. Raises `PlanError` where it has more."""
+    there = len(plan.of_role(role))
+    if count is None:
+        return plan
+    if count < there:
+        raise PlanError(
+            f"this cluster has {there} processes of the role {role}, not {count}: start it as it is, and take away with "
+            "`penstock cluster remove` what is too much"
+        )
+    for _ in range(count - there):
+        plan, _ = with_another(plan, role, ports)
+    return plan
+
+
 def without(plan: ClusterPlan, name: str) -> ClusterPlan:
     """The plan without a process."""
     return msgspec.structs.replace(plan, processes=[one for one in plan.processes if one.name != name])

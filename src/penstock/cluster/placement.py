@@ -86,7 +86,7 @@ def _even_out(nodes: Sequence[NodeEntry], placed: Sequence[Placed], census: Cens
     improved = True
     while improved:
         improved = False
-        for light in sorted(nodes, key=lambda node: _holding_cost(node, census)):
+        for light in sorted(nodes, key=lambda node: (_holding_cost(node, census), node.node)):
             for one in placed:
                 heavy = _exchangeable(one, light, census)
                 if heavy is not None:

@@ -39,11 +39,14 @@ def mend_replicas(
         return None
     if spare is not None:
         return _add(seen, spare, _why_another(view, entry, lasting), census) if not catching_up else None
-    drained = [node for node in entry.replicas if node in members.drains]
-    if not enough and drained and len(in_sync) >= entry.settings.least_in_sync:
-        # There is no node to take its place: fewer replicas than wanted, as the operator must have seen coming.
-        drained.sort(key=lambda node: node == entry.primary)
-        return _take_off(view, seen, drained[0], in_sync, census)
+    drained = sorted(
+        (node for node in entry.replicas if node in members.drains), key=lambda node: node == entry.primary
+    )
+    if not enough and drained:
+        # There is no node to take its place: fewer replicas than wanted, but never so few that sends are refused.
+        left = [node for node in entry.in_sync if node != drained[0]]
+        if len(in_sync) >= entry.settings.least_in_sync or len(left) >= wanted < len(entry.replicas):
+            return _take_off(view, seen, drained[0], in_sync, census)
     if not enough and entry.primary in members.drains and in_sync:
         return hand_over(view, seen, in_sync, census, f"{entry.primary} is to be emptied")
     return None

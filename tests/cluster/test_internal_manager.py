@@ -1,0 +1,433 @@
+"""Single decisions of the manager, each as an operator would see it."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from penstock.cluster import layout
+from penstock.cluster.changes import Change
+from penstock.cluster.layout import PartitionEntry, Position, QueueEntry
+from penstock.cluster.placement import Census
+from tests.cluster.obedient_cluster import SETTINGS, ObedientCluster
+
+
+def partition_of(change_entry: object) -> PartitionEntry:
+    assert isinstance(change_entry, PartitionEntry)
+    return change_entry
+
+
+def secondaries(entry: PartitionEntry) -> list[str]:
+    return [node for node in entry.replicas if node != entry.primary]
+
+
+# --- failover -----------------------------------------------------------------------------------------------
+
+
+def test_nothing_is_done_where_all_is_well() -> None:
+    cluster = ObedientCluster()
+    cluster.create("orders", partitions=6)
+    assert cluster.settle() == []
+
+
+def test_the_longest_log_in_sync_leads_when_the_primary_is_gone() -> None:
+    cluster = ObedientCluster()
+    (partition,) = cluster.create("orders")
+    before = cluster.entry(partition)
+    short, long = secondaries(before)
+    cluster.kill(before.primary or "")
+    cluster.say(short, **{f"p{partition}": Position(1, 1, 10)})
+    assert cluster.decide() == [], "the other one has not said yet how long its log is"
+    cluster.say(long, **{f"p{partition}": Position(1, 1, 11)})
+    (change,) = cluster.manage()
+    after = partition_of(change.entry)
+    assert (after.primary, after.epoch, after.in_sync) == (
+        long,
+        2,
+        [n for n in before.replicas if n in (short, long)],
+    )
+    assert after.primary_started_ms == cluster.view.members.living[long].started_ms
+    assert change.reason == f"{before.primary} is gone, and of those in sync {long} has the longest log"
+    assert cluster.decide() == [], "and it is left to begin"
+
+
+def test_a_later_epoch_is_longer_than_more_records() -> None:
+    cluster = ObedientCluster()
+    (partition,) = cluster.create("orders")
+    first, second = secondaries(cluster.entry(partition))
+    cluster.change(partition, epoch=3)
+    cluster.kill(cluster.entry(partition).primary or "")
+    cluster.say(first, **{f"p{partition}": Position(3, 3, 10)})
+    cluster.say(second, **{f"p{partition}": Position(3, 2, 900)})
+    (change,) = cluster.manage()
+    assert partition_of(change.entry).primary == first
+
+
+def test_a_silent_replica_is_not_waited_for_long() -> None:
+    cluster = ObedientCluster()
+    (partition,) = cluster.create("orders")
+    first, _ = secondaries(cluster.entry(partition))
+    cluster.kill(cluster.entry(partition).primary or "")
+    cluster.say(first, **{f"p{partition}": Position(1, 1, 10)})
+    cluster.now_ms += SETTINGS.positions_wait_ms
+    (change,) = cluster.manage()
+    assert partition_of(change.entry).primary == first
+
+
+@pytest.mark.parametrize(
+    "word", [Position(1, 1, 99, fit=False), Position(7, 1, 99)], ids=["damaged", "of another epoch"]
+)
+def test_nobody_is_elected_whose_word_does_not_count(word: Position) -> None:
+    cluster = ObedientCluster()
+    (partition,) = cluster.create("orders")
+    first, second = secondaries(cluster.entry(partition))
+    cluster.kill(cluster.entry(partition).primary or "")
+    cluster.say(first, **{f"p{partition}": word})
+    cluster.say(second, **{f"p{partition}": Position(1, 1, 10)})
+    cluster.now_ms += SETTINGS.positions_wait_ms
+    (change,) = cluster.manage()
+    assert partition_of(change.entry).primary == second
+    assert (first in partition_of(change.entry).in_sync) == word.fit, "who is damaged is not in sync"
+
+
+def test_words_from_before_a_restart_do_not_count() -> None:
+    cluster = ObedientCluster()
+    (partition,) = cluster.create("orders", replicas=2)
+    (other,) = secondaries(cluster.entry(partition))
+    cluster.kill(cluster.entry(partition).primary or "")
+    cluster.say(other, **{f"p{partition}": Position(1, 1, 10)})
+    cluster.start(other)
+    cluster.now_ms += SETTINGS.positions_wait_ms
+    cluster.manage()
+    assert cluster.entry(partition).epoch == 1
+
+
+def test_a_primary_that_started_anew_needs_a_new_epoch() -> None:
+    cluster = ObedientCluster()
+    (partition,) = cluster.create("orders", replicas=1)
+    primary = cluster.entry(partition).primary or ""
+    cluster.start(primary)
+    cluster.settle()
+    after = cluster.entry(partition)
+    assert (after.primary, after.epoch, after.serving) == (primary, 2, 2)
+    assert "has started anew" in after.reason
+
+
+def test_a_damaged_primary_is_deposed() -> None:
+    cluster = ObedientCluster()
+    (partition,) = cluster.create("orders")
+    primary = cluster.entry(partition).primary or ""
+    cluster.say(primary, **{f"p{partition}": Position(1, 1, 10, fit=False)})
+    cluster.manage()
+    assert (cluster.entry(partition).primary, cluster.entry(partition).epoch) == (None, 1)
+    for node in secondaries(cluster.entry(partition)):
+        if node != primary:
+            cluster.say(node, **{f"p{partition}": Position(1, 1, 10)})
+    cluster.manage()
+    after = cluster.entry(partition)
+    assert after.epoch == 2
+    assert after.primary not in (None, primary)
+    assert primary not in after.in_sync
+
+
+def test_nobody_out_of_sync_is_elected_until_an_operator_says_so() -> None:
+    cluster = ObedientCluster()
+    (partition,) = cluster.create("orders")
+    primary = cluster.entry(partition).primary or ""
+    first, second = secondaries(cluster.entry(partition))
+    cluster.change(partition, in_sync=[primary])
+    cluster.kill(primary)
+    cluster.say(first, **{f"p{partition}": Position(1, 1, 10)})
+    cluster.say(second, **{f"p{partition}": Position(1, 1, 12)})
+    (change,) = cluster.manage()
+    assert cluster.entry(partition).epoch == 1
+    assert "allow an unclean election" in change.reason
+    assert cluster.decide() == [], "it is said once"
+
+    cluster.allow_unclean(partition, epoch=7)
+    assert cluster.decide() == [], "that was about another epoch"
+    cluster.allow_unclean(partition, epoch=1)
+    cluster.manage()
+    after = cluster.entry(partition)
+    assert (after.primary, after.epoch, after.in_sync) == (second, 2, [second])
+    assert "what it lacks is lost" in after.reason
+    (taken_away,) = cluster.manage()
+    assert (taken_away.key, taken_away.entry) == (layout.unclean_key(partition), None)
+
+
+def test_an_asynchronous_partition_waits_for_the_rest_after_a_power_cut() -> None:
+    cluster = ObedientCluster()
+    (partition,) = cluster.create("orders", replication="async")
+    primary = cluster.entry(partition).primary or ""
+    first, second = secondaries(cluster.entry(partition))
+    for node in (primary, first, second):
+        cluster.kill(node)
+    cluster.start(first)
+    cluster.say(first, **{f"p{partition}": Position(1, 1, 10)})
+    cluster.now_ms += 1_000
+    assert cluster.decide() == []
+    cluster.start(primary)
+    cluster.say(primary, **{f"p{partition}": Position(1, 1, 12)})
+    cluster.now_ms += SETTINGS.restart_wait_ms
+    cluster.manage()
+    assert cluster.entry(partition).primary == primary
+
+
+# --- replicas -----------------------------------------------------------------------------------------------
+
+
+def test_a_node_gone_for_long_is_replaced_and_drops_its_replica_when_it_returns() -> None:
+    cluster = ObedientCluster(nodes=4)
+    (partition,) = cluster.create("orders")
+    lost = secondaries(cluster.entry(partition))[0]
+    cluster.kill(lost)
+    cluster.now_ms += SETTINGS.replace_after_ms - 60_000
+    cluster.settle()
+    assert lost in cluster.entry(partition).replicas, "it may come back"
+    cluster.now_ms += SETTINGS.replace_after_ms
+    done = cluster.settle()
+    after = cluster.entry(partition)
+    assert lost not in after.replicas
+    assert (len(after.replicas), set(after.in_sync)) == (3, set(after.replicas))
+    assert after.leaving == [lost]
+    assert any("has been gone for long" in change.reason for change in done)
+    cluster.start(lost)
+    cluster.settle()
+    assert cluster.entry(partition).leaving == []
+
+
+def test_nobody_is_taken_off_before_the_new_one_is_in_sync() -> None:
+    cluster = ObedientCluster(nodes=4)
+    (partition,) = cluster.create("orders")
+    leaving = secondaries(cluster.entry(partition))[0]
+    cluster.drain(leaving)
+    cluster.manage()
+    new = cluster.entry(partition)
+    assert len(new.replicas) == 4
+    cluster.now_ms += 60_000
+    assert cluster.decide() == []
+    cluster.change(partition, in_sync=new.replicas)
+    cluster.now_ms += SETTINGS.settle_ms
+    cluster.manage()
+    assert leaving not in cluster.entry(partition).replicas
+
+
+def test_a_drained_node_hands_over_first_and_is_empty_then() -> None:
+    cluster = ObedientCluster(nodes=4)
+    ids = cluster.create("orders", partitions=8)
+    cluster.drain("n1", remove=True)
+    done = cluster.settle()
+    for partition in ids:
+        entry = cluster.entry(partition)
+        assert "n1" not in (entry.primary, *entry.replicas, *entry.leaving)
+        assert len(entry.replicas) == len(entry.in_sync) == 3
+    assert any("hands over" in change.reason for change in done)
+    assert "n1" in cluster.view.drains, "it lives, and is kept empty"
+    cluster.kill("n1")
+    (removed,) = cluster.settle()
+    assert (removed.key, removed.entry) == (layout.drain_key("n1"), None)
+
+
+def test_without_a_spare_node_a_drain_leaves_fewer_replicas_but_never_too_few() -> None:
+    cluster = ObedientCluster(nodes=3)
+    ids = cluster.create("orders", partitions=3)
+    cluster.drain("n0")
+    cluster.settle()
+    assert all(set(cluster.entry(one).replicas) == {"n1", "n2"} for one in ids)
+    cluster.drain("n1")
+    cluster.settle()
+    assert all(set(cluster.entry(one).replicas) == {"n1", "n2"} for one in ids), "two must be in sync"
+    assert all(cluster.entry(one).primary == "n2" for one in ids)
+
+
+def test_replicas_grow_and_shrink_with_the_settings() -> None:
+    cluster = ObedientCluster(nodes=3)
+    ids = cluster.create("orders", partitions=2, replicas=1)
+    for wanted in (3, 2, 1):
+        settings = msgspec.structs.replace(cluster.view.queues["orders"].entry.settings, replicas=wanted)
+        cluster.change_queue("orders", settings=settings)
+        cluster.settle()
+        for partition in ids:
+            entry = cluster.entry(partition)
+            assert entry.settings == settings
+            assert (len(entry.replicas), set(entry.in_sync)) == (wanted, set(entry.replicas))
+            assert entry.leaving == []
+
+
+def test_a_removed_node_need_not_drop_anything() -> None:
+    cluster = ObedientCluster(nodes=4)
+    (partition,) = cluster.create("orders")
+    lost = secondaries(cluster.entry(partition))[0]
+    cluster.kill(lost)
+    cluster.drain(lost, remove=True)
+    cluster.settle()
+    assert lost not in (*cluster.entry(partition).replicas, *cluster.entry(partition).leaving)
+    assert cluster.view.drains == {}
+
+
+# --- spreading ----------------------------------------------------------------------------------------------
+
+
+def moves(done: list[Change]) -> int:
+    return sum("gets a replica" in change.reason for change in done)
+
+
+def spread(cluster: ObedientCluster, counts: dict[str, int]) -> int:
+    held = [counts.get(node.node, 0) for node in cluster.view.members.places()]
+    return max(held) - min(held)
+
+
+def census(cluster: ObedientCluster) -> Census:
+    return Census(seen.entry for seen in cluster.view.partitions.values())
+
+
+def test_a_new_node_gets_its_share_with_few_moves() -> None:
+    cluster = ObedientCluster(nodes=5, zones=1)
+    cluster.create("orders", partitions=40)
+    cluster.start("new", "z0")
+    done = cluster.settle()
+    assert moves(done) <= 40 * 3 // 6 + 3, "hardly more than it holds in the end"
+    assert spread(cluster, census(cluster).held) <= 1
+    assert spread(cluster, census(cluster).led) <= 2
+
+
+def test_a_node_that_leaves_moves_only_what_it_held() -> None:
+    cluster = ObedientCluster(nodes=6, zones=1)
+    cluster.create("orders", partitions=40)
+    held = census(cluster).held["n3"]
+    cluster.drain("n3")
+    done = cluster.settle()
+    assert moves(done) <= held + 3
+    assert spread(cluster, census(cluster).held) <= 1
+
+
+def test_moves_are_few_at_once() -> None:
+    cluster = ObedientCluster(nodes=4, zones=1)
+    cluster.create("orders", partitions=60)
+    cluster.start("new", "z0")
+    cluster.now_ms += 60_000
+    assert len(cluster.manage()) == SETTINGS.moves_at_once
+    cluster.now_ms += 60_000
+    assert cluster.decide() == [], "none of them is in sync yet"
+
+
+def test_a_busy_node_is_given_nothing_only_to_spread() -> None:
+    cluster = ObedientCluster(nodes=3, zones=1)
+    cluster.create("orders", partitions=9)
+    cluster.start("new", "z0", load=0.9)
+    assert cluster.settle() == []
+
+
+def test_replicas_move_to_a_zone_that_was_not_there_before() -> None:
+    cluster = ObedientCluster(nodes=4, zones=1)
+    ids = cluster.create("orders", partitions=3, replicas=2)
+    cluster.start("far", "other")
+    cluster.settle()
+    for partition in ids:
+        assert "far" in cluster.entry(partition).replicas
+        assert len(cluster.entry(partition).replicas) == 2
+
+
+def test_primaries_go_back_to_a_node_that_returned_but_not_at_once() -> None:
+    cluster = ObedientCluster(nodes=3)
+    cluster.create("orders", partitions=9)
+    cluster.kill("n0")
+    cluster.settle()
+    assert census(cluster).led.get("n0", 0) == 0
+    cluster.start("n0", "z0")
+    cluster.now_ms += 1_200
+    cluster.obey()
+    cluster.now_ms += 1_200
+    assert cluster.decide() == [], "it has hardly begun to live"
+    cluster.settle()
+    assert spread(cluster, census(cluster).led) <= 1
+
+
+# --- handing over -------------------------------------------------------------------------------------------
+
+
+def test_a_primary_that_does_not_hand_over_is_helped_where_that_is_safe() -> None:
+    for replication, expected in (("sync", 2), ("async", 1)):
+        cluster = ObedientCluster()
+        (partition,) = cluster.create("orders", replication=replication)
+        successor = secondaries(cluster.entry(partition))[0]
+        cluster.change(partition, hand_over_to=successor)
+        cluster.now_ms += SETTINGS.hand_over_ms - 1
+        assert cluster.decide() == []
+        cluster.now_ms += 1
+        cluster.manage()
+        after = cluster.entry(partition)
+        assert (after.epoch, after.hand_over_to) == (expected, None)
+        assert (after.primary == successor) == (replication == "sync")
+
+
+def test_a_handing_over_is_called_off_when_the_successor_falls_behind() -> None:
+    cluster = ObedientCluster()
+    (partition,) = cluster.create("orders")
+    entry = cluster.entry(partition)
+    first, second = secondaries(entry)
+    cluster.change(partition, hand_over_to=first, in_sync=[entry.primary, second])
+    cluster.manage()
+    assert cluster.entry(partition).hand_over_to is None
+    assert cluster.entry(partition).epoch == 1
+
+
+# --- deletion -----------------------------------------------------------------------------------------------
+
+
+def test_a_deleted_queue_goes_once_its_nodes_have_dropped_it() -> None:
+    cluster = ObedientCluster()
+    ids = cluster.create("orders", partitions=2)
+    cluster.change_queue("orders", state="deleting")
+    cluster.manage()
+    for partition in ids:
+        entry = cluster.entry(partition)
+        assert (entry.primary, entry.replicas, entry.in_sync) == (None, [], [])
+        assert set(entry.leaving) == {"n0", "n1", "n2"}
+    assert cluster.decide() == [], "nobody has dropped it yet"
+    cluster.settle()
+    assert cluster.view.partitions == {}
+    assert cluster.view.queues == {}
+
+
+def test_a_node_that_is_gone_holds_up_the_clean_up_but_not_the_name() -> None:
+    cluster = ObedientCluster()
+    (partition,) = cluster.create("orders")
+    cluster.kill("n2")
+    cluster.settle()
+    cluster.change_queue("orders", state="deleting")
+    cluster.settle()
+    assert cluster.view.queues == {}
+    assert cluster.entry(partition).leaving == ["n2"]
+    cluster.start("n2")
+    cluster.settle()
+    assert cluster.view.partitions == {}
+
+
+def test_a_partition_without_its_queue_is_left_alone() -> None:
+    cluster = ObedientCluster()
+    (partition,) = cluster.create("orders")
+    cluster.put(layout.queue_key("orders"), None)
+    cluster.now_ms += 10**9
+    assert cluster.settle() == []
+    other = QueueEntry(
+        name="orders",
+        queue_id=900,
+        settings=cluster.entry(partition).settings,
+        created_ms=0,
+        partitions=[],
+        state="deleting",
+    )
+    cluster.put(layout.queue_key("orders"), other)
+    cluster.settle()
+    assert cluster.entry(partition).serving == 1, "another queue of the same name is another queue"
+
+
+def test_what_cannot_be_read_is_left_alone() -> None:
+    cluster = ObedientCluster()
+    (partition,) = cluster.create("orders")
+    cluster.view.apply(layout.partition_key(partition), b"{}", 999, cluster.now_ms)
+    assert partition not in cluster.view.partitions
+    assert list(cluster.view.unreadable) == [layout.partition_key(partition)]
+    cluster.kill("n0")
+    assert cluster.settle() == []
