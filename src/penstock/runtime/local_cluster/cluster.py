@@ -83,19 +83,14 @@ class LocalCluster:
 
     def bring_up(self) -> None:
         """Starts whatever does not run, role after role; raises `StartFailedError` and what the programs need."""
+        self._check_ports([one for one in self.plan.processes if not self.state.is_up(one.name)])
         for role in ROLES:
             self.start(*(one.name for one in self.plan.of_role(role) if not self.state.is_up(one.name)))
 
     def start(self, *names: str) -> None:
         """Starts processes together and waits until they are ready; raises `StartFailedError`."""
         processes = [self.planned(name) for name in names]
-        taken = taken_ports(processes)
-        if taken:
-            name, port = taken[0]
-            raise StartFailedError(
-                f"port {port}, planned for {name}, is used by another program (is a `penstock serve` running?); stop "
-                "it, or begin a cluster elsewhere with --data and --base-port"
-            )
+        self._check_ports(processes)
         began = time.monotonic()
         started = []
         for one in processes:
@@ -104,6 +99,15 @@ class LocalCluster:
         for one, process in started:
             self._wait_until_ready(one, process, began + READY_SECONDS)
             self._progress(one.name, f"ready after {time.monotonic() - began:.1f} s")
+
+    def _check_ports(self, processes: Iterable[Planned]) -> None:
+        taken = taken_ports(processes)
+        if taken:
+            name, port = taken[0]
+            raise StartFailedError(
+                f"port {port}, planned for {name}, is used by another program (is a `penstock serve` running?); stop "
+                "it, or begin a cluster elsewhere with --data and --base-port"
+            )
 
     def _start(self, planned: Planned) -> Running:
         place = self.directory.place(planned.name)

@@ -123,6 +123,10 @@ class ClusterDirectory:
             self._save(new)
             return new
 
+    def forget(self) -> None:
+        """There is no cluster here any more; secret, logs and data stay."""
+        self.state_file.unlink(missing_ok=True)
+
     def note_started(self, name: str, running: Running) -> None:
         """A process runs now."""
         self.change(lambda state: msgspec.structs.replace(state, running={**state.running, name: running}))

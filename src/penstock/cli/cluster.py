@@ -1,0 +1,292 @@
+"""`penstock cluster`: a whole cluster on this machine, and a look at one anywhere."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from penstock.cli import cluster_processes
+from penstock.cli.cluster_place import (
+    DEFAULT_DIRECTORY,
+    ClusterData,
+    cluster_errors,
+    local_cluster,
+)
+from penstock.cli.cluster_status import status
+from penstock.cli.exits import FAILED, USAGE, CommandError, reported
+from penstock.cli.output import error_console, print_facts, print_hint, print_json, print_line
+from penstock.cli.parameters import Json
+
+if TYPE_CHECKING:
+    from penstock.cluster.local_plan import ClusterPlan
+    from penstock.runtime.local_cluster.cluster import LocalCluster, Progress
+    from penstock.runtime.local_cluster.directory import ClusterDirectory
+
+app = typer.Typer(
+    no_args_is_help=True, help="A cluster: start one here, look at it, kill its nodes, let it grow."
+)
+
+NODES, FRONT_ENDS, ZONES = 3, 2, 3
+
+
+@app.command("up")
+@reported
+def up(
+    nodes: Annotated[
+        int | None, typer.Option("--nodes", help=f"How many nodes ({NODES}).", show_default=False)
+    ] = None,
+    frontends: Annotated[
+        int | None,
+        typer.Option("--frontends", help=f"How many front ends ({FRONT_ENDS}).", show_default=False),
+    ] = None,
+    metadata: Annotated[
+        int | None,
+        typer.Option(
+            "--metadata", help="How many metadata servers (0: front ends ask etcd).", show_default=False
+        ),
+    ] = None,
+    zones: Annotated[
+        int | None,
+        typer.Option(
+            "--zones", help=f"Over how many zones the nodes are spread ({ZONES}).", show_default=False
+        ),
+    ] = None,
+    etcd: Annotated[
+        str | None,
+        typer.Option(
+            "--etcd",
+            help="Use an etcd that runs already: etcd://HOST:PORT,…",
+            metavar="URL",
+            show_default=False,
+        ),
+    ] = None,
+    data: ClusterData = DEFAULT_DIRECTORY,
+    base_port: Annotated[
+        int | None,
+        typer.Option(
+            "--base-port",
+            help="Ports are counted from here (9320: SQS on 9324, native on 9326); 0: any that are free.",
+            show_default=False,
+        ),
+    ] = None,
+    detach: Annotated[
+        bool, typer.Option("--detach", help="Return when it runs; `penstock cluster down` stops it.")
+    ] = False,
+    supervise: Annotated[bool, typer.Option("--supervise", help="Start again whoever dies.")] = False,
+    json: Json = False,
+) -> None:
+    """Start a whole cluster on this machine: etcd, nodes, front ends and a load balancer, from one command."""
+    if detach and supervise:
+        raise CommandError("--supervise needs somebody who stays; leave --detach out", USAGE)
+    with cluster_errors():
+        from penstock.runtime.etcd_process import find_etcd
+        from penstock.runtime.local_cluster.balancer import find_haproxy
+        from penstock.runtime.local_cluster.cluster import LocalCluster
+        from penstock.runtime.local_cluster.directory import ClusterDirectory
+
+        directory = ClusterDirectory(Path(data))
+        find_haproxy()
+        known = directory.load()
+        plan = (
+            _new_plan(nodes, frontends, metadata, zones, etcd, base_port)
+            if known is None
+            else _known_plan(known.plan, nodes, frontends, metadata, zones, etcd, base_port)
+        )
+        if plan.of_role("etcd"):
+            find_etcd()
+        _save(directory, plan)
+        cluster = LocalCluster(directory, _progress(json))
+        _bring_up(cluster, first=known is None)
+        _announce(cluster, detach=detach, json=json)
+        if not detach:
+            _stay(cluster, supervise=supervise, json=json)
+
+
+def _new_plan(
+    nodes: int | None,
+    frontends: int | None,
+    metadata: int | None,
+    zones: int | None,
+    etcd: str | None,
+    base_port: int | None,
+) -> ClusterPlan:
+    from penstock.cluster.local_plan import BASE_PORT, plan_cluster
+    from penstock.metadata.store.etcd_settings import parse_etcd_url
+    from penstock.runtime.local_cluster.ports import ports_of
+
+    if etcd is not None:
+        parse_etcd_url(etcd)
+    base = BASE_PORT if base_port is None else base_port
+    return plan_cluster(
+        nodes=NODES if nodes is None else nodes,
+        front_ends=FRONT_ENDS if frontends is None else frontends,
+        metadata=metadata or 0,
+        zones=ZONES if zones is None else zones,
+        base_port=base,
+        etcd_url=etcd,
+        ports=ports_of(base),
+    )
+
+
+def _known_plan(
+    plan: ClusterPlan,
+    nodes: int | None,
+    frontends: int | None,
+    metadata: int | None,
+    zones: int | None,
+    etcd: str | None,
+    base_port: int | None,
+) -> ClusterPlan:
+    """The cluster that was here before, with more processes where that is asked for."""
+    from penstock.cluster.local_plan import enlarged
+    from penstock.runtime.local_cluster.ports import ports_of
+
+    for flag, value, before in (
+        ("--zones", zones, plan.zones),
+        ("--etcd", etcd, plan.etcd_url),
+        ("--base-port", base_port, plan.base_port),
+    ):
+        if value is not None and value != before:
+            raise CommandError(
+                f"this cluster was made with {flag} {before}, which stays; leave {flag} out, or begin another cluster in "
+                "another directory with --data",
+                USAGE,
+            )
+    ports = ports_of(plan.base_port)
+    plan = enlarged(plan, "node", nodes, ports)
+    plan = enlarged(plan, "frontend", frontends, ports)
+    return enlarged(plan, "metadata", metadata, ports)
+
+
+def _save(directory: ClusterDirectory, plan: ClusterPlan) -> None:
+    import msgspec
+
+    from penstock.runtime.local_cluster.directory import ClusterState
+
+    directory.make()
+    known = directory.load()
+    if known is not None and known.up:
+        raise CommandError(
+            f"a cluster runs in {directory.path} already ({', '.join(known.up)}); `penstock cluster status` shows it, "
+            "`penstock cluster down` stops it"
+        )
+    directory.save(
+        ClusterState(plan=plan)
+        if known is None
+        else msgspec.structs.replace(known, plan=plan, running={}, watcher=None)
+    )
+
+
+def _progress(json: bool) -> Progress:
+    def progress(name: str, what: str) -> None:
+        if not json:
+            error_console().print(f"  {name:<12} {what}", style="dim", markup=False)
+
+    return progress
+
+
+def _bring_up(cluster: LocalCluster, *, first: bool) -> None:
+    """Whatever was started is stopped again where not all of it can be; a cluster that never ran leaves no plan behind."""
+    try:
+        cluster.bring_up()
+    except BaseException:
+        cluster.bring_down()
+        if first:
+            cluster.directory.forget()
+        raise
+
+
+def _announce(cluster: LocalCluster, *, detach: bool, json: bool) -> None:
+    plan = cluster.plan
+    if json:
+        print_json(
+            {
+                "event": "ready",
+                "sqs_url": plan.sqs_url,
+                "url": plan.native_url,
+                "page_url": plan.page_url,
+                "etcd_url": plan.etcd_url,
+                "data_directory": str(cluster.directory.path),
+                "processes": {name: one.process for name, one in cluster.state.running.items()},
+            }
+        )
+        return
+    zones = {one.zone for one in plan.of_role("node")}
+    print_facts(
+        "The cluster is ready",
+        {
+            "sqs": f"{plan.sqs_url}  (no users yet: any credentials will do)",
+            "native": plan.native_url,
+            "balancer": f"{plan.page_url}  (what it thinks of the front ends)",
+            "nodes": f"{', '.join(one.name for one in plan.of_role('node'))} in {len(zones)} zones",
+            "front ends": ", ".join(one.name for one in plan.of_role("frontend")),
+            "etcd": plan.etcd_url,
+            "data": str(cluster.directory.path),
+        },
+    )
+    print_hint(
+        "  Try: penstock queue create orders --replicas 3, penstock cluster status, penstock cluster kill node-1"
+    )
+    if not detach:
+        print_hint("  Ctrl-C stops all of it.")
+
+
+def _stay(cluster: LocalCluster, *, supervise: bool, json: bool) -> None:
+    from penstock.runtime.local_cluster.watching import Watcher
+
+    def tell(sentence: str) -> None:
+        if json:
+            print_json({"event": "notice", "notice": sentence, "time": round(time.time(), 3)})
+        else:
+            error_console().print(f"{time.strftime('%H:%M:%S')} {sentence}", style="yellow", markup=False)
+
+    if not Watcher(cluster, tell, supervise=supervise).run():
+        if not json:
+            print_line("The cluster was stopped by somebody else.")
+        return
+    if not json:
+        error_console().print("stopping; Ctrl-C once more to end all of it at once", style="dim")
+    try:
+        _say_stopped(cluster.bring_down(), json=json)
+    except KeyboardInterrupt:
+        cluster.kill_all()
+        raise typer.Exit(FAILED) from None
+
+
+@app.command("down")
+@reported
+def down(data: ClusterData = DEFAULT_DIRECTORY, json: Json = False) -> None:
+    """Stop the local cluster, in order; its data stays, and `cluster up` finds it again."""
+    with cluster_errors():
+        cluster = local_cluster(data, _progress(json))
+        if not cluster.state.up:
+            cluster.directory.note_stopped(*cluster.state.running)
+            if json:
+                print_json({"event": "stopped", "forced": []})
+            else:
+                print_line("The cluster does not run.")
+            return
+        _say_stopped(cluster.bring_down(), json=json)
+
+
+def _say_stopped(forced: list[str], *, json: bool) -> None:
+    if json:
+        print_json({"event": "stopped", "forced": forced})
+        return
+    print_line("The cluster is stopped; its data stays.")
+    if forced:
+        error_console().print(
+            f"ended by force, because they did not stop in time: {', '.join(forced)}",
+            style="yellow",
+            markup=False,
+        )
+    sys.stdout.flush()
+
+
+app.command("status")(status)
+for name, command in cluster_processes.COMMANDS.items():
+    app.command(name)(command)

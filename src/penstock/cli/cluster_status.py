@@ -1,0 +1,194 @@
+"""`penstock cluster status`: who leads what, who is in sync, who lives."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from penstock.cli.cluster_place import (
+    DEFAULT_DIRECTORY,
+    ClusterData,
+    EtcdUrl,
+    cluster_errors,
+    etcd_of,
+    local_cluster,
+    running_cluster,
+    with_store,
+)
+from penstock.cli.exits import reported
+from penstock.cli.output import console, print_facts, print_json, print_line, print_table, printable
+from penstock.cli.parameters import Json
+
+if TYPE_CHECKING:
+    from penstock.cluster.status import NodeRow, PartitionRow
+    from penstock.cluster.view import ClusterView
+    from penstock.metadata.store.interface import MetadataStore
+    from penstock.runtime.local_cluster.cluster import LocalCluster
+
+_SHOWN_PARTITIONS = 40
+_BAR_CELLS = 10
+
+
+@reported
+def status(
+    queue: Annotated[
+        str | None, typer.Option("--queue", help="Only the partitions of this queue.", show_default=False)
+    ] = None,
+    everything: Annotated[
+        bool,
+        typer.Option(
+            "--all", help=f"All partitions, not only {_SHOWN_PARTITIONS}; those in trouble come first."
+        ),
+    ] = False,
+    data: ClusterData = DEFAULT_DIRECTORY,
+    etcd: EtcdUrl = None,
+    json: Json = False,
+) -> None:
+    """Show a cluster: nodes and their load, who is primary for what, epochs, in-sync sets, lag, zones, the manager."""
+    with cluster_errors():
+        from penstock.cluster.status import node_rows, partition_rows
+
+        cluster = running_cluster(data) if etcd is None else None
+        view, manager = with_store(etcd_of(data, etcd), _read)
+        nodes = node_rows(view)
+        partitions = [row for row in partition_rows(view) if queue is None or row.queue == queue]
+        processes = _process_rows(local_cluster(data)) if cluster is not None else []
+        if json:
+            print_json(
+                {
+                    "manager": manager,
+                    "nodes": [row._asdict() for row in nodes],
+                    "partitions": [row._asdict() for row in partitions],
+                    "queues": len(view.queues),
+                    "processes": processes,
+                    "unreadable": view.unreadable,
+                }
+            )
+            return
+        _show_summary(cluster, view, manager, partitions)
+        if processes:
+            _show_processes(processes)
+        _show_nodes(nodes)
+        _show_partitions(partitions, everything=everything)
+        for key, why in view.unreadable.items():
+            console().print(f"cannot be read: {printable(key)}: {printable(why)}", style="red", markup=False)
+
+
+async def _read(store: MetadataStore) -> tuple[ClusterView, str | None]:
+    from penstock.cli.cluster_processes import read_view
+    from penstock.manager.manager import OFFICE
+    from penstock.metadata.election import PREFIX
+
+    holder = await store.get(PREFIX + OFFICE)
+    return await read_view(store), holder.value.decode("utf-8", "replace") if holder is not None else None
+
+
+def _process_rows(cluster: LocalCluster) -> list[dict[str, Any]]:
+    state = cluster.state
+    return [
+        {
+            "name": one.name,
+            "role": one.role,
+            "state": "running"
+            if state.is_up(one.name)
+            else "dead"
+            if one.name in state.running
+            else "stopped",
+            "process": state.running[one.name].process if one.name in state.running else None,
+            "zone": one.zone,
+            "ports": one.ports,
+        }
+        for one in state.plan.processes
+    ]
+
+
+def _show_summary(
+    cluster: LocalCluster | None, view: ClusterView, manager: str | None, partitions: list[PartitionRow]
+) -> None:
+    silent = sum(not row.serving for row in partitions)
+    facts = {
+        "manager": manager or "none is elected right now",
+        "queues": f"{len(view.queues):,}",
+        "partitions": f"{len(partitions):,}, {silent:,} of them do not serve"
+        if silent
+        else f"{len(partitions):,}, all serve",
+    }
+    if cluster is not None:
+        facts = {"sqs": cluster.plan.sqs_url, "native": cluster.plan.native_url, **facts}
+    print_facts("The cluster", facts)
+
+
+def _show_processes(rows: list[dict[str, Any]]) -> None:
+    print_line("")
+    print_table(
+        ("process", "state", "id", "ports"),
+        [
+            (
+                row["name"],
+                row["state"],
+                str(row["process"] or "–"),
+                ", ".join(f"{name} {port}" for name, port in row["ports"].items()),
+            )
+            for row in rows
+        ],
+        right=(2,),
+    )
+
+
+def _show_nodes(rows: list[NodeRow]) -> None:
+    print_line("")
+    if not rows:
+        print_line("No node lives.", style="bold red")
+        return
+    print_table(
+        ("node", "zone", "state", "leads", "holds", "load"),
+        [
+            (row.node, row.zone or "–", row.state, f"{row.primaries:,}", f"{row.replicas:,}", bar(row.load))
+            for row in rows
+        ],
+        right=(3, 4),
+    )
+
+
+def _show_partitions(rows: list[PartitionRow], *, everything: bool) -> None:
+    print_line("")
+    if not rows:
+        print_line("No partitions yet: `penstock queue create orders --replicas 3` makes some.")
+        return
+    ordered = sorted(rows, key=lambda row: row.serving and len(row.in_sync) == len(row.replicas))
+    shown = ordered if everything else ordered[:_SHOWN_PARTITIONS]
+    print_table(
+        ("queue", "partition", "primary", "epoch", "replicas (* leads, ! not in sync)", "state"),
+        [
+            (
+                row.queue,
+                str(row.ordinal),
+                row.primary or "–",
+                str(row.epoch),
+                replicas_text(row),
+                ("serving" if row.serving else "NOT SERVING") + (f": {row.reason}" if row.reason else ""),
+            )
+            for row in shown
+        ],
+        right=(1, 3),
+    )
+    if len(shown) < len(rows):
+        print_line(f"and {len(rows) - len(shown):,} more; --all shows them, --queue one queue's")
+
+
+def replicas_text(row: PartitionRow) -> str:
+    """`node-1* (zone-1), node-2 (zone-2), node-3! (zone-3, 12 behind)`."""
+    found = []
+    for node, zone in zip(row.replicas, row.zones, strict=True):
+        mark = "*" if node == row.primary else "" if node in row.in_sync else "!"
+        behind = row.lag.get(node, 0)
+        notes = [note for note in (zone, f"{behind:,} behind" if behind else "") if note]
+        found.append(f"{node}{mark}" + (f" ({', '.join(notes)})" if notes else ""))
+    return ", ".join(found)
+
+
+def bar(load: float) -> str:
+    """`███░░░░░░░  30 %`."""
+    filled = round(max(0.0, min(1.0, load)) * _BAR_CELLS)
+    return f"{'█' * filled}{'░' * (_BAR_CELLS - filled)} {load:4.0%}"
