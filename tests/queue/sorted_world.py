@@ -297,7 +297,8 @@ class SortedWorld:
             assert (target, reason) == ("orders.late", "late")
             assert partition.sorting is not None
             for sequence in expand(runs):
-                known = partition.sorting.lateness_of(sequence)
+                batch = max(first for first in partition.sorting.late if first <= sequence)
+                known = partition.sorting.lateness_of(batch)
                 assert known is not None
                 assert known.floor_us == self.plain.late[sequence]
                 del self.plain.messages[sequence]

@@ -98,7 +98,7 @@ def _origin(source: Partition, name: str, reason: Reason, piece: StoredSlice, no
     receives = source.table.receive_counts(run)
     earlier = piece.origin()
     roots = earlier.first_homes() if earlier is not None else None
-    late = source.sorting.lateness_of(piece.first) if reason == "late" and source.sorting else None
+    late = source.sorting.lateness_of(piece.sent.first) if reason == "late" and source.sorting else None
     return Origin(source.queue_id, name, reason, [run], piece.sent.sent_ms, receives, now_ms, roots, late)
 
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable
+from itertools import takewhile
 from typing import NamedTuple
 
 import msgspec
@@ -66,7 +67,9 @@ class SortedOrder:
         else:
             self._window = WindowSorter(0, 0)
         self.late: dict[int, LateBatch] = {}
-        """By the first sequence number of the batch."""
+        """By the first sequence number of the batch, rising."""
+        self._unsent: dict[int, None] = {}
+        """Those of them that may not be on their way yet; none but these need to be looked at for that."""
         self.configure(settings)
 
     def configure(self, settings: QueueSettings) -> None:
@@ -114,6 +117,7 @@ class SortedOrder:
         if record.late:
             runs = normalized(run.runs(0, record.late))
             self.late[record.first] = LateBatch(runs, Lateness(floor_us, None, None))
+            self._unsent[record.first] = None
 
     # -- letting out -----------------------------------------------------------------------------------------
 
@@ -177,27 +181,33 @@ class SortedOrder:
     def late_gone(self, runs: Runs) -> None:
         """Messages are gone."""
         gone = normalized(runs)
-        for first, batch in list(self.late.items()):
+        end = sum(gone[-1]) if gone else 0
+        for first in list(
+            takewhile(lambda first: first < end, self.late)
+        ):  # mostly those in front, all of them
+            batch = self.late[first]
             rest = difference(batch.runs, gone)
             if rest:
                 self.late[first] = batch._replace(runs=rest)
             else:
                 del self.late[first]
 
-    def lateness_of(self, sequence: int) -> Lateness | None:
-        """What is known of a late message."""
-        for batch in self.late.values():
-            if intersection(batch.runs, [(sequence, 1)]):
-                return batch.lateness
-        return None
+    def lateness_of(self, first: int) -> Lateness | None:
+        """What is known of the late messages of the batch that begins with this sequence number."""
+        batch = self.late.get(first)
+        return batch.lateness if batch is not None else None
 
     def stray(self, table: MessageTable) -> list[LateBatch]:
         """Late messages that are not on their way: a crash or a full journal came between."""
-        held = [
-            LateBatch(table.among(states.RUNS_IN[states.HELD], batch.runs), batch.lateness)
-            for batch in self.late.values()
-        ]
-        return [batch for batch in held if batch.runs]
+        found: list[LateBatch] = []
+        for first in list(self._unsent):
+            batch = self.late.get(first)
+            held = table.among(states.RUNS_IN[states.HELD], batch.runs) if batch is not None else []
+            if batch is None or not held:  # nothing is ever held again
+                del self._unsent[first]
+            else:
+                found.append(LateBatch(held, batch.lateness))
+        return found
 
     # -- snapshots -------------------------------------------------------------------------------------------
 
@@ -217,6 +227,7 @@ class SortedOrder:
         if self._causal is not None and image.causal is not None:
             self._causal.load(image.causal)
         self.late = {first: LateBatch(runs, lateness) for first, runs, lateness in image.late}
+        self._unsent = dict.fromkeys(self.late)
         order.load(image.order)
 
 
