@@ -9,15 +9,17 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import socket
-from typing import cast
+from collections.abc import Iterable, Sequence
+from typing import Protocol, cast
 
 from penstock.model import limits
 from penstock.model.batch import Buffer
 from penstock.model.errors import ErrorCode, PenstockError
-from penstock.runtime.driver import Driver
-from penstock.wire.frames import FrameReader, encode_frame
-from penstock.wire.messages import Failed, encode_message
+from penstock.wire.frames import Frame, FrameReader, encode_frame
+from penstock.wire.handshake import HANDSHAKE_FRAME_BYTES, NONCE_BYTES, HandshakeError, ServerHandshake
+from penstock.wire.messages import SERVICE, Failed, encode_message
 
 log = logging.getLogger(__name__)
 
@@ -34,6 +36,33 @@ JOIN_BYTES = 16 * limits.KIBIBYTE
 """Answers smaller than this are joined into one write: copying is cheaper than a vector of small pieces."""
 
 
+class Handler(Protocol):
+    """Who handles what arrives: the driver of a node, or a gateway to a cluster."""
+
+    congested: bool
+    """Whether nobody is to be read from for the moment."""
+
+    def connected(self, connection: int) -> None:
+        """A client has connected."""
+        ...
+
+    def behind(self, connection: int) -> None:
+        """A client does not read what it is sent."""
+        ...
+
+    def caught_up(self, connection: int) -> None:
+        """A client has read what it was sent."""
+        ...
+
+    def disconnected(self, connection: int) -> None:
+        """A client is gone."""
+        ...
+
+    def handle(self, connection: int, frames: Iterable[Frame], stands_for: int = 1) -> None:
+        """Whole frames arrived."""
+        ...
+
+
 class Server:
     """Accepts connections and moves bytes between them and a driver."""
 
@@ -43,8 +72,11 @@ class Server:
         max_connections: int,
         write_buffer_bytes: int,
         hello_timeout_ms: int,
+        secret: bytes | None = None,
     ) -> None:
         self.max_connections = max_connections
+        self.secret = secret
+        """Of the cluster: who connects must prove first that it knows it; None: nobody has to."""
         self.write_buffer_bytes = write_buffer_bytes
         self.hello_timeout_seconds = hello_timeout_ms / 1000
         self.connections: dict[int, Connection] = {}
@@ -54,17 +86,17 @@ class Server:
         self.accepting = False
         self._next_connection = 1
         self._listener: asyncio.Server | None = None
-        self._driver: Driver | None = None
+        self._driver: Handler | None = None
         self._empty = asyncio.Event()
         self._empty.set()
 
     @property
-    def driver(self) -> Driver:
+    def driver(self) -> Handler:
         """Who handles what arrives."""
         assert self._driver is not None, "the server is not started"
         return self._driver
 
-    async def start(self, driver: Driver, listener: socket.socket) -> None:
+    async def start(self, driver: Handler, listener: socket.socket) -> None:
         """Listens on a socket that is bound."""
         self._driver = driver
         loop = asyncio.get_running_loop()
@@ -149,6 +181,7 @@ class Connection(asyncio.Protocol):
         self._written_bytes = 0
         self._stall_timer: asyncio.TimerHandle | None = None
         self._stopped = False
+        self._handshake: ServerHandshake | None = None
 
     # -- called by the event loop ----------------------------------------------------------------------------
 
@@ -173,6 +206,10 @@ class Connection(asyncio.Protocol):
         self._number = number
         loop = asyncio.get_running_loop()
         self._hello_timer = loop.call_later(server.hello_timeout_seconds, self._no_hello)
+        if server.secret is not None:
+            self._handshake = ServerHandshake(server.secret, SERVICE, os.urandom(NONCE_BYTES))
+            self._reader = FrameReader(HANDSHAKE_FRAME_BYTES)
+            self._transport.write(b"".join(encode_frame(0, self._handshake.challenge())))
 
     def data_received(self, data: bytes) -> None:
         if self._stopped:
@@ -273,11 +310,26 @@ class Connection(asyncio.Protocol):
             log.warning("closed the connection from %s: %s", self.peer, error.message)
             self.refuse(error)
             return
+        if frames and self._handshake is not None:
+            frames = self._introduce(self._handshake, frames)
         if frames:
             if self._hello_timer is not None:
                 self._hello_timer.cancel()
                 self._hello_timer = None
             server.driver.handle(self._number, frames)
+
+    def _introduce(self, handshake: ServerHandshake, frames: Sequence[Frame]) -> Sequence[Frame]:
+        """Takes the proof of whoever connected; a stranger is cut off and told nothing."""
+        try:
+            accepted = handshake.accept(frames[0].head)
+        except HandshakeError as error:
+            log.warning("cut off %s: %s", self.peer, error)
+            self.abort()
+            return ()
+        self._handshake = None
+        self._reader = FrameReader()
+        self._transport.write(b"".join(encode_frame(0, accepted)))
+        return frames[1:]
 
     def _count_partial(self, partial_bytes: int) -> None:
         """Keeps the sum over all connections within its budget."""

@@ -78,6 +78,7 @@ from penstock.wire.requests import (
 
 __all__ = [
     "PROTOCOL_VERSION",
+    "SERVICE",
     "AddCredit",
     "AlterQueue",
     "Answer",
@@ -147,6 +148,8 @@ __all__ = [
 ]
 
 PROTOCOL_VERSION = 1
+SERVICE = "node"
+"""What nodes of a cluster and their front ends prove to each other that they are about (`handshake`)."""
 
 Message = Request | Answer
 

@@ -10,7 +10,9 @@ from penstock.model import limits
 from penstock.model.batch import Buffer
 from penstock.model.errors import PenstockError
 from penstock.runtime.engine_link.correlation import Correlation
-from penstock.wire.messages import Request
+from penstock.wire.frames import FrameReader, encode_frame
+from penstock.wire.handshake import HANDSHAKE_FRAME_BYTES, ClientHandshake, HandshakeError
+from penstock.wire.messages import Request, encode_message
 
 JOIN_BYTES = 16 * limits.KIBIBYTE
 """Frames smaller than this together are joined into one write."""
@@ -24,12 +26,20 @@ class BackendConnection(asyncio.Protocol):
         correlation: Correlation,
         loop: asyncio.AbstractEventLoop,
         lost: Callable[[BackendConnection, str], None],
+        handshake: ClientHandshake | None = None,
     ) -> None:
         self._correlation = correlation
         self._loop = loop
         self._lost = lost
         self._transport: asyncio.Transport | None = None
         self._gathered: list[Buffer] = []
+        self._handshake = handshake
+        self._handshake_frames = FrameReader(HANDSHAKE_FRAME_BYTES)
+        self._answered_challenge = False
+        self.introduced: asyncio.Future[None] = loop.create_future()
+        """Done when both sides have proven what they know, where they have to; cancelled when the connection ends."""
+        if handshake is None:
+            self.introduced.set_result(None)
         self.heard = True
         """Whether anything has arrived since this was last set to False."""
 
@@ -43,9 +53,27 @@ class BackendConnection(asyncio.Protocol):
             return
         self.heard = True
         try:
-            self._correlation.feed(data)
+            if self._handshake is not None:
+                self._shake(self._handshake, data)
+            else:
+                self._correlation.feed(data)
         except PenstockError as error:
             self.end(error.message)
+        except HandshakeError as error:
+            self.end(str(error))
+
+    def _shake(self, handshake: ClientHandshake, data: bytes) -> None:
+        """The server speaks first, and says nothing more until it was greeted."""
+        for frame in self._handshake_frames.feed(data):
+            if not self._answered_challenge:
+                self._answered_challenge = True
+                self.write(encode_frame(0, handshake.prove(frame.head)))
+            else:
+                handshake.finish(frame.head)
+                self._handshake = None
+                if not self.introduced.done():
+                    self.introduced.set_result(None)
+                return
 
     def connection_lost(self, error: Exception | None) -> None:
         """Called by asyncio."""
@@ -57,6 +85,10 @@ class BackendConnection(asyncio.Protocol):
             self._loop.call_soon(self._turn_ended)
         self._gathered += frame
 
+    def tell(self, request: Request) -> None:
+        """Sends a request that is not answered."""
+        self.write(encode_frame(self._correlation.next_id(), encode_message(request)))
+
     def post(self, request: Request) -> None:
         """Sends a request whose answer nobody waits for."""
         _, frame = self._correlation.ask(request, b"", _ignored)
@@ -67,6 +99,7 @@ class BackendConnection(asyncio.Protocol):
         transport, self._transport = self._transport, None
         if transport is not None:
             self._gathered.clear()
+            self.introduced.cancel(reason)
             transport.abort()
             self._lost(self, reason)
 

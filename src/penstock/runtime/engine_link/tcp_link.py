@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import random
 from collections.abc import Iterator
 
@@ -19,7 +20,20 @@ from penstock.model.batch import Buffer
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.runtime.engine_link.backend_connection import BackendConnection
 from penstock.runtime.engine_link.correlation import Correlation, tell, unreachable
-from penstock.wire.messages import PROTOCOL_VERSION, Hello, Ping, Request, Unsubscribe, Welcome
+from penstock.wire.frames import encode_frame
+from penstock.wire.handshake import NONCE_BYTES, ClientHandshake
+from penstock.wire.messages import (
+    PROTOCOL_VERSION,
+    SERVICE,
+    AddCredit,
+    Hello,
+    Ping,
+    Request,
+    Subscribe,
+    Unsubscribe,
+    Welcome,
+    encode_message,
+)
 
 log = logging.getLogger(__name__)
 
@@ -42,10 +56,13 @@ class TcpLink:
         *,
         name: str = "penstock-frontend",
         outstanding_bytes: int = OUTSTANDING_BYTES,
+        secret: bytes | None = None,
     ) -> None:
         self._address = address
         self._loop = loop
         self._name = name
+        self._secret = secret
+        """Of the cluster: the node must prove that it knows it, and so do we; None: nobody proves anything."""
         self._outstanding_bytes = outstanding_bytes
         self._correlation = Correlation()
         self._connection: BackendConnection | None = None
@@ -99,6 +116,25 @@ class TcpLink:
         if self._connection is not None and ticket in self._correlation:
             self._connection.post(Unsubscribe(ticket))
 
+    def subscribe(self, request: Subscribe, each: Answered) -> int:
+        """Asks for deliveries, any number of them; an error is the last. Returns a ticket, as `ask` does."""
+        if self._connection is None:
+            return self._refuse(each, unreachable(self._reason))
+        ticket = self._correlation.open_stream(each)
+        self._connection.write(encode_frame(ticket, encode_message(request)))
+        return ticket
+
+    def add_credit(self, ticket: int, messages: int) -> None:
+        """Lets a subscription have more messages."""
+        if self._connection is not None and ticket in self._correlation:
+            self._connection.tell(AddCredit(ticket, messages))
+
+    def unsubscribe(self, ticket: int) -> None:
+        """Ends a subscription; nothing is told of it any more."""
+        if self._connection is not None and ticket in self._correlation:
+            self._correlation.end_stream(ticket)
+            self._connection.post(Unsubscribe(ticket))
+
     def _refuse(self, done: Answered, error: PenstockError) -> int:
         self._loop.call_soon(tell, done, error)
         return self._correlation.next_id()
@@ -122,7 +158,8 @@ class TcpLink:
     async def _connect(self) -> None:
         """Raises `OSError` (`TimeoutError` included) or `PenstockError`; then nothing is left behind."""
         loop, greeting = self._loop, self._loop.create_future()
-        connection = BackendConnection(self._correlation, loop, self._lost)
+        handshake = ClientHandshake(self._secret, SERVICE, os.urandom(NONCE_BYTES)) if self._secret else None
+        connection = BackendConnection(self._correlation, loop, self._lost, handshake)
 
         def greeted(outcome: Reply | PenstockError) -> None:
             if not greeting.done():
@@ -131,6 +168,7 @@ class TcpLink:
         try:
             async with asyncio.timeout(GREETING_SECONDS):
                 await loop.create_connection(lambda: connection, self._address.host, self._address.port)
+                await _introduced(connection)
                 hello = Hello([PROTOCOL_VERSION], self._name)
                 connection.write(self._correlation.ask(hello, b"", greeted)[1])
                 outcome = await greeting
@@ -185,6 +223,14 @@ class TcpLink:
         else:
             self._probed = True
             connection.post(Ping())
+
+
+async def _introduced(connection: BackendConnection) -> None:
+    """Returns when both sides have proven who they are; raises `PenstockError` where the connection ended instead."""
+    await asyncio.wait([connection.introduced])
+    if connection.introduced.cancelled():
+        reason = "the connection ended before both sides had proven that they know the cluster's secret"
+        raise PenstockError(ErrorCode.UNREACHABLE, reason)
 
 
 def _pauses() -> Iterator[float]:
