@@ -53,6 +53,22 @@ async def test_what_a_queue_holds_is_seen_from_outside(tmp_path: Path) -> None:
 
 
 @async_test
+async def test_how_far_groups_of_readers_are_behind_is_seen_from_outside(tmp_path: Path) -> None:
+    async with monitored(tmp_path) as (server, address), penstock.connect(server.url) as client:
+        for name in ("clicks", "visits"):
+            queue = await client.create_queue(name, consumption="log")
+            await queue.send_batch([b"one", b"two", b"three"])
+            async with queue.log().join("billing", follow=False, auto_commit=None) as reader:
+                async for message in reader:
+                    await reader.commit(message)
+                    break
+        _, _, text = await look(address, "/metrics")
+        for name in ("clicks", "visits"):
+            assert f'penstock_group_lag_messages{{queue="{name}",group="billing"}} 2' in text.splitlines()
+            assert f'penstock_group_members{{queue="{name}",group="billing"}} 0' in text.splitlines()
+
+
+@async_test
 async def test_there_may_be_more_queues_than_a_page_has(tmp_path: Path) -> None:
     async with monitored(tmp_path) as (server, address), penstock.connect(server.url) as client:
         await asyncio.gather(*(client.create_queue(f"queue-{number:04}") for number in range(1_100)))

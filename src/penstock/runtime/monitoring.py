@@ -12,6 +12,7 @@ from penstock.config.address import Address
 from penstock.frontend.engine import EngineLink
 from penstock.frontend.steps import Reply
 from penstock.metrics.exposition import CONTENT_TYPE, exposition
+from penstock.metrics.group_figures import QueueGroup, group_families
 from penstock.metrics.node_figures import node_families
 from penstock.metrics.queue_figures import queue_families
 from penstock.model.errors import PenstockError
@@ -22,6 +23,8 @@ from penstock.runtime.listening import bind, check_loopback
 from penstock.sqs.http import HttpRequest, HttpResponse, Peer
 from penstock.wire.messages import (
     DescribeNode,
+    GroupList,
+    ListGroups,
     ListQueues,
     NodeDescription,
     QueueDescription,
@@ -31,6 +34,7 @@ from penstock.wire.messages import (
 
 LIMITS = HttpLimits(max_connections=100)
 QUEUES_A_PAGE = 1_000
+GROUPS_A_PAGE = 1_000
 
 _PLAIN = (("Content-Type", "text/plain; charset=utf-8"),)
 _METRICS = (("Content-Type", CONTENT_TYPE),)
@@ -79,7 +83,7 @@ class Monitoring:
 
 
 class _Look:
-    """One reading of all figures: the node's, then those of its queues, page by page."""
+    """One reading of all figures: the node's, then those of its queues and of their groups of readers, page by page."""
 
     def __init__(self, link: EngineLink, clock: WallClock, reply: Answer) -> None:
         self._link = link
@@ -87,6 +91,9 @@ class _Look:
         self._reply = reply
         self._queues: list[QueueDescription] = []
         self._node: NodeDescription | None = None
+        self._logs: list[QueueDescription] = []
+        """Queues whose groups are still to be asked for."""
+        self._groups: list[QueueGroup] = []
 
     def begin(self) -> None:
         ask(self._link, DescribeNode(), self._reply, self._described)
@@ -107,8 +114,35 @@ class _Look:
         if page.more:
             self._next_page(page.queues[-1].name)
             return
-        families = (*node_families(self._node), *queue_families(self._queues, self._clock.now_ms()))
+        self._logs = [queue for queue in self._queues if queue.statistics.log_groups]
+        self._next_log()
+
+    def _next_log(self) -> None:
+        if self._logs:
+            self._next_groups(self._logs.pop(), "")
+            return
+        assert self._node is not None
+        families = (
+            *node_families(self._node),
+            *queue_families(self._queues, self._clock.now_ms()),
+            *group_families(self._groups),
+        )
         self._reply(HttpResponse(200, _METRICS, exposition(families)))
+
+    def _next_groups(self, queue: QueueDescription, after: str) -> None:
+        def done(outcome: Reply | PenstockError) -> None:
+            if isinstance(outcome, PenstockError):  # the queue was deleted meanwhile, or is damaged
+                self._next_log()
+                return
+            page = outcome.answer
+            assert isinstance(page, GroupList)
+            self._groups += [(queue.name, group) for group in page.groups]
+            if page.more:
+                self._next_groups(queue, page.groups[-1].name)
+            else:
+                self._next_log()
+
+        self._link.ask(ListGroups(queue.queue_id, after, GROUPS_A_PAGE), b"", done)
 
 
 def ask(link: EngineLink, request: Request, reply: Answer, go_on: Callable[[Reply], None]) -> None:
