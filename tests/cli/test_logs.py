@@ -99,6 +99,27 @@ def test_groups_are_moved_and_forgotten(penstock: Penstock, log: str) -> None:
     assert penstock("group", "list", log, "--json").output == ""
 
 
+def test_what_is_lost_with_a_log_or_a_window_is_counted(penstock: Penstock, log: str) -> None:
+    assert f"Delete 30 messages of queue {log}" in penstock("purge", log).errors
+    assert f"Delete queue {log} with 30 messages" in penstock("queue", "delete", log).errors
+    assert penstock("queue", "delete", log, "--yes").output == f"queue {log} is deleted, with 30 messages\n"
+    both, held = f"{log}-both", f"{log}-held"
+    penstock("queue", "create", both, "--consumption", "both")
+    penstock("send", both, "done")
+    assert penstock("receive", both, "--delete", "--body").output == "done\n"
+    assert penstock("purge", both, "--yes").output == f"purged 1 message from {both}\n"
+    penstock("queue", "create", held, "--ordering", "causal", "--window", "1h")
+    penstock("send", held, "waits")
+    assert penstock("queue", "delete", held, "--yes").output == f"queue {held} is deleted, with 1 message\n"
+
+
+def test_a_group_that_has_read_everything_is_told_so(penstock: Penstock, log: str) -> None:
+    assert len(bodies(penstock, log, "--group", "billing")) == 30
+    nothing = penstock("tail", log, "--group", "billing", "--from", "3")
+    assert (nothing.code, nothing.output) == (0, "")
+    assert nothing.errors == f"no message in the log of {log} that group billing has not read\n"
+
+
 def test_mistakes_are_explained(penstock: Penstock, log: str, queue: str) -> None:
     for arguments, code, part in (
         (("tail", queue), 2, f"penstock peek {queue}"),

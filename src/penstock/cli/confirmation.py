@@ -3,10 +3,20 @@
 from __future__ import annotations
 
 import sys
+from typing import TYPE_CHECKING
 
 import typer
 
 from penstock.cli.exits import USAGE, CommandError
+
+if TYPE_CHECKING:
+    from penstock.wire.messages import QueueStatistics
+
+
+def at_stake(statistics: QueueStatistics) -> int:
+    """How many messages are lost with what is in a queue and in its log; what waits may be in both."""
+    waiting = statistics.ready + statistics.leased + statistics.delayed + statistics.held
+    return max(waiting, statistics.log_messages)
 
 
 def confirm_loss(question: str) -> None:

@@ -16,12 +16,11 @@ if TYPE_CHECKING:
 def purge(name: QueueName, yes: Yes = False, url: Url = DEFAULT_URL, json: Json = False) -> None:
     """Delete every message that is in a queue now."""
     from penstock.cli.asking import ask
-    from penstock.cli.confirmation import confirm_loss
+    from penstock.cli.confirmation import at_stake, confirm_loss
     from penstock.cli.progress import progress
 
     async def work(client: Client) -> int:
-        statistics = (await client.describe_queue(name)).statistics
-        messages = statistics.ready + statistics.leased + statistics.delayed
+        messages = at_stake((await client.describe_queue(name)).statistics)
         if not yes:
             confirm_loss(f"Delete {messages_text(messages)} of queue {name}?")
         with progress(f"purging {name}", messages) as show:

@@ -159,11 +159,10 @@ def alter(
 def delete(name: QueueName, yes: Yes = False, url: Url = DEFAULT_URL, json: Json = False) -> None:
     """Delete a queue and every message in it."""
     from penstock.cli.asking import ask
-    from penstock.cli.confirmation import confirm_loss
+    from penstock.cli.confirmation import at_stake, confirm_loss
 
     async def work(client: Client) -> int:
-        statistics = (await client.describe_queue(name)).statistics
-        messages = statistics.ready + statistics.leased + statistics.delayed
+        messages = at_stake((await client.describe_queue(name)).statistics)
         if not yes:
             confirm_loss(f"Delete queue {name} with {messages_text(messages)}?")
         await client.delete_queue(name)

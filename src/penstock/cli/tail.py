@@ -87,7 +87,8 @@ def tail(
         return shown
 
     if ask(url, work) == 0 and not json:
-        _say(f"no message in the log of {name} from there on")
+        where = "from there on" if group is None else f"that group {group} has not read"
+        _say(f"no message in the log of {name} {where}")
 
 
 async def _last(log: Log, messages: int) -> LogPlace:

@@ -179,6 +179,6 @@ def purge(partition: Partition, now_ms: int) -> Decision[int]:
     """Everything that is there now is gone; the reply is how many."""
     moving = partition.table.counts[states.MOVING]
     messages = partition.table.messages - moving
-    if partition.log is not None and not partition.settings.has_queue:
-        messages = partition.log.messages
+    if partition.log is not None:  # what waits may be in both
+        messages = max(messages, partition.log.messages)
     return Decision((Written(Purged(partition.table.next, now_ms)),), messages)
