@@ -175,7 +175,7 @@ def without(plan: ClusterPlan, name: str) -> ClusterPlan:
     return msgspec.structs.replace(plan, processes=[one for one in plan.processes if one.name != name])
 
 
-def balancer_plan(plan: ClusterPlan) -> BalancerPlan:
+def balancer_plan(plan: ClusterPlan, max_connections: int = 10_000) -> BalancerPlan:
     """What HAProxy is to do."""
     own = plan.balancer
     return BalancerPlan(
@@ -186,6 +186,7 @@ def balancer_plan(plan: ClusterPlan) -> BalancerPlan:
             BalancedFrontEnd(name=one.name, sqs=one.address("sqs"), native=one.address("native"))
             for one in plan.of_role("frontend")
         ],
+        max_connections=max_connections,
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import shutil
 import signal
 import subprocess
@@ -13,6 +14,8 @@ from penstock.cluster.local_plan import ClusterPlan, balancer_plan
 from penstock.runtime.local_cluster.running import Running, tell
 
 PROGRAM_VARIABLE = "PENSTOCK_HAPROXY"
+MAX_CONNECTIONS = 10_000
+FILES_BESIDE_CONNECTIONS = 200
 _PLACES = "/usr/local/sbin:/usr/sbin:/sbin:/usr/local/bin:/usr/bin"
 _CHECK_SECONDS = 30.0
 
@@ -44,14 +47,23 @@ def write_configuration(plan: ClusterPlan, place: Path, program: Path) -> Path:
     """Writes `haproxy.cfg`, unless HAProxy would not take it; raises `BalancerRefusedError`."""
     place.mkdir(parents=True, exist_ok=True)
     file, new = place / "haproxy.cfg", place / "haproxy.cfg.new"
-    new.write_text(haproxy_configuration(balancer_plan(plan)), encoding="utf-8")
+    new.write_text(haproxy_configuration(balancer_plan(plan, _connections())), encoding="utf-8")
     done = subprocess.run(
-        [str(program), "-c", "-q", "-f", str(new)], capture_output=True, text=True, timeout=_CHECK_SECONDS
+        [str(program), "-c", "-f", str(new)], capture_output=True, text=True, timeout=_CHECK_SECONDS
     )
     if done.returncode != 0:
-        raise BalancerRefusedError(f"HAProxy does not take {new}: {' | '.join(done.stderr.splitlines())}")
+        said = [line for line in done.stderr.splitlines() if "ALERT" in line]
+        raise BalancerRefusedError(f"HAProxy does not take {new}: {' | '.join(said)}")
     new.replace(file)
     return file
+
+
+def _connections() -> int:
+    """HAProxy does not start where it may open too few files: two for each connection, and some beside."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard == resource.RLIM_INFINITY:
+        return MAX_CONNECTIONS
+    return max(1, min(MAX_CONNECTIONS, (hard - FILES_BESIDE_CONNECTIONS) // 2))
 
 
 def balancer_command(file: Path, program: Path) -> list[str]:

@@ -1,0 +1,127 @@
+"""HAProxy in front of real front ends: one dies and nobody notices, another comes and is used."""
+
+from __future__ import annotations
+
+import csv
+import http.client
+import io
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import msgspec
+import pytest
+
+import penstock
+from penstock.cluster.local_plan import ClusterPlan, Planned, plan_cluster
+from penstock.runtime.local_cluster import balancer, running
+from penstock.runtime.local_cluster.cluster import answers_to_health
+from penstock.runtime.local_cluster.ports import ports_of
+from tests.process.programs import Program, client, front_end, server, soon
+
+MESSAGES = 40
+
+
+class Balanced:
+    """A server, front ends of its, and HAProxy before them."""
+
+    def __init__(self, directory: Path, stack: ExitStack) -> None:
+        self._directory = directory
+        self._stack = stack
+        self.server = server(directory)
+        stack.callback(self.server.kill)
+        self.front_ends = {name: self._front_end(name) for name in ("frontend-1", "frontend-2")}
+        program = balancer.find_haproxy()
+        file = balancer.write_configuration(self.plan(), directory, program)
+        self.haproxy = running.start(
+            balancer.balancer_command(file, program), directory / "haproxy.log", directory=directory
+        )
+        stack.callback(running.kill, self.haproxy)
+        soon(lambda: answers_to_health(self.plan().balancer.address("sqs")))
+
+    def _front_end(self, name: str) -> Program:
+        program = front_end(self._directory, f"127.0.0.1:{self.server.facts['port']}", f"data-{name}")
+        self._stack.callback(program.kill)
+        return program
+
+    def add(self, name: str) -> None:
+        """Another front end, of which HAProxy is told."""
+        self.front_ends[name] = self._front_end(name)
+        balancer.write_configuration(self.plan(), self._directory, balancer.find_haproxy())
+        assert balancer.reload_balancer(self.haproxy)
+
+    def plan(self) -> ClusterPlan:
+        """As if they were a cluster's."""
+        if not hasattr(self, "_ports"):
+            self._ports = plan_cluster(nodes=1, front_ends=1, ports=ports_of(0)).balancer
+        planned = [
+            Planned(
+                name=name,
+                role="frontend",
+                ports={"sqs": urlsplit(one.url).port or 0, "native": int(self.server.facts["port"])},
+            )
+            for name, one in self.front_ends.items()
+        ]
+        return ClusterPlan(zones=1, base_port=0, etcd_url="", processes=[*planned, self._ports])
+
+    def seen(self) -> dict[str, str]:
+        """What HAProxy thinks of each front end that speaks SQS."""
+        connection = http.client.HTTPConnection(self.plan().balancer.address("page"), timeout=10)
+        connection.request("GET", "/;csv")
+        rows = list(csv.DictReader(io.StringIO(connection.getresponse().read().decode().lstrip("# "))))
+        connection.close()
+        return {
+            row["svname"]: row["status"]
+            for row in rows
+            if row["pxname"] == "sqs" and row["svname"] in self.front_ends
+        }
+
+
+@pytest.fixture
+def balanced(tmp_path: Path) -> Iterator[Balanced]:
+    with ExitStack() as stack:
+        yield Balanced(tmp_path, stack)
+
+
+def test_a_front_end_that_dies_is_taken_out_and_another_one_joins(balanced: Balanced) -> None:
+    sqs = client(balanced.plan().sqs_url, attempts=5)
+    url = sqs.create_queue(QueueName="orders")["QueueUrl"]
+    sent = []
+    for number in range(MESSAGES):
+        if number == MESSAGES // 2:
+            balanced.front_ends["frontend-1"].kill()
+        sqs.send_message(QueueUrl=url, MessageBody=str(number))
+        sent.append(str(number))
+    soon(lambda: balanced.seen()["frontend-1"].startswith("DOWN"))
+    assert balanced.seen()["frontend-2"].startswith("UP")
+
+    balanced.add("frontend-3")
+    soon(lambda: balanced.seen().get("frontend-3", "").startswith("UP"))
+    balanced.front_ends["frontend-2"].kill()
+    received: set[str] = set()
+    while len(received) < MESSAGES:
+        found = sqs.receive_message(QueueUrl=url, MaxNumberOfMessages=10, WaitTimeSeconds=5).get(
+            "Messages", []
+        )
+        assert found, f"{len(received)} of {MESSAGES} messages"
+        received.update(message["Body"] for message in found)
+    assert received == set(sent)
+
+
+def test_the_native_endpoint_leads_to_a_node(balanced: Balanced) -> None:
+    with penstock.connect_blocking(balanced.plan().native_url) as native:
+        native.create_queue("orders").send(b"hello")
+        assert native.queue("orders").describe().statistics.ready == 1
+
+
+def test_a_configuration_that_haproxy_does_not_take_changes_nothing(
+    balanced: Balanced, tmp_path: Path
+) -> None:
+    before = (tmp_path / "haproxy.cfg").read_text()
+    plan = balanced.plan()
+    wrong = Planned(name="frontend-9", role="frontend", ports={"sqs": 70_000, "native": 1})
+    bad = msgspec.structs.replace(plan, processes=[*plan.processes, wrong])
+    with pytest.raises(balancer.BalancerRefusedError, match="frontend-9"):
+        balancer.write_configuration(bad, tmp_path, balancer.find_haproxy())
+    assert (tmp_path / "haproxy.cfg").read_text() == before
