@@ -119,7 +119,7 @@ def _mend_and_spread(
                 continue
         if _is_moving(view, entry):
             under_way += 1
-        elif set(entry.in_sync) == set(entry.replicas) and len(entry.replicas) == entry.settings.replicas:
+        elif set(entry.in_sync) == set(entry.replicas):
             movable.append(seen)
     room = settings.moves_at_once - under_way
     if not changes and room > 0:

@@ -45,7 +45,7 @@ def mend_replicas(
     if not enough and drained:
         # There is no node to take its place: fewer replicas than wanted, but never so few that sends are refused.
         left = [node for node in entry.in_sync if node != drained[0]]
-        if len(in_sync) >= entry.settings.least_in_sync or len(left) >= wanted < len(entry.replicas):
+        if len(left) >= entry.settings.least_in_sync:
             return _take_off(view, seen, drained[0], in_sync, census)
     if not enough and entry.primary in members.drains and in_sync:
         return hand_over(view, seen, in_sync, census, f"{entry.primary} is to be emptied")
