@@ -17,6 +17,7 @@ from penstock.cluster.failover import depose_unfit, elect, leaderless, spent_ord
 from penstock.cluster.layout import PartitionEntry
 from penstock.cluster.manager_settings import ManagerSettings
 from penstock.cluster.placement import Census
+from penstock.cluster.positions import is_led
 from penstock.cluster.primary_moves import see_through, spread_primaries
 from penstock.cluster.replica_moves import mend_replicas, spread_replicas
 from penstock.cluster.retirement import finish_queues, finish_removals, forget_removed, retire
@@ -28,11 +29,17 @@ DEFAULT_SETTINGS = ManagerSettings()
 def decide(view: ClusterView, now_ms: int, settings: ManagerSettings = DEFAULT_SETTINGS) -> list[Change]:
     """The changes to make now; none where all is as it should be or only time can tell."""
     census = Census(seen.entry for seen in view.partitions.values())
+    lasting = {node.node for node in view.members.places()}
     changes: list[Change] = []
+    healthy: list[Seen[PartitionEntry]] = []
     quiet: list[Seen[PartitionEntry]] = []
     under_way = 0
     for partition in sorted(view.partitions):
         seen = view.partitions[partition]
+        if _is_healthy(view, seen.entry, lasting):
+            if now_ms - seen.since_ms >= settings.settle_ms:
+                healthy.append(seen)
+            continue
         change = _most_urgent(view, seen, census, now_ms, settings)
         if change is not None:
             changes.append(change)
@@ -40,7 +47,7 @@ def decide(view: ClusterView, now_ms: int, settings: ManagerSettings = DEFAULT_S
             quiet.append(seen)
         elif _is_moving(view, seen.entry):
             under_way += 1
-    changes += _mend_and_spread(view, quiet, under_way, census, now_ms, settings)
+    changes += _mend_and_spread(view, healthy, quiet, under_way, census, now_ms, settings)
     return [*changes, *spent_orders(view), *finish_queues(view), *finish_removals(view)]
 
 
@@ -49,6 +56,25 @@ def unsettled(view: ClusterView) -> bool:
     return any(
         leaderless(view, seen.entry) or _is_moving(view, seen.entry) or seen.entry.retired
         for seen in view.partitions.values()
+    )
+
+
+def _is_healthy(view: ClusterView, entry: PartitionEntry, lasting: set[str]) -> bool:
+    """Whether nothing is to be done for it alone: what is so of nearly all partitions is found out in one quick look."""
+    seen_queue = view.queues.get(entry.queue)
+    if seen_queue is None:
+        return False
+    queue, words = seen_queue.entry, view.positions.get(entry.primary or "")
+    return (
+        entry.serving == entry.epoch
+        and len(entry.in_sync) == len(entry.replicas) == entry.settings.replicas
+        and entry.hand_over_to is None
+        and not entry.leaving
+        and lasting.issuperset(entry.replicas)
+        and is_led(entry, view.members.living)
+        and (queue.queue_id, queue.state) == (entry.queue_id, "ready")
+        and queue.settings == entry.settings
+        and (words is None or entry.partition not in words.positions)
     )
 
 
@@ -101,6 +127,7 @@ def _is_quiet(view: ClusterView, seen: Seen[PartitionEntry], now_ms: int, settin
 
 def _mend_and_spread(
     view: ClusterView,
+    healthy: list[Seen[PartitionEntry]],
     quiet: list[Seen[PartitionEntry]],
     under_way: int,
     census: Census,
@@ -109,7 +136,7 @@ def _mend_and_spread(
 ) -> list[Change]:
     """Repairs first, so many at once as are allowed; and only where none is needed, moves that spread things better."""
     changes: list[Change] = []
-    movable: list[Seen[PartitionEntry]] = []
+    movable = list(healthy)
     for seen in quiet:
         entry = seen.entry
         if under_way + len(changes) < settings.repairs_at_once or _is_moving(view, entry):

@@ -20,6 +20,8 @@ class Membership:
         self._living_since_ms: dict[str, int] = {}
         self._gone_since_ms: dict[str, int] = {}
         self._drains: dict[str, DrainEntry] = {}
+        self.lives = 0
+        """Rises when a node comes, goes or starts anew, not when one says how busy it is."""
 
     @property
     def living(self) -> Mapping[str, NodeEntry]:
@@ -38,6 +40,7 @@ class Membership:
         before = self._living.get(node.node)
         if before is None or before.started_ms != node.started_ms:
             self._living_since_ms[node.node] = now_ms
+            self.lives += 1
         self._living[node.node] = node
         self._gone_since_ms.pop(node.node, None)
 
@@ -45,6 +48,7 @@ class Membership:
         """Its entry is gone."""
         if self._living.pop(node, None) is not None:
             del self._living_since_ms[node]
+            self.lives += 1
         self._gone_since_ms.setdefault(node, now_ms)
 
     def drain(self, entry: DrainEntry) -> None:

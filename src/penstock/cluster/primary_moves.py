@@ -76,21 +76,22 @@ def spread_primaries(
     settings: ManagerSettings,
 ) -> Iterator[Change]:
     """Primaries that lead two partitions more than a replica in sync does hand over to it."""
-    members = view.members
+    members, led = view.members, census.led
+    able = {
+        node.node
+        for node in members.places()
+        if node.load < settings.busy_load
+        and members.living_for_ms(node.node, now_ms) >= settings.trust_after_ms
+    }
+    least = min((led.get(node, 0) for node in able), default=0)
     for seen in movable:
         entry = seen.entry
-        able = [
-            node
-            for node in entry.in_sync
-            if node in members.living
-            and members.living[node].load < settings.busy_load
-            and members.living_for_ms(node, now_ms) >= settings.trust_after_ms
-        ]
-        if not able or entry.primary is None:
+        leads = led.get(entry.primary or "", 0)
+        if leads - least < 2:
             continue
-        least = min(census.led.get(node, 0) for node in able)
-        apart = census.led.get(entry.primary, 0) - least
+        apart = leads - min((led.get(node, 0) for node in entry.in_sync if node in able), default=leads)
         if apart >= 2:
-            change = hand_over(view, seen, able, census, f"it leads {apart} partitions more")
+            successors = [node for node in entry.in_sync if node in able]
+            change = hand_over(view, seen, successors, census, f"it leads {apart} partitions more")
             if change is not None:
                 yield change

@@ -6,7 +6,7 @@ between two steps leaves a partition that has a replica too many, never one too 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import msgspec
 
@@ -142,24 +142,41 @@ def spread_replicas(
     living = view.members.living
     targets = [node for node in view.members.places() if node.load < settings.busy_load]
     zones = {node.zone for node in targets}
+    fewest = min((census.held.get(node.node, 0) for node in targets), default=0)
+    most = max(census.held.values(), default=0)
+    if most - fewest < 2 and len(zones) < 2:
+        return
     for seen in movable:
         entry = seen.entry
-        free = [node for node in targets if node.node not in (*entry.replicas, *entry.leaving)]
-        if not free:
-            continue
         used = distinct_zones(entry.replicas, living)
-        if used < min(len(entry.replicas), len(zones)):
+        lacks_a_zone = used < min(len(entry.replicas), len(zones))
+        if not lacks_a_zone and max(census.held.get(node, 0) for node in entry.replicas) - fewest < 2:
+            continue
+        free = [node for node in targets if node.node not in (*entry.replicas, *entry.leaving)]
+        free.sort(key=lambda node: (census.held.get(node.node, 0), node.node))
+        if lacks_a_zone:
             here = {living[node].zone for node in entry.replicas if node in living}
-            elsewhere = [node for node in free if node.zone not in here]
-            if elsewhere:
-                best = min(elsewhere, key=lambda node: (census.held.get(node.node, 0), node.node))
-                yield _add(seen, best, f"it has none in zone {best.zone or 'without a name'}", census)
-                continue
-        target = min(free, key=lambda node: (census.held.get(node.node, 0), node.node))
-        for source in sorted(entry.replicas, key=lambda node: -census.held.get(node, 0)):
+            target = next((node for node in free if node.zone not in here), None)
+            why = "it has none in that zone"
+        else:
+            target, why = _lighter(entry, free, used, living, census)
+        if target is not None:
+            yield _add(seen, target, why, census)
+
+
+def _lighter(
+    entry: PartitionEntry,
+    free: list[NodeEntry],
+    used: int,
+    living: Mapping[str, NodeEntry],
+    census: Census,
+) -> tuple[NodeEntry | None, str]:
+    """A node that holds two fewer than one of a partition's, in whose place it would leave no zone alone."""
+    heaviest_first = sorted(entry.replicas, key=lambda node: -census.held.get(node, 0))
+    for target in free:
+        for source in heaviest_first:
             apart = census.held.get(source, 0) - census.held.get(target.node, 0)
             others = [node for node in entry.replicas if node != source]
             if apart >= 2 and distinct_zones([*others, target.node], living) >= used:
-                why = f"{source} holds {apart} partitions more"
-                yield _add(seen, target, why, census)
-                break
+                return target, f"{source} holds {apart} partitions more"
+    return None, ""

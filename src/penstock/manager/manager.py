@@ -25,12 +25,12 @@ LEASE_SECONDS = 2.0
 RETRY_SECONDS = 0.5
 SOON_SECONDS = 0.1
 """Until the next look while something waits for time to pass."""
-LATER_SECONDS = 2.0
-GATHER_SECONDS = 0.2
+LATER_SECONDS = 5.0
+GATHER_SECONDS = 0.5
 """Looks for changes that are not urgent are so far apart: a thousand new queues are not a thousand looks."""
 WRITES_AT_ONCE = 64
 URGENT = (NODES, POSITIONS, UNCLEAN)
-"""Changes under these may mean that somebody does not serve."""
+"""Changes under these may mean that somebody does not serve, or how that can end."""
 
 _log = logging.getLogger(__name__)
 
@@ -164,10 +164,13 @@ class Manager:
             _log.info("%s: %s", change.key.removeprefix(PREFIX), change.reason)
 
     def _changed(self, change: interface.Change) -> None:
+        lives = self.view.members.lives
         self.view.apply(change.key, change.value, change.version, self._clock())
         why = self.view.unreadable.get(change.key)
         if why is not None:
             _log.error("the manager leaves %s alone because it cannot read it: %s", change.key, why)
+        if change.key.startswith(NODES) and self.view.members.lives == lives:
+            return  # a node only says how busy it is, which can wait for the next look
         self._news.set()
         if change.key.startswith(URGENT):
             self._urgent.set()
