@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import Protocol
 
 import msgspec
 
@@ -98,11 +99,23 @@ def _said(log: Path) -> str:
     return "\n".join(("", "the server said:", *lines[-_LOG_LINES:])) if lines else ""
 
 
+class Measured(Protocol):
+    """What the kernel says about whoever serves."""
+
+    def cpu_seconds(self) -> float:
+        """Processor time so far."""
+        ...
+
+    def resident_bytes(self) -> int:
+        """Memory that is really there."""
+        ...
+
+
 class Server:
     """A running server."""
 
     def __init__(
-        self, child: Child, url: str, client: penstock.BlockingClient, sqs_url: str | None = None
+        self, child: Measured, url: str, client: penstock.BlockingClient, sqs_url: str | None = None
     ) -> None:
         self.url = url
         self.sqs_url = sqs_url

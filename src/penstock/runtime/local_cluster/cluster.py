@@ -258,11 +258,11 @@ class LocalCluster:
         state = self.state
         return [name for name, process in state.running.items() if not running.is_alive(process)]
 
-    def cpu_seconds(self, roles: Iterable[Role]) -> float:
-        """Processor time of all processes of these roles so far."""
+    def of_roles(self, *roles: Role) -> dict[str, Running]:
+        """The processes of these roles that were started, by name."""
         state = self.state
-        wanted = [one.name for role in roles for one in state.plan.of_role(role)]
-        return sum(running.cpu_seconds(state.running[name]) for name in wanted if name in state.running)
+        names = [one.name for role in roles for one in state.plan.of_role(role)]
+        return {name: state.running[name] for name in names if name in state.running}
 
 
 def answers_to_health(address: str, seconds: float = 1.0) -> bool:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import msgspec
 
-_STATE, _START = 0, 19
+_STATE, _USER_TICKS, _SYSTEM_TICKS, _START, _RESIDENT = 0, 11, 12, 19, 21
 """Fields of `/proc/ID/stat` behind the name."""
 _children: list[subprocess.Popen[bytes]] = []
 """Those that this process started, so that they are fetched when they end."""
@@ -115,7 +115,15 @@ def cpu_seconds(running: Running) -> float:
     found = _fields(running.process)
     if found is None or int(found[_START]) != running.began:
         return 0.0
-    return (int(found[11]) + int(found[12])) / os.sysconf("SC_CLK_TCK")
+    return (int(found[_USER_TICKS]) + int(found[_SYSTEM_TICKS])) / os.sysconf("SC_CLK_TCK")
+
+
+def resident_bytes(running: Running) -> int:
+    """Memory it holds that is really there; 0 where it is gone."""
+    found = _fields(running.process)
+    if found is None or int(found[_START]) != running.began:
+        return 0
+    return int(found[_RESIDENT]) * os.sysconf("SC_PAGE_SIZE")
 
 
 def _fields(process: int) -> list[str] | None:
