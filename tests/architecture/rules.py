@@ -23,7 +23,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "backend": {"model", "ordering", "queue", "wire", "storage", "replication", "cluster"},
     # doing
     "config": {"model"},
-    "metadata": {"model"},
+    "metadata": {"model", "wire"},
     "usage": {"model"},
     "manager": {"model", "cluster", "metadata"},
     # synchronous: what it needs of the world it asks for in steps that the runtime carries out

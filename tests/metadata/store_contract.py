@@ -78,11 +78,12 @@ class StoreContract:
     @async_test
     async def test_lists_are_by_key_and_prefix_and_as_of_one_version(self, stores: Stores) -> None:
         async def work(one: MetadataStore, other: MetadataStore) -> None:
+            before = len((await other.list("")).entries)  # a store may have entries of its own
             for key in ("b/2", "a/1", "b/1", "b", "c", "b/é", "b%"):
                 await one.put(key, key.encode())
             listing = await other.list("b/")
             assert [entry.key for entry in listing.entries] == ["b/1", "b/2", "b/é"]
-            assert len((await other.list("")).entries) == 7
+            assert len((await other.list("")).entries) == before + 7
             assert await other.put("d", b"") > listing.version
 
         await with_two(stores, work)
@@ -225,7 +226,7 @@ class StoreContract:
     async def test_closing_ends_watches_and_refuses_what_follows(self, stores: Stores) -> None:
         one = await stores.open()
         await one.put("a", b"")
-        watch = one.watch("", ABSENT)
+        watch = one.watch("a", ABSENT)
         await anext(watch)
         waiting = asyncio.create_task(_next_or_none(watch))
         await one.get("a")

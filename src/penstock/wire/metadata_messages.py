@@ -5,6 +5,7 @@ Values travel in the bodies of frames: one value as it is, several as a MessageP
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal
 
 import msgspec
@@ -94,7 +95,11 @@ class Describe(msgspec.Struct, frozen=True, array_like=True, tag="describe"):
     """What the server is and has done."""
 
 
-Request = Hello | Get | List | Put | Delete | Watch | EndWatch | Grant | Renew | Revoke | Describe
+class Ping(msgspec.Struct, frozen=True, array_like=True, tag="ping"):
+    """Whether the server is there."""
+
+
+Request = Ping | Hello | Get | List | Put | Delete | Watch | EndWatch | Grant | Renew | Revoke | Describe
 
 
 class Welcome(msgspec.Struct, frozen=True, array_like=True, tag="welcome"):
@@ -146,6 +151,10 @@ class Revoked(msgspec.Struct, frozen=True, array_like=True, tag="revoked"):
     """The lease has ended."""
 
 
+class Pong(msgspec.Struct, frozen=True, array_like=True, tag="pong"):
+    """It is."""
+
+
 class Failed(msgspec.Struct, frozen=True, array_like=True, tag="failed"):
     """What went wrong."""
 
@@ -179,7 +188,9 @@ class Description(msgspec.Struct, frozen=True, kw_only=True, array_like=True, ta
     """Requests for shards that this server does not keep, answered from the store nevertheless."""
 
 
-Answer = Welcome | Found | Listed | Written | Changes | Granted | Renewed | Revoked | Failed | Description
+Answer = (
+    Pong | Welcome | Found | Listed | Written | Changes | Granted | Renewed | Revoked | Failed | Description
+)
 
 RawEntry = tuple[str, bytes, int]
 RawChange = tuple[str, bytes | None, int]
@@ -196,19 +207,21 @@ def encode_message(message: Request | Answer) -> bytes:
     return _encoder.encode(message)
 
 
-def encode_items(items: list[RawEntry] | list[RawChange]) -> bytes:
+def encode_items(items: Sequence[RawChange]) -> bytes:
     """The body of a frame with several values."""
     return _encoder.encode(items)
 
 
 def decode_request(head: Buffer) -> Request:
     """Raises `msgspec.MsgspecError` on anything else."""
-    return _requests.decode(head)
+    request: Request = _requests.decode(head)
+    return request
 
 
 def decode_answer(head: Buffer) -> Answer:
     """Raises `msgspec.MsgspecError` on anything else."""
-    return _answers.decode(head)
+    answer: Answer = _answers.decode(head)
+    return answer
 
 
 def decode_entries(body: Buffer) -> list[RawEntry]:

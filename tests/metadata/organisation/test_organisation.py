@@ -20,10 +20,7 @@ servers = st.lists(st.text(min_size=1, max_size=8), min_size=1, max_size=6, uniq
 
 def organisation(name: OrganisationName, copies: int, members: list[str]) -> Organisation:
     return agreed(
-        {
-            one: ServerEntry(name=one, address=f"{one}:1", organisation=name, copies=copies)
-            for one in members
-        }
+        {one: ServerEntry(name=one, address=f"{one}:1", organisation=name, copies=copies) for one in members}
     )
 
 

@@ -1,0 +1,107 @@
+"""How metadata servers are reached, written as one URL:
+
+    penstock-metadata://one:9327,two:9327?secret_file=/etc/penstock/cluster-secret&timeout=10
+
+The servers that are named are the first to be asked who else there is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import parse_qsl, urlsplit
+
+from penstock.wire.handshake import SECRET_BYTES_AT_LEAST
+
+SCHEME = "penstock-metadata"
+DEFAULT_PORT = 9327
+DEFAULT_TIMEOUT_SECONDS = 10.0
+_OPTIONS = {"timeout", "secret_file"}
+
+
+class MetadataUrlError(ValueError):
+    """The URL says something that cannot be followed; the message says what to write instead."""
+
+
+@dataclass(frozen=True)
+class RemoteSettings:
+    """Everything a store over metadata servers has to know."""
+
+    addresses: tuple[str, ...]
+    """HOST:PORT of each."""
+    secret: bytes = field(repr=False)
+    timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS
+    """No call takes longer, and a watch finds a server that answers within it."""
+
+
+def parse_metadata_url(url: str, secret: bytes | None = None) -> RemoteSettings:
+    """Reads a URL, and the secret's file that it may name; raises `MetadataUrlError`."""
+    parts = urlsplit(url)
+    if parts.scheme != SCHEME:
+        raise MetadataUrlError(
+            f"the URL of metadata servers begins with {SCHEME}://, not with {parts.scheme}://"
+        )
+    options = dict(parse_qsl(parts.query, keep_blank_values=True))
+    unknown = sorted(set(options) - _OPTIONS)
+    if unknown:
+        known = ", ".join(sorted(_OPTIONS))
+        raise MetadataUrlError(
+            f"unknown option {unknown[0]} in the URL of metadata servers; there are {known}"
+        )
+    if "secret_file" in options:
+        secret = read_secret(Path(options["secret_file"]))
+    if secret is None:
+        raise MetadataUrlError(
+            "metadata servers ask for the cluster's secret; add ?secret_file=FILE to their URL"
+        )
+    return RemoteSettings(_addresses(parts.netloc), secret, _seconds(options.get("timeout")))
+
+
+def read_secret(file: Path) -> bytes:
+    """The cluster's secret, without the end of its line; raises `MetadataUrlError`."""
+    try:
+        secret = file.read_bytes().strip()
+    except OSError as error:
+        raise MetadataUrlError(
+            f"cannot read the cluster's secret from {file}: {error.strerror or error}"
+        ) from error
+    if len(secret) < SECRET_BYTES_AT_LEAST:
+        raise MetadataUrlError(
+            f"the cluster's secret in {file} is too short: at least {SECRET_BYTES_AT_LEAST} bytes, such as "
+            "`head -c 32 /dev/urandom | base64` gives"
+        )
+    return secret
+
+
+def split_address(address: str) -> tuple[str, int]:
+    """Host and port of HOST:PORT; raises `ValueError`."""
+    parts = urlsplit(f"//{address}")
+    if not parts.hostname:
+        raise ValueError(f"{address} is not HOST:PORT")
+    return parts.hostname, parts.port if parts.port is not None else DEFAULT_PORT
+
+
+def _addresses(text: str) -> tuple[str, ...]:
+    found = []
+    for one in text.split(","):
+        try:
+            host, port = split_address(one)
+        except ValueError as error:
+            raise MetadataUrlError(
+                f"the URL of metadata servers names no host or port in {one!r}: {error}; write "
+                f"{SCHEME}://HOST:PORT, several separated by commas"
+            ) from error
+        found.append(f"[{host}]:{port}" if ":" in host else f"{host}:{port}")
+    return tuple(dict.fromkeys(found))
+
+
+def _seconds(text: str | None) -> float:
+    if text is None:
+        return DEFAULT_TIMEOUT_SECONDS
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if not 0.1 <= seconds <= 600:
+        raise MetadataUrlError(f"timeout={text} is not a number of seconds between 0.1 and 600")
+    return seconds

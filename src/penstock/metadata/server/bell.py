@@ -1,0 +1,41 @@
+"""Wakes everybody who waits for news; nothing is queued for them, each then reads what it has not seen."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+
+class Bell:
+    """Lives on the event loop."""
+
+    def __init__(self) -> None:
+        self._listening: set[asyncio.Event] = set()
+
+    def __len__(self) -> int:
+        return len(self._listening)
+
+    @contextmanager
+    def heard(self) -> Iterator[asyncio.Event]:
+        """An event that is set whenever it rings; whoever waits clears it before looking for news."""
+        event = asyncio.Event()
+        self._listening.add(event)
+        try:
+            yield event
+        finally:
+            self._listening.discard(event)
+
+    def ring(self) -> None:
+        """There may be news."""
+        for event in self._listening:
+            event.set()
+
+
+async def rung(event: asyncio.Event, seconds: float) -> bool:
+    """Waits for the event, so long at most; whether it came."""
+    try:
+        async with asyncio.timeout(seconds):
+            return await event.wait()
+    except TimeoutError:
+        return False

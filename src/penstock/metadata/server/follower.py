@@ -1,0 +1,166 @@
+"""Hears every change of the store and tells the server's parts: the cache, the log of changes, the map of servers.
+
+While the store cannot be reached everything stays as it is known; one line in the log says so, and one when it is back.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+
+import msgspec
+
+from penstock.metadata.organisation.organisation import Organisation
+from penstock.metadata.organisation.server_entry import (
+    SERVERS,
+    OrganisationName,
+    ServerEntry,
+    decode_server,
+)
+from penstock.metadata.server.bell import Bell
+from penstock.metadata.server.change_log import ChangeLog
+from penstock.metadata.server.entry_cache import EntryCache
+from penstock.metadata.store.interface import (
+    Change,
+    Listing,
+    MetadataStore,
+    StoreUnavailableError,
+    WatchLostError,
+)
+
+FIRST_PAUSE_SECONDS = 0.05
+LONGEST_PAUSE_SECONDS = 1.0
+
+_log = logging.getLogger(__name__)
+
+
+class Follower:
+    """One server's view of the store as it changes."""
+
+    def __init__(
+        self,
+        store: MetadataStore,
+        name: str,
+        organisation: OrganisationName,
+        copies: int,
+        cache: EntryCache,
+        changes: ChangeLog,
+        pause: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        self.cache = cache
+        self.changes = changes
+        self.organisation = Organisation(organisation, copies, {})
+        self.ready = asyncio.Event()
+        """Set once it has begun to hear."""
+        self.following = False
+        """Whether it hears of changes as they happen, as far as it knows."""
+        self.bell = Bell()
+        """Rings for those who watch through this server: at every change, and when `following` ends."""
+        self._name = name
+        self._copies = copies
+        self._store = store
+        self._pause = pause
+        self._loaded = False
+        self._servers: dict[str, ServerEntry] = {}
+        self._task: asyncio.Task[None] | None = None
+        cache.keeps = lambda key: self.organisation.keeps(name, key)
+
+    def start(self) -> None:
+        """Begins to load and to follow."""
+        self._task = asyncio.create_task(self._run(), name="metadata server follows its store")
+
+    async def close(self) -> None:
+        """Stops following."""
+        task, self._task = self._task, None
+        if task is not None:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+        self.following = False
+        self.bell.ring()
+
+    async def _run(self) -> None:
+        pause = FIRST_PAUSE_SECONDS
+        failing = False
+        while True:
+            try:
+                if not self._loaded:
+                    await self._load()
+                else:
+                    await self._store.get("")  # the watch alone would not tell whether the store is back
+                if failing:
+                    _log.warning("the metadata store is back")
+                pause, failing, self.following = FIRST_PAUSE_SECONDS, False, True
+                self.ready.set()
+                await self._follow()
+                return
+            except WatchLostError as error:
+                _log.info("the metadata is loaded anew: %s", error)
+                self._loaded = False
+            except StoreUnavailableError as error:
+                if not failing:
+                    _log.warning("the metadata store does not answer, what is known goes on: %s", error)
+                failing = True
+            except Exception:
+                _log.exception("the metadata could not be followed; it is loaded anew: please report this")
+                self._loaded = False
+            self.following = False
+            self.bell.ring()
+            await self._pause(pause)
+            pause = min(pause * 2, LONGEST_PAUSE_SECONDS)
+
+    async def _load(self) -> None:
+        """A server that keeps only a part does not read the whole: its part comes as it is asked for."""
+        sharded = self.organisation.sharded
+        listing = await self._store.list(SERVERS if sharded else "")
+        self._servers = {}
+        for entry in listing.entries:
+            self._note_server(Change(*entry))
+        self._reorganise()
+        self.cache.load(Listing((), listing.version) if sharded else listing, everything=not sharded)
+        self.changes.begin(listing.version)
+        self._loaded = True
+
+    async def _follow(self) -> None:
+        watch = self._store.watch("", self.changes.heard)
+        try:
+            # A store tells all changes of one version without a pause between them, so that nobody who is woken
+            # here reads one half of a version.
+            async for change in watch:
+                self.cache.apply(change)
+                self.changes.append(change)
+                if change.key.startswith(SERVERS):
+                    self._note_server(change)
+                    self._reorganise()
+                self.bell.ring()
+        finally:
+            await watch.aclose()
+
+    def _note_server(self, change: Change) -> None:
+        name = change.key.removeprefix(SERVERS)
+        if not change.key.startswith(SERVERS):
+            return
+        if change.value is None:
+            self._servers.pop(name, None)
+            return
+        try:
+            self._servers[name] = decode_server(change.value)
+        except msgspec.MsgspecError as error:
+            _log.error("the entry %s is not one of a metadata server: %s", change.key, error)
+            self._servers.pop(name, None)
+
+    def _reorganise(self) -> None:
+        mine = self.organisation.name
+        if self._servers.keys() != self.organisation.servers.keys():
+            _log.info("the metadata servers are now %s", ", ".join(sorted(self._servers)) or "none")
+        for entry in self._servers.values():
+            if (entry.organisation, entry.copies) != (mine, self._copies) and entry != (
+                self.organisation.servers.get(entry.name)
+            ):
+                _log.warning(
+                    "metadata server %s is %s with %d copies, this one %s with %d: give all the same settings",
+                    *(entry.name, entry.organisation, entry.copies, mine, self._copies),
+                )
+        self.organisation = Organisation(mine, self._copies, self._servers)
+        if self.organisation.sharded:
+            self.cache.keep_only_own()

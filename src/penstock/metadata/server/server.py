@@ -1,0 +1,149 @@
+"""A metadata server, whole: its store, its cache, its listening socket, its place among the others.
+
+Starts also while the store is away, and answers with what it knows as soon as it knows something.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from dataclasses import dataclass, field
+
+from penstock.metadata.organisation.server_entry import REPLICATED, OrganisationName, ServerEntry
+from penstock.metadata.remote.connections import Connections
+from penstock.metadata.server.change_log import ChangeLog
+from penstock.metadata.server.connection import ClientConnection
+from penstock.metadata.server.entry_cache import EntryCache
+from penstock.metadata.server.follower import Follower
+from penstock.metadata.server.registration import LEASE_SECONDS, Registration
+from penstock.metadata.server.service import MetadataService
+from penstock.metadata.server.watching import BEAT_SECONDS, Watching
+from penstock.metadata.store.interface import MetadataStore
+from penstock.model.limits import MEBIBYTE
+from penstock.wire.metadata_messages import Description, Welcome
+
+STRANGERS_AT_ONCE = 256
+"""How many may be connected that have not proven themselves yet."""
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ServerSettings:
+    """What a metadata server is told."""
+
+    name: str
+    secret: bytes = field(repr=False)
+    organisation: OrganisationName = REPLICATED
+    copies: int = 2
+    cache_bytes: int = 64 * MEBIBYTE
+    change_log_bytes: int = 8 * MEBIBYTE
+    max_connections: int = 4096
+    lease_seconds: float = LEASE_SECONDS
+    beat_seconds: float = BEAT_SECONDS
+
+
+class MetadataServer:
+    """The store stays the caller's, who closes it after the server."""
+
+    def __init__(self, store: MetadataStore, settings: ServerSettings) -> None:
+        self.secret = settings.secret
+        self.welcome = Welcome(settings.name, settings.organisation, settings.copies)
+        self.follower = Follower(
+            store,
+            settings.name,
+            settings.organisation,
+            settings.copies,
+            EntryCache(settings.cache_bytes),
+            ChangeLog(settings.change_log_bytes),
+        )
+        self._settings = settings
+        self._store = store
+        self._peers = Connections(settings.secret, f"metadata server {settings.name}")
+        self.service = MetadataService(settings.name, store, self.follower, self._peers)
+        self.watching = Watching(store, self.follower, settings.beat_seconds)
+        self.registration: Registration | None = None
+        self._server: asyncio.Server | None = None
+        self._connections: set[ClientConnection] = set()
+        self._strangers: set[ClientConnection] = set()
+        self._full = False
+
+    async def start(self, host: str, port: int, advertised: str | None = None) -> str:
+        """Listens, follows the store and registers; where it listens. Raises `OSError`."""
+        loop = asyncio.get_running_loop()
+        self._server = await loop.create_server(lambda: ClientConnection(self), host, port)
+        place = self._server.sockets[0].getsockname()
+        address = f"[{place[0]}]:{place[1]}" if ":" in place[0] else f"{place[0]}:{place[1]}"
+        self.follower.start()
+        entry = ServerEntry(
+            name=self._settings.name,
+            address=advertised or address,
+            organisation=self._settings.organisation,
+            copies=self._settings.copies,
+            incarnation=os.urandom(8).hex(),
+        )
+        self.registration = Registration(self._store, entry, self._settings.lease_seconds)
+        self.registration.start()
+        return address
+
+    async def close(self) -> None:
+        """Takes itself off the map, then ends all connections."""
+        if self._server is not None:
+            self._server.close()
+        if self.registration is not None:
+            await self.registration.close()
+        for connection in list(self._connections):
+            connection.close()
+        self._peers.close()
+        await self.service.close()
+        await self.follower.close()
+
+    # -- what connections need -------------------------------------------------------------------------------
+
+    def admit(self, connection: ClientConnection) -> bool:
+        """Whether there is room for one more."""
+        full = (
+            len(self._connections) >= self._settings.max_connections
+            or len(self._strangers) >= STRANGERS_AT_ONCE
+        )
+        if full and not self._full:
+            _log.warning(
+                "%d connections, %d of them strangers: no more are taken until some end",
+                *(len(self._connections), len(self._strangers)),
+            )
+        self._full = full
+        if not full:
+            self._connections.add(connection)
+            self._strangers.add(connection)
+        return not full
+
+    def proven(self, connection: ClientConnection) -> None:
+        """It knows the secret."""
+        self._strangers.discard(connection)
+
+    def gone(self, connection: ClientConnection) -> None:
+        """It has ended."""
+        self._connections.discard(connection)
+        self._strangers.discard(connection)
+
+    def describe(self) -> Description:
+        """The server as its operator sees it."""
+        follower, counts = self.follower, self.service.counts
+        return Description(
+            server=self._settings.name,
+            organisation=self._settings.organisation,
+            copies=self._settings.copies,
+            servers=sorted(follower.organisation.servers),
+            following=follower.following,
+            version=follower.changes.heard,
+            connections=len(self._connections),
+            watches=sum(connection.watches for connection in self._connections),
+            cached_entries=len(follower.cache),
+            cached_bytes=follower.cache.bytes,
+            hits=counts.hits,
+            misses=counts.misses,
+            writes=counts.writes,
+            forwarded=counts.forwarded,
+            strayed=counts.strayed,
+        )

@@ -1,0 +1,111 @@
+"""Watches through a metadata server: from its log of changes, or from the store where that does not reach back.
+
+Every now and then a watch without news says up to where everything was told, so that it can go on from there at
+another server, and so that silence means that this server is gone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator
+
+from penstock.metadata.server.bell import rung
+from penstock.metadata.server.follower import Follower
+from penstock.metadata.store.interface import Change, MetadataStore, StoreUnavailableError
+from penstock.metadata.store.watchers import News
+
+BEAT_SECONDS = 1.0
+STORE_WATCHES = 256
+"""How many may read from the store at once; one more is told to try elsewhere."""
+PENDING_CHANGES = 256
+
+
+class Watching:
+    """All watches of one server."""
+
+    def __init__(self, store: MetadataStore, follower: Follower, beat_seconds: float = BEAT_SECONDS) -> None:
+        self._store = store
+        self._follower = follower
+        self._beat_seconds = beat_seconds
+        self._from_store = 0
+
+    async def news(self, prefix: str, after: int) -> AsyncGenerator[News, None]:
+        """What one watch is told, whole versions at a time; raises what `MetadataStore.watch` raises."""
+        follower = self._follower
+        with follower.bell.heard() as bell:
+            while True:
+                bell.clear()
+                if not follower.following:
+                    raise StoreUnavailableError(
+                        "this metadata server does not hear from the store, try another"
+                    )
+                news = follower.changes.news(prefix, after)
+                if news is None:
+                    async for news in self._news_of_store(prefix, after):
+                        after = news.upto
+                        yield news
+                    continue
+                after = news.upto
+                if news.changes:
+                    yield news
+                if not news.more and not await rung(bell, self._beat_seconds):
+                    yield News([], after, False)
+
+    async def _news_of_store(self, prefix: str, after: int) -> AsyncGenerator[News, None]:
+        """Ends when the log of changes reaches back to what was told last."""
+        if self._from_store >= STORE_WATCHES:
+            raise StoreUnavailableError(
+                "this metadata server has too many watches that are far behind, try another"
+            )
+        self._from_store += 1
+        pump = StoreWatch(self._store, prefix, after)
+        try:
+            while after < self._follower.changes.floor:
+                changes = await pump.take(self._beat_seconds)
+                after = changes[-1].version if changes else after
+                yield News(changes, after, False)
+        finally:
+            self._from_store -= 1
+            await pump.close()
+
+
+class StoreWatch:
+    """A watch of the store that is read by a task of its own, so that whole versions can be taken off it."""
+
+    def __init__(self, store: MetadataStore, prefix: str, after: int) -> None:
+        self._pending: list[Change] = []
+        self._arrived = asyncio.Event()
+        self._taken = asyncio.Event()
+        self._task = asyncio.create_task(self._read(store, prefix, after))
+        self._task.add_done_callback(lambda task: self._arrived.set())
+
+    async def take(self, seconds: float) -> list[Change]:
+        """What has arrived; nothing after so long a time. Raises what the watch raised."""
+        await rung(self._arrived, seconds)
+        self._arrived.clear()
+        taken, self._pending = self._pending, []
+        self._taken.set()
+        if not taken and self._task.done():
+            self._task.result()
+            raise StoreUnavailableError("the metadata store is closed")
+        if self._task.done():
+            self._arrived.set()
+        return taken
+
+    async def close(self) -> None:
+        """Ends the watch."""
+        self._task.cancel()
+        await asyncio.gather(self._task, return_exceptions=True)
+
+    async def _read(self, store: MetadataStore, prefix: str, after: int) -> None:
+        watch = store.watch(prefix, after)
+        try:
+            # Between the changes of one version nothing here waits, so that they are taken together.
+            async for change in watch:
+                while len(self._pending) >= PENDING_CHANGES and self._pending[-1].version != change.version:
+                    self._taken.clear()
+                    await self._taken.wait()
+                self._pending.append(change)
+                self._arrived.set()
+        finally:
+            await watch.aclose()
