@@ -21,6 +21,7 @@ from penstock.cluster.layout import (
 from penstock.cluster.manager_settings import ManagerSettings
 from penstock.cluster.placement import Census, first_entries, place
 from penstock.cluster.positions import asked_of, is_led
+from penstock.cluster.shares import share_of
 from penstock.cluster.view import ClusterView
 from penstock.model.settings import QueueSettings
 
@@ -69,7 +70,7 @@ class ObedientCluster:
         chosen = msgspec.convert({"replicas": 3, "partitions": partitions, **settings}, QueueSettings)
         census = Census(seen.entry for seen in self.view.partitions.values())
         placed = place(self.view.members.places(), ids, chosen.replicas, census)
-        for entry in first_entries(placed, queue=name, queue_id=ids[0] - 1, settings=chosen):
+        for entry in first_entries(placed, queue=name, queue_id=ids[0] - 1, settings=share_of(chosen)):
             self.put(
                 layout.partition_key(entry.partition), msgspec.structs.replace(entry, serving=entry.epoch)
             )

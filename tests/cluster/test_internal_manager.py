@@ -96,6 +96,16 @@ def test_replicas_grow_and_shrink_with_the_settings() -> None:
             assert entry.leaving == []
 
 
+def test_limits_of_a_queue_are_shared_out_over_its_partitions() -> None:
+    cluster = ObedientCluster()
+    ids = cluster.create("orders", partitions=3, max_messages=9)
+    assert cluster.settle() == []
+    settings = msgspec.structs.replace(cluster.view.queues["orders"].entry.settings, max_messages=100)
+    cluster.change_queue("orders", settings=settings)
+    assert [change.reason for change in cluster.settle()] == ["the settings of orders were changed"] * 3
+    assert [cluster.entry(partition).settings.max_messages for partition in ids] == [34, 34, 34]
+
+
 def test_a_removed_node_need_not_drop_anything() -> None:
     cluster = ObedientCluster(nodes=4)
     (partition,) = cluster.create("orders")

@@ -73,7 +73,7 @@ def _is_healthy(view: ClusterView, entry: PartitionEntry, lasting: set[str]) -> 
         and lasting.issuperset(entry.replicas)
         and is_led(entry, view.members.living)
         and (queue.queue_id, queue.state) == (entry.queue_id, "ready")
-        and queue.settings == entry.settings
+        and view.shares[entry.queue] == entry.settings
         and (words is None or entry.partition not in words.positions)
     )
 
@@ -95,13 +95,12 @@ def _most_urgent(
 
 def _carry_settings(view: ClusterView, seen: Seen[PartitionEntry]) -> Change | None:
     """What was altered of a queue is altered of its partitions."""
-    entry, queue = seen.entry, view.queue_of(seen.entry)
-    if queue is None or queue.settings == entry.settings:
+    entry = seen.entry
+    if view.queue_of(entry) is None or view.shares[entry.queue] == entry.settings:
         return None
     reason = f"the settings of {entry.queue} were changed"
-    return change_partition(
-        seen.version, msgspec.structs.replace(entry, settings=queue.settings, reason=reason)
-    )
+    share = view.shares[entry.queue]
+    return change_partition(seen.version, msgspec.structs.replace(entry, settings=share, reason=reason))
 
 
 def _is_moving(view: ClusterView, entry: PartitionEntry) -> bool:

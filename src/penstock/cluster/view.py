@@ -18,6 +18,8 @@ from penstock.cluster.layout import (
     UncleanEntry,
 )
 from penstock.cluster.membership import Membership
+from penstock.cluster.shares import share_of
+from penstock.model.settings import QueueSettings
 
 PREFIX = "cluster/"
 
@@ -38,6 +40,8 @@ class ClusterView:
     def __init__(self) -> None:
         self.members = Membership()
         self.queues: dict[str, Seen[QueueEntry]] = {}
+        self.shares: dict[str, QueueSettings] = {}
+        """By queue: the settings that each of its partitions is to have."""
         self.partitions: dict[int, Seen[PartitionEntry]] = {}
         self.drains: dict[str, Seen[DrainEntry]] = {}
         self.unclean: dict[int, Seen[UncleanEntry]] = {}
@@ -65,8 +69,11 @@ class ClusterView:
             name = key.removeprefix(layout.QUEUES)
             if value is None:
                 self.queues.pop(name, None)
+                self.shares.pop(name, None)
             else:
-                self.queues[name] = Seen(layout.decode_queue(value), version, now_ms)
+                queue = layout.decode_queue(value)
+                self.queues[name] = Seen(queue, version, now_ms)
+                self.shares[name] = share_of(queue.settings)
         elif key.startswith(layout.NODES):
             if value is None:
                 self.members.went(key.removeprefix(layout.NODES), now_ms)
