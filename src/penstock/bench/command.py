@@ -32,6 +32,7 @@ from penstock.bench.sections import (
     single,
     throughput,
 )
+from penstock.bench.sections import order as kinds_of_order
 from penstock.bench.sqs import idle
 from penstock.bench.sqs import sections as sqs_sections
 from penstock.bench.stage import Stage
@@ -52,6 +53,7 @@ _MEASURES: dict[str, Callable[[Stage], Iterator[Figure]]] = {
     "sqs-long-poll": sqs_sections.long_poll,
     "sqs-idle": idle.measure,
     "log": retained_log.measure,
+    "order": kinds_of_order.measure,
 }
 _LOAD_PROCESSES = 2
 _PLAIN_WIDTH = 200
@@ -62,6 +64,7 @@ def run(
     only: list[str],
     sqs: bool = False,
     log: bool = False,
+    order: bool = False,
     quick: bool = False,
     data: str | None = None,
     output: str | None = None,
@@ -81,6 +84,7 @@ def run(
             only=tuple(only),
             sqs=sqs,
             log=log,
+            order=order,
             sizes=parse_counts(size),
             backlogs=parse_counts(backlogs) if backlogs else (),
             durability="os" if durability == "os" else "sync",

@@ -60,6 +60,10 @@ def _batches(task: tasks.Publish) -> list[list[penstock.OutgoingMessage | bytes]
     ]
 
 
+def _group(number: int, groups: int) -> str | None:
+    return f"group-{number % groups}" if groups else None
+
+
 async def receive(task: tasks.Receive) -> Outcome:
     """Deletes are not waited for one by one; all are answered before the clock stops."""
     async with penstock.connect(task.url, timeout=_TIMEOUT_SECONDS) as client:
@@ -90,9 +94,10 @@ async def send_singly(task: tasks.SendSingly) -> Outcome:
         queue = client.queue(task.queue)
         await queue.describe()
         meter = Meter()
-        for _ in range(task.messages):
+        for number in range(task.messages):
+            group = _group(number, task.groups)
             started = time.perf_counter_ns()
-            await queue.send(body)
+            await queue.send(body, group=group)
             samples.append(time.perf_counter_ns() - started)
         return meter.outcome(task.messages, samples)
 
@@ -112,7 +117,7 @@ async def send_paced(task: tasks.SendPaced) -> Outcome:
             if wait > 0:
                 await asyncio.sleep(wait)
             stamp = time.monotonic_ns().to_bytes(_STAMP_BYTES, "little")
-            sending = loop.create_task(queue.send(stamp + rest))
+            sending = loop.create_task(queue.send(stamp + rest, group=_group(number, task.groups)))
             under_way.add(sending)
             sending.add_done_callback(under_way.discard)
         await asyncio.gather(*under_way)
@@ -128,14 +133,18 @@ async def watch(task: tasks.Watch) -> Outcome:
         async with consumer:
             _answer(tasks.Ready())
             meter = Meter()
-            async for delivery in consumer:
+            while len(samples) < task.messages:
+                try:
+                    async with asyncio.timeout(task.quiet_seconds):
+                        delivery = await anext(consumer)
+                except TimeoutError:
+                    break
                 bodies = delivery.bodies()
                 now = time.monotonic_ns()
                 samples += [now - int.from_bytes(body[:_STAMP_BYTES], "little") for body in bodies]
                 delete = delivery.delete()
                 if len(samples) >= task.messages:
                     await delete
-                    break
             return meter.outcome(len(samples), samples)
 
 

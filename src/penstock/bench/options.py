@@ -10,6 +10,8 @@ from penstock.config.serve import Durability
 SECTIONS = ("machine", "throughput", "single", "end-to-end", "memory", "backlog", "fifo", "priority")
 SQS_SECTIONS = ("sqs-throughput", "sqs-single", "sqs-long-poll", "sqs-idle")
 LOG_SECTIONS = ("log",)
+ORDER_SECTIONS = ("order",)
+ALL_SECTIONS = SECTIONS + SQS_SECTIONS + LOG_SECTIONS + ORDER_SECTIONS
 _SUFFIXES = {"k": 1_000, "m": 1_000_000}
 _QUICK_BACKLOGS = (1_000, 100_000)
 _FULL_BACKLOGS = (1_000, 100_000, 10_000_000)
@@ -26,6 +28,8 @@ class BenchOptions:
     """Measure the SQS door instead of the native protocol."""
     log: bool = False
     """Measure reading a retained log instead."""
+    order: bool = False
+    """Measure what each kind of order costs instead."""
     sizes: tuple[int, ...] = (100, 1024)
     backlogs: tuple[int, ...] = ()
     """Empty = those of the targets, less the largest when `quick`."""
@@ -36,12 +40,11 @@ class BenchOptions:
 
     def check(self) -> None:
         """Raises `ValueError` with a sentence that says what cannot be."""
-        known = SECTIONS + SQS_SECTIONS + LOG_SECTIONS
-        if self.sqs and self.log:
-            raise ValueError("--sqs and --log are two runs")
+        if self.sqs + self.log + self.order > 1:
+            raise ValueError("--sqs, --log and --order are runs of their own: give one of them")
         for name in self.only:
-            if name not in known:
-                raise ValueError(f"there is no section {name!r}; there are {', '.join(known)}")
+            if name not in ALL_SECTIONS:
+                raise ValueError(f"there is no section {name!r}; there are {', '.join(ALL_SECTIONS)}")
         for size in self.sizes:
             if not 1 <= size <= 1024 * 1024:
                 raise ValueError(f"a message size of {size} bytes; use 1 to 1048576")
@@ -57,9 +60,11 @@ class BenchOptions:
     def sections(self) -> tuple[str, ...]:
         """Sections to measure, in their order."""
         if self.only:
-            return tuple(name for name in SECTIONS + SQS_SECTIONS + LOG_SECTIONS if name in self.only)
+            return tuple(name for name in ALL_SECTIONS if name in self.only)
         if self.log:
             return LOG_SECTIONS
+        if self.order:
+            return ORDER_SECTIONS
         return SQS_SECTIONS if self.sqs else SECTIONS
 
     @property

@@ -24,6 +24,7 @@ _WEIGHTS = {
     "sqs-long-poll": 20,
     "sqs-idle": 40,
     "log": 90,
+    "order": 300,
 }
 """Seconds of a full run; a quick one is in proportion."""
 

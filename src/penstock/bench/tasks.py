@@ -38,6 +38,8 @@ class SendSingly(msgspec.Struct, frozen=True, kw_only=True, tag="send-singly"):
     queue: str
     messages: int
     size_bytes: int
+    groups: int = 0
+    """0: no groups; else messages take turns over so many."""
 
 
 class SendPaced(msgspec.Struct, frozen=True, kw_only=True, tag="send-paced"):
@@ -48,6 +50,8 @@ class SendPaced(msgspec.Struct, frozen=True, kw_only=True, tag="send-paced"):
     messages: int
     size_bytes: int
     rate: int
+    groups: int = 0
+    """0: no groups; else messages take turns over so many."""
 
 
 class Watch(msgspec.Struct, frozen=True, kw_only=True, tag="watch"):
@@ -56,6 +60,8 @@ class Watch(msgspec.Struct, frozen=True, kw_only=True, tag="watch"):
     url: str
     queue: str
     messages: int
+    quiet_seconds: float | None = None
+    """Ends also when nothing has come for so long; None: waits for all of them."""
 
 
 class ReceiveRounds(msgspec.Struct, frozen=True, kw_only=True, tag="receive-rounds"):

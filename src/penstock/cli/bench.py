@@ -17,7 +17,7 @@ def bench(
         typer.Option(
             "--only",
             help="Run only this section; may be repeated. Sections: machine, throughput, single, end-to-end, memory, "
-            "backlog, fifo, priority, sqs-throughput, sqs-single, sqs-long-poll, sqs-idle, log.",
+            "backlog, fifo, priority, sqs-throughput, sqs-single, sqs-long-poll, sqs-idle, log, order.",
             metavar="SECTION",
         ),
     ] = None,
@@ -26,6 +26,9 @@ def bench(
     ] = False,
     log: Annotated[
         bool, typer.Option("--log", help="Measure reading a retained log that is on disk only.")
+    ] = False,
+    order: Annotated[
+        bool, typer.Option("--order", help="Measure what each kind of order costs, beside none.")
     ] = False,
     quick: Annotated[
         bool, typer.Option("--quick", help="Smaller runs: a first impression, not a result.")
@@ -60,6 +63,7 @@ def bench(
             only=only or [],
             sqs=sqs,
             log=log,
+            order=order,
             quick=quick,
             data=data,
             output=output,
