@@ -111,11 +111,11 @@ def test_a_bad_line_is_explained_with_its_place(line: str, problem: str, tmp_pat
         ("[storge]\n", "penstock.toml:1: storge: unknown table; did you mean storage?"),
         (
             "[storage]\n[storage.cold]\n",
-            "penstock.toml:2: storage.cold: unknown table; known are clock, frontend",
+            "penstock.toml:2: storage.cold: unknown table; known are clock, cluster, frontend",
         ),
         (
             "x = {}\n",
-            "penstock.toml:1: x: unknown table; known are clock, frontend, log, metadata, monitoring, native",
+            "penstock.toml:1: x: unknown table; known are clock, cluster, frontend, log, metadata, monitoring, native",
         ),
         ("[sqs]\naccount = 12\n", "penstock.toml:2: sqs.account: 12 is not an account id: twelve digits"),
         ("[sqs]\nregion = 'US'\n", 'penstock.toml:2: sqs.region: "US" is not the name of a region'),

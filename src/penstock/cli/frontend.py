@@ -1,4 +1,4 @@
-"""`penstock frontend`: the SQS interface in front of a server that runs elsewhere."""
+"""`penstock frontend`: the SQS interface in front of a server or a cluster that runs elsewhere."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from penstock.cli.parameters import ConfigFile, Cpus, Json, LogFormat, LogLevel,
 from penstock.cli.serve import sqs_line, write_ready_file
 
 if TYPE_CHECKING:
+    from penstock.runtime.cluster_front_end import ClusterFrontEnd
     from penstock.runtime.remote_front_end import RemoteFrontEnd
 
 
@@ -24,6 +25,42 @@ def frontend(
             "--backend",
             help="The server that keeps the queues (127.0.0.1:9326).",
             metavar="HOST:PORT",
+            show_default=False,
+        ),
+    ] = None,
+    cluster: Annotated[
+        str | None,
+        typer.Option(
+            "--cluster",
+            help="The metadata of a cluster, such as etcd://127.0.0.1:2379; instead of --backend.",
+            metavar="URL",
+            show_default=False,
+        ),
+    ] = None,
+    secret_file: Annotated[
+        str | None,
+        typer.Option(
+            "--secret-file",
+            help="With --cluster: the file with the secret that all its processes know.",
+            metavar="FILE",
+            show_default=False,
+        ),
+    ] = None,
+    native_listen: Annotated[
+        str | None,
+        typer.Option(
+            "--native-listen",
+            help="With --cluster: where clients connect with the native protocol.",
+            metavar="HOST:PORT",
+            show_default=False,
+        ),
+    ] = None,
+    name: Annotated[
+        str | None,
+        typer.Option(
+            "--name",
+            help="With --cluster: what this front end is called in it.",
+            metavar="NAME",
             show_default=False,
         ),
     ] = None,
@@ -57,6 +94,10 @@ def frontend(
 
     flags = {
         "backend": backend,
+        "cluster_metadata": cluster,
+        "cluster_secret_file": secret_file,
+        "cluster_name": name,
+        "native_listen": native_listen,
         "sqs_listen": sqs_listen,
         "data_directory": data,
         "processors": cpus,
@@ -72,7 +113,16 @@ def frontend(
             error_console().print(f"error: {problem}", style="red", markup=False)
         raise typer.Exit(FAILED) from None
     from penstock.runtime.listening import StartError
-    from penstock.runtime.process import run_front_end
+    from penstock.runtime.process import run_cluster_front_end, run_front_end
+
+    def announce_cluster(front: ClusterFrontEnd) -> None:
+        facts = _cluster_facts(front)
+        if json:
+            print_json(facts)
+        else:
+            _show_cluster(front, facts, chosen.data_directory)
+        if ready_file is not None:
+            write_ready_file(ready_file, facts)
 
     def announce(front: RemoteFrontEnd) -> None:
         facts = _ready_facts(front)
@@ -84,7 +134,10 @@ def frontend(
             write_ready_file(ready_file, facts)
 
     try:
-        code = run_front_end(chosen, announce)
+        if chosen.cluster_metadata is not None:
+            code = run_cluster_front_end(chosen, announce_cluster)
+        else:
+            code = run_front_end(chosen, announce)
     except StartError as error:
         raise CommandError(str(error)) from None
     raise typer.Exit(code)
@@ -108,4 +161,33 @@ def _show(front: RemoteFrontEnd, facts: dict[str, Any], data: str) -> None:
     print_facts(
         f"Penstock {facts['version']} front end is ready",
         {"sqs": sqs_line(front.front_door), "backend": f"{front.backend}  ({found})", "data": data},
+    )
+
+
+def _cluster_facts(front: ClusterFrontEnd) -> dict[str, Any]:
+    from penstock import __version__
+
+    native = front.native_address
+    return {
+        "event": "ready",
+        "version": __version__,
+        "sqs_url": front.front_door.url if front.front_door is not None else None,
+        "native_url": f"penstock://{native}" if native is not None else None,
+        "nodes": front.nodes,
+        "nodes_connected": front.connected,
+        "process": os.getpid(),
+    }
+
+
+def _show_cluster(front: ClusterFrontEnd, facts: dict[str, Any], data: str) -> None:
+    found = "connected" if front.connected else "none can be reached yet: requests get 503 until one is"
+    door = front.front_door
+    print_facts(
+        f"Penstock {facts['version']} front end of a cluster is ready",
+        {
+            "sqs": sqs_line(door) if door is not None else "off",
+            "native": facts["native_url"] or "off",
+            "nodes": f"{front.nodes}  ({found})",
+            "data": data,
+        },
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from penstock.config.frontend import FrontendConfig
 from penstock.config.serve import ServeConfig
 from penstock.config.sqs import SqsOptions
 
@@ -17,8 +18,8 @@ def contradictions(config: SqsOptions) -> Iterator[Contradiction]:
     if isinstance(config, ServeConfig):
         yield from _listeners(config)
         yield from _storage(config)
-    elif config.sqs_listen is None:
-        yield "sqs.listen", "is off, and a front end that listens nowhere has nothing to do; name HOST:PORT"
+    elif isinstance(config, FrontendConfig):
+        yield from _front_end(config)
 
 
 def _tls(config: SqsOptions) -> Iterator[Contradiction]:
@@ -26,6 +27,18 @@ def _tls(config: SqsOptions) -> Iterator[Contradiction]:
         yield "sqs.tls_key", "is missing; sqs.tls_certificate needs its private key"
     if config.sqs_tls_key is not None and config.sqs_tls_certificate is None:
         yield "sqs.tls_certificate", "is missing; sqs.tls_key is the private key of a certificate"
+
+
+def _front_end(config: FrontendConfig) -> Iterator[Contradiction]:
+    if config.sqs_listen is None and (config.cluster_metadata is None or config.native_listen is None):
+        yield "sqs.listen", "is off, and a front end that listens nowhere has nothing to do; name HOST:PORT"
+    if config.cluster_metadata is not None and config.cluster_secret_file is None:
+        yield "cluster.secret_file", "is missing; nodes of a cluster refuse who does not know its secret"
+    native = config.native_listen
+    if native is not None and native.port and native == config.sqs_listen:
+        yield "frontend.native_listen", f"{native} is where sqs.listen listens; choose another port"
+    if native is not None and config.cluster_metadata is None:
+        yield "frontend.native_listen", "is for clusters (cluster.metadata); clients of one server connect to it"
 
 
 def _listeners(config: ServeConfig) -> Iterator[Contradiction]:

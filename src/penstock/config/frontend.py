@@ -1,4 +1,4 @@
-"""What `penstock frontend` can be told: the SQS interface in front of a server that runs elsewhere."""
+"""What `penstock frontend` can be told: SQS, and for a cluster the native protocol, in front of what runs elsewhere."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ from dataclasses import dataclass, field
 
 from penstock.config import kinds
 from penstock.config.address import Address
+from penstock.config.cluster import ClusterOptions
 from penstock.config.option import option, options_of
 from penstock.config.serve import NATIVE_PORT
 from penstock.config.sqs import MetadataOptions, SqsOptions, UsageOptions
 
 
 @dataclass(frozen=True, kw_only=True)
-class FrontendConfig(SqsOptions, MetadataOptions, UsageOptions):
+class FrontendConfig(SqsOptions, MetadataOptions, UsageOptions, ClusterOptions):
     """Everything `penstock frontend` runs with."""
 
     backend: Address = field(
@@ -22,6 +23,16 @@ class FrontendConfig(SqsOptions, MetadataOptions, UsageOptions):
             kinds.address(NATIVE_PORT, lowest_port=1),
             "The server that keeps the queues: where its native protocol listens.",
             "--backend",
+        ),
+    )
+    native_listen: Address | None = field(
+        default=None,
+        metadata=option(
+            "frontend.native_listen",
+            kinds.optional("off", kinds.address(NATIVE_PORT)),
+            "With a cluster: where clients connect with the native protocol. Port 0 lets the system choose one; `off`: "
+            "nowhere.",
+            "--native-listen",
         ),
     )
 

@@ -67,7 +67,7 @@ class FrontDoor:
         server: HttpServer,
         registry: MetadataRegistry,
         mirror: MetadataMirror,
-        store: MetadataStore,
+        store: MetadataStore | None,
         tls: Tls | None,
         address: Address,
         users: UserDirectory,
@@ -117,20 +117,25 @@ class FrontDoor:
         self._front.end_waiting()
         await self._server.close(grace_seconds)
         await self._registry.close()
-        await self._mirror.close()
-        await self._store.close()
+        if self._store is not None:
+            await self._mirror.close()
+            await self._store.close()
         self._usage.close()
 
 
-async def open_front_door(config: FrontDoorConfig, link: EngineLink, clock: WallClock) -> FrontDoor:
-    """A front door that listens; raises `StartError`."""
+async def open_front_door(
+    config: FrontDoorConfig, link: EngineLink, clock: WallClock, shared: MetadataMirror | None = None
+) -> FrontDoor:
+    """A front door that listens; raises `StartError`. A `shared` mirror of the metadata stays the caller's."""
     assert config.sqs_listen is not None
     turn = link.turn if isinstance(link, LocalLink) else Turn(asyncio.get_running_loop())
-    store = await _open_store(config)
-    mirror = MetadataMirror(store)
+    store = await _open_store(config) if shared is None else None
+    mirror = shared if store is None else MetadataMirror(store)
+    assert mirror is not None
     listener: socket.socket | None = None
     try:
-        mirror.start()
+        if store is not None:
+            mirror.start()
         await mirror.ready.wait()
         users = UserDirectory(mirror.cache, _master_key(config, mirror))
         listen = config.sqs_listen
@@ -168,8 +173,9 @@ async def open_front_door(config: FrontDoorConfig, link: EngineLink, clock: Wall
     except BaseException:
         if listener is not None:
             listener.close()
-        await mirror.close()
-        await store.close()
+        if store is not None:
+            await mirror.close()
+            await store.close()
         raise
     moves = MoveTimer(services, Mover(secrets.token_hex(8), mirror.cache), clock.now_ms)
     return FrontDoor(front, services.usage, server, registry, mirror, store, tls, address, users, moves)

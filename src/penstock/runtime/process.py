@@ -16,7 +16,7 @@ import resource
 import signal
 import sys
 from collections.abc import Awaitable, Callable
-from typing import Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import uvloop
 
@@ -29,6 +29,9 @@ from penstock.runtime.http.tls import TlsError
 from penstock.runtime.logs import set_up_logging
 from penstock.runtime.processors import SharedProcessor, use_processors
 from penstock.runtime.remote_front_end import RemoteFrontEnd, open_front_end
+
+if TYPE_CHECKING:
+    from penstock.runtime.cluster_front_end import ClusterFrontEnd
 
 log = logging.getLogger(__name__)
 
@@ -87,6 +90,16 @@ def run_front_end(config: FrontendConfig, announce: Callable[[RemoteFrontEnd], N
     set_up_logging(config.log_level, config.log_format)
     warning = _allow_files(_sqs_connections(config))
     return _run(lambda: open_front_end(config), announce, warning, config.processors)
+
+
+def run_cluster_front_end(config: FrontendConfig, announce: Callable[[ClusterFrontEnd], None]) -> int:
+    """The same for a front end of a cluster."""
+    from penstock.runtime.cluster_front_end import open_cluster_front_end  # a single server needs none of it
+
+    set_up_logging(config.log_level, config.log_format)
+    native = ServeConfig.max_connections if config.native_listen is not None else 0
+    warning = _allow_files(_sqs_connections(config), native)
+    return _run(lambda: open_cluster_front_end(config), announce, warning, config.processors)
 
 
 def _run(

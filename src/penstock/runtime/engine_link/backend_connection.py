@@ -12,7 +12,7 @@ from penstock.model.errors import PenstockError
 from penstock.runtime.engine_link.correlation import Correlation
 from penstock.wire.frames import FrameReader, encode_frame
 from penstock.wire.handshake import HANDSHAKE_FRAME_BYTES, ClientHandshake, HandshakeError
-from penstock.wire.messages import Request, encode_message
+from penstock.wire.messages import Request
 
 JOIN_BYTES = 16 * limits.KIBIBYTE
 """Frames smaller than this together are joined into one write."""
@@ -84,10 +84,6 @@ class BackendConnection(asyncio.Protocol):
         if not self._gathered:
             self._loop.call_soon(self._turn_ended)
         self._gathered += frame
-
-    def tell(self, request: Request) -> None:
-        """Sends a request that is not answered."""
-        self.write(encode_frame(self._correlation.next_id(), encode_message(request)))
 
     def post(self, request: Request) -> None:
         """Sends a request whose answer nobody waits for."""

@@ -25,21 +25,19 @@ class Correlation:
         self._waiting: dict[int, tuple[Answered, int]] = {}
         self._last_id = last_id
         self._reader = FrameReader()
-        self._streams: dict[int, Answered] = {}
-        """Questions that have any number of answers."""
         self.outstanding_bytes = 0
         """Of the bodies of questions without an answer."""
 
     def __len__(self) -> int:
-        return len(self._waiting) + len(self._streams)
+        return len(self._waiting)
 
     def __contains__(self, ticket: int) -> bool:
-        return ticket in self._waiting or ticket in self._streams
+        return ticket in self._waiting
 
     def next_id(self) -> int:
         """A request id that is not in use; an answer to one that is not entered is ignored."""
         number = self._last_id + 1
-        while number in self._waiting or number in self._streams or number > LARGEST_ID:
+        while number in self._waiting or number > LARGEST_ID:
             number = number + 1 if number < LARGEST_ID else 1
         self._last_id = number
         return number
@@ -56,16 +54,6 @@ class Correlation:
         ticket = self.enter(done, len(body))
         return ticket, encode_frame(ticket, encode_message(request), (body,) if len(body) else ())
 
-    def open_stream(self, each: Answered) -> int:
-        """A question with any number of answers is asked; returns its request id. An error is the last of them."""
-        ticket = self.next_id()
-        self._streams[ticket] = each
-        return ticket
-
-    def end_stream(self, ticket: int) -> None:
-        """Answers to it are ignored from now on."""
-        self._streams.pop(ticket, None)
-
     def successor(self) -> Correlation:
         """For the next connection: its tickets are none of this one's."""
         return Correlation(self._last_id)
@@ -79,10 +67,7 @@ class Correlation:
         """Calls back for one answer; raises `PenstockError` where it cannot be read, after telling who waits."""
         waiting = self._waiting.pop(request_id, None)
         if waiting is None:
-            each = self._streams.get(request_id)
-            if each is None:
-                return
-            waiting = (each, 0)
+            return
         done, body_bytes = waiting
         self.outstanding_bytes -= body_bytes
         try:
@@ -91,21 +76,14 @@ class Correlation:
             unreadable = PenstockError(ErrorCode.BAD_FRAME, f"an answer that is none: {error}")
             tell(done, unreadable)
             raise unreadable from None
-        if isinstance(answer, Failed):
-            self._streams.pop(request_id, None)
-            tell(done, error_of(answer))
-        else:
-            tell(done, Reply(answer, body))
+        tell(done, error_of(answer) if isinstance(answer, Failed) else Reply(answer, body))
 
     def lose(self, reason: str) -> None:
         """The connection is gone: everything outstanding fails, done or not."""
         waiting, self._waiting = self._waiting, {}
-        streams, self._streams = self._streams, {}
         self.outstanding_bytes = 0
         for done, _ in waiting.values():
             tell(done, unreachable(reason))
-        for each in streams.values():
-            tell(each, unreachable(reason))
 
 
 def tell(done: Answered, outcome: Reply | PenstockError) -> None:

@@ -20,20 +20,8 @@ from penstock.model.batch import Buffer
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.runtime.engine_link.backend_connection import BackendConnection
 from penstock.runtime.engine_link.correlation import Correlation, tell, unreachable
-from penstock.wire.frames import encode_frame
 from penstock.wire.handshake import NONCE_BYTES, ClientHandshake
-from penstock.wire.messages import (
-    PROTOCOL_VERSION,
-    SERVICE,
-    AddCredit,
-    Hello,
-    Ping,
-    Request,
-    Subscribe,
-    Unsubscribe,
-    Welcome,
-    encode_message,
-)
+from penstock.wire.messages import PROTOCOL_VERSION, SERVICE, Hello, Ping, Request, Unsubscribe, Welcome
 
 log = logging.getLogger(__name__)
 
@@ -114,25 +102,6 @@ class TcpLink:
     def cancel(self, ticket: int) -> None:
         """See `EngineLink`."""
         if self._connection is not None and ticket in self._correlation:
-            self._connection.post(Unsubscribe(ticket))
-
-    def subscribe(self, request: Subscribe, each: Answered) -> int:
-        """Asks for deliveries, any number of them; an error is the last. Returns a ticket, as `ask` does."""
-        if self._connection is None:
-            return self._refuse(each, unreachable(self._reason))
-        ticket = self._correlation.open_stream(each)
-        self._connection.write(encode_frame(ticket, encode_message(request)))
-        return ticket
-
-    def add_credit(self, ticket: int, messages: int) -> None:
-        """Lets a subscription have more messages."""
-        if self._connection is not None and ticket in self._correlation:
-            self._connection.tell(AddCredit(ticket, messages))
-
-    def unsubscribe(self, ticket: int) -> None:
-        """Ends a subscription; nothing is told of it any more."""
-        if self._connection is not None and ticket in self._correlation:
-            self._correlation.end_stream(ticket)
             self._connection.post(Unsubscribe(ticket))
 
     def _refuse(self, done: Answered, error: PenstockError) -> int:

@@ -65,7 +65,7 @@ def _node(planned: Planned, plan: ClusterPlan, directory: ClusterDirectory) -> T
 def _front_end(planned: Planned, plan: ClusterPlan, directory: ClusterDirectory) -> Tables:
     return {
         "cluster": _shared(planned, plan, directory),
-        "native": {"listen": planned.address("native")},
+        "frontend": {"native_listen": planned.address("native")},
         "sqs": {"listen": planned.address("sqs"), "public_url": plan.sqs_url},
         "storage": {"directory": str(_data(planned, directory))},
         # All front ends of a cluster read the same users' secrets.

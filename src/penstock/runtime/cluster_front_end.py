@@ -1,0 +1,123 @@
+"""A front end of a cluster: SQS and the native protocol in one process, the router behind both.
+
+Opening: the metadata is read, the nodes are looked for, the front door and the gateway listen. Closing goes the other
+way round: what was read is finished while the nodes can still be asked.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import secrets
+
+from penstock.config.address import Address
+from penstock.config.frontend import FrontendConfig
+from penstock.metadata.mirror import MetadataMirror
+from penstock.metadata.store.interface import MetadataStore
+from penstock.runtime.clock import WallClock
+from penstock.runtime.cluster_link.cluster_link import ClusterLink
+from penstock.runtime.cluster_link.gateway import NativeGateway, open_gateway
+from penstock.runtime.cluster_store import open_cluster_store, read_secret
+from penstock.runtime.engine_link.tcp_link import TcpLink
+from penstock.runtime.front_door import FrontDoor, open_front_door
+
+FIRST_CONTACT_SECONDS = 2.0
+"""How long the start waits for a node; without any, requests are answered with 503 until one is found."""
+PRODUCER_BITS = 62
+
+
+class ClusterFrontEnd:
+    """Everything of `penstock frontend --cluster`; made by `open_cluster_front_end`."""
+
+    failure: BaseException | None = None
+    """It has nothing that could fail for good: what it needs is looked for until it is there."""
+    partner_threads: tuple[int, ...] = ()
+    """Next to all it does is done by the event loop's thread."""
+
+    def __init__(
+        self,
+        link: ClusterLink,
+        mirror: MetadataMirror,
+        store: MetadataStore,
+        door: FrontDoor | None,
+        gateway: NativeGateway | None,
+    ) -> None:
+        self.link = link
+        self.front_door = door
+        self._mirror = mirror
+        self._store = store
+        self._gateway = gateway
+        self._closed = asyncio.Event()
+
+    @property
+    def native_address(self) -> Address | None:
+        """Where the native protocol is spoken, if it is."""
+        return self._gateway.address if self._gateway is not None else None
+
+    @property
+    def connected(self) -> bool:
+        """Whether any node can be asked right now."""
+        return self.link.connected
+
+    @property
+    def nodes(self) -> int:
+        """How many nodes live, as far as is known."""
+        return len(self.link.map.nodes)
+
+    async def ended(self) -> None:
+        """Returns when it was closed."""
+        await self._closed.wait()
+
+    async def close(self) -> None:
+        """Finishes what has begun, then lets go of the nodes and the metadata."""
+        if self._gateway is not None:
+            await self._gateway.close()
+        if self.front_door is not None:
+            await self.front_door.close()
+        await self.link.close()
+        await self._mirror.close()
+        await self._store.close()
+        self._closed.set()
+
+
+async def open_cluster_front_end(
+    config: FrontendConfig, store: MetadataStore | None = None
+) -> ClusterFrontEnd:
+    """A front end that listens; raises `StartError`. A `store` that is given is closed with it."""
+    assert config.cluster_metadata is not None
+    assert config.cluster_secret_file is not None
+    secret = read_secret(config.cluster_secret_file)
+    if store is None:
+        store = await open_cluster_store(config.cluster_metadata)
+    loop, clock = asyncio.get_running_loop(), WallClock()
+    mirror = MetadataMirror(store)
+    mirror.start()
+    link: ClusterLink | None = None
+    gateway: NativeGateway | None = None
+    name = config.cluster_name or f"frontend-{os.getpid()}"
+    try:
+        await mirror.ready.wait()
+        link = ClusterLink(
+            mirror,
+            loop,
+            make_link=lambda address: TcpLink(address, loop, name=name, secret=secret),
+            producer=1 + secrets.randbits(PRODUCER_BITS),
+            now_ms=clock.now_ms,
+        )
+        try:
+            async with asyncio.timeout(FIRST_CONTACT_SECONDS):
+                await link.found()
+        except TimeoutError:
+            pass  # the links have said so in the log, and go on looking
+        if config.native_listen is not None:
+            gateway = await open_gateway(config.native_listen, link, name, clock.now_ms)
+        door = await open_front_door(config, link, clock, mirror) if config.sqs_listen is not None else None
+    except BaseException:
+        if gateway is not None:
+            await gateway.close()
+        if link is not None:
+            await link.close()
+        await mirror.close()
+        await store.close()
+        raise
+    return ClusterFrontEnd(link, mirror, store, door, gateway)

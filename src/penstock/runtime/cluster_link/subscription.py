@@ -1,0 +1,144 @@
+"""A subscription of a native client to a queue of a cluster: receives that follow each other, within the credit.
+
+While nothing comes it is one receive that waits at all partitions. While batches come full, several are on their way.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from penstock.frontend.engine import EngineLink
+from penstock.frontend.steps import Reply
+from penstock.model import limits
+from penstock.model.errors import ErrorCode, PenstockError
+from penstock.wire.messages import Delivery, Receive, Subscribe
+
+WAIT_MS = 20_000
+AT_ONCE = 4
+"""How many receives are on their way where each comes back full."""
+PAUSE_SECONDS = 0.2
+"""After an error that may pass."""
+
+Deliver = Callable[[Delivery, memoryview], None]
+
+
+class Subscription:
+    """Gives a client what it has credit for, until it is ended or fails."""
+
+    def __init__(
+        self,
+        link: EngineLink,
+        loop: asyncio.AbstractEventLoop,
+        request: Subscribe,
+        deliver: Deliver,
+        failed: Callable[[PenstockError], None],
+    ) -> None:
+        _check(request)
+        self._link = link
+        self._loop = loop
+        self._request = request
+        self._deliver = deliver
+        self._failed = failed
+        self._credit = request.credit
+        """Messages that the client may have and that nobody was asked for."""
+        self._under_way: dict[int, int] = {}
+        """By ticket: how many messages were asked for."""
+        self._at_once = 1
+        self._paused = False
+        self._ended: Callable[[], None] | None = None
+        self._over = False
+        self._timer: asyncio.TimerHandle | None = None
+
+    def add_credit(self, messages: int) -> None:
+        """The client takes more."""
+        if 0 < messages <= limits.QUEUE_MESSAGES_MAX:
+            self._credit += messages
+            self.go_on()
+
+    def pause(self) -> None:
+        """The client does not read: nothing more is asked for."""
+        self._paused = True
+
+    def resume(self) -> None:
+        """The client reads again."""
+        self._paused = False
+        self.go_on()
+
+    def end(self, ended: Callable[[], None]) -> None:
+        """Asks for nothing more; `ended` is called when nothing can come any more."""
+        self._over = True
+        self._ended = ended
+        if self._timer is not None:
+            self._timer.cancel()
+        for ticket in list(self._under_way):
+            self._link.cancel(ticket)
+        self._finish()
+
+    def go_on(self) -> None:
+        """Asks for as much as may be on its way."""
+        while (
+            self._credit > 0
+            and len(self._under_way) < self._at_once
+            and self._timer is None
+            and not (self._paused or self._over)
+        ):
+            self._ask(min(self._credit, self._request.batch_messages))
+
+    def _ask(self, messages: int) -> None:
+        request = self._request
+        self._credit -= messages
+        ticket = 0
+
+        def done(outcome: Reply | PenstockError) -> None:
+            del self._under_way[ticket]
+            self._answered(messages, outcome)
+
+        receive = Receive(request.queue_id, messages, WAIT_MS, request.visibility_timeout_ms)
+        ticket = self._link.ask(receive, b"", done)
+        self._under_way[ticket] = messages
+
+    def _answered(self, messages: int, outcome: Reply | PenstockError) -> None:
+        if isinstance(outcome, PenstockError):
+            self._credit += messages
+            if not self._over and not outcome.retryable:
+                self._over = True
+                for ticket in list(self._under_way):
+                    self._link.cancel(ticket)
+                self._failed(outcome)
+            elif not self._over and self._timer is None:
+                self._timer = self._loop.call_later(PAUSE_SECONDS, self._try_again)
+        else:
+            delivery = outcome.answer
+            assert isinstance(delivery, Delivery)
+            count = sum(batch.count for batch in delivery.batches)
+            self._credit += messages - count
+            self._at_once = AT_ONCE if count >= messages else 1
+            if count:
+                self._deliver(delivery, outcome.body)
+        self.go_on()
+        self._finish()
+
+    def _try_again(self) -> None:
+        self._timer = None
+        self.go_on()
+
+    def _finish(self) -> None:
+        if self._ended is not None and not self._under_way:
+            ended, self._ended = self._ended, None
+            ended()
+
+
+def _check(request: Subscribe) -> None:
+    if not 0 <= request.credit <= limits.QUEUE_MESSAGES_MAX:
+        raise PenstockError(ErrorCode.BAD_REQUEST, "credit must not be negative")
+    if not 1 <= request.batch_messages <= limits.RECEIVE_MESSAGES:
+        raise PenstockError(
+            ErrorCode.BAD_REQUEST,
+            f"ask for 1 to {limits.RECEIVE_MESSAGES} messages, not {request.batch_messages}",
+        )
+    if request.visibility_timeout_ms == 0:
+        raise PenstockError(
+            ErrorCode.BAD_REQUEST,
+            "a subscription with a visibility timeout of 0 would be sent the same messages forever",
+        )
