@@ -14,6 +14,8 @@ from pathlib import Path
 from rich.console import Console
 
 import penstock
+from penstock.bench.cluster import failover
+from penstock.bench.cluster import sections as cluster_sections
 from penstock.bench.figures import Figure
 from penstock.bench.machine import Bystanders, machine_facts
 from penstock.bench.options import BenchOptions, parse_counts
@@ -54,6 +56,10 @@ _MEASURES: dict[str, Callable[[Stage], Iterator[Figure]]] = {
     "sqs-idle": idle.measure,
     "log": retained_log.measure,
     "order": kinds_of_order.measure,
+    "cluster-throughput": cluster_sections.throughput,
+    "cluster-single": cluster_sections.single,
+    "cluster-failover": failover.measure,
+    "cluster-queues": cluster_sections.queues,
 }
 _LOAD_PROCESSES = 2
 _PLAIN_WIDTH = 200
@@ -65,6 +71,7 @@ def run(
     sqs: bool = False,
     log: bool = False,
     order: bool = False,
+    cluster: bool = False,
     quick: bool = False,
     data: str | None = None,
     output: str | None = None,
@@ -85,6 +92,7 @@ def run(
             sqs=sqs,
             log=log,
             order=order,
+            cluster=cluster,
             sizes=parse_counts(size),
             backlogs=parse_counts(backlogs) if backlogs else (),
             durability="os" if durability == "os" else "sync",

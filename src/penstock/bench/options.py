@@ -11,7 +11,8 @@ SECTIONS = ("machine", "throughput", "single", "end-to-end", "memory", "backlog"
 SQS_SECTIONS = ("sqs-throughput", "sqs-single", "sqs-long-poll", "sqs-idle")
 LOG_SECTIONS = ("log",)
 ORDER_SECTIONS = ("order",)
-ALL_SECTIONS = SECTIONS + SQS_SECTIONS + LOG_SECTIONS + ORDER_SECTIONS
+CLUSTER_SECTIONS = ("cluster-throughput", "cluster-single", "cluster-failover", "cluster-queues")
+ALL_SECTIONS = SECTIONS + SQS_SECTIONS + LOG_SECTIONS + ORDER_SECTIONS + CLUSTER_SECTIONS
 _SUFFIXES = {"k": 1_000, "m": 1_000_000}
 _QUICK_BACKLOGS = (1_000, 100_000)
 _FULL_BACKLOGS = (1_000, 100_000, 10_000_000)
@@ -30,6 +31,8 @@ class BenchOptions:
     """Measure reading a retained log instead."""
     order: bool = False
     """Measure what each kind of order costs instead."""
+    cluster: bool = False
+    """Measure a cluster of three nodes on this machine instead."""
     sizes: tuple[int, ...] = (100, 1024)
     backlogs: tuple[int, ...] = ()
     """Empty = those of the targets, less the largest when `quick`."""
@@ -40,8 +43,8 @@ class BenchOptions:
 
     def check(self) -> None:
         """Raises `ValueError` with a sentence that says what cannot be."""
-        if self.sqs + self.log + self.order > 1:
-            raise ValueError("--sqs, --log and --order are runs of their own: give one of them")
+        if self.sqs + self.log + self.order + self.cluster > 1:
+            raise ValueError("--sqs, --log, --order and --cluster are runs of their own: give one of them")
         for name in self.only:
             if name not in ALL_SECTIONS:
                 raise ValueError(f"there is no section {name!r}; there are {', '.join(ALL_SECTIONS)}")
@@ -65,6 +68,8 @@ class BenchOptions:
             return LOG_SECTIONS
         if self.order:
             return ORDER_SECTIONS
+        if self.cluster:
+            return CLUSTER_SECTIONS
         return SQS_SECTIONS if self.sqs else SECTIONS
 
     @property

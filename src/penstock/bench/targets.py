@@ -60,6 +60,14 @@ TARGETS: dict[str, Target] = {
     "sqs.long-poll.p99": _at_most(2_000),
     "sqs.idle.connections": _at_least(10_000),
     "sqs.idle.polls": _at_least(5_000),
+    "cluster.publish.rate": _at_least(84_000),
+    "cluster.publish.server-cpu": _at_most(20.0),
+    "cluster.receive.rate": _at_least(63_000),
+    "cluster.single.p50": _at_most(700),
+    "cluster.failover.p99": _at_most(3.0),
+    "cluster.move.worst": _at_most(200),
+    "cluster.create.rate": _at_least(100),
+    "cluster.idle.cpu": _at_most(5.0),
 }
 
 

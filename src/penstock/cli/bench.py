@@ -17,7 +17,8 @@ def bench(
         typer.Option(
             "--only",
             help="Run only this section; may be repeated. Sections: machine, throughput, single, end-to-end, memory, "
-            "backlog, fifo, priority, sqs-throughput, sqs-single, sqs-long-poll, sqs-idle, log, order.",
+            "backlog, fifo, priority, sqs-throughput, sqs-single, sqs-long-poll, sqs-idle, log, order, "
+            "cluster-throughput, cluster-single, cluster-failover, cluster-queues.",
             metavar="SECTION",
         ),
     ] = None,
@@ -29,6 +30,13 @@ def bench(
     ] = False,
     order: Annotated[
         bool, typer.Option("--order", help="Measure what each kind of order costs, beside none.")
+    ] = False,
+    cluster: Annotated[
+        bool,
+        typer.Option(
+            "--cluster",
+            help="Measure a cluster: three nodes on this machine, three replicas; needs etcd and HAProxy.",
+        ),
     ] = False,
     quick: Annotated[
         bool, typer.Option("--quick", help="Smaller runs: a first impression, not a result.")
@@ -64,6 +72,7 @@ def bench(
             sqs=sqs,
             log=log,
             order=order,
+            cluster=cluster,
             quick=quick,
             data=data,
             output=output,
