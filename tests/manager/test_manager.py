@@ -15,7 +15,7 @@ from penstock.cluster import layout
 from penstock.cluster.layout import DrainEntry, PartitionEntry, QueueEntry
 from penstock.cluster.manager_settings import ManagerSettings
 from penstock.cluster.placement import first_entries, place
-from penstock.manager.manager import OFFICE, Manager
+from penstock.manager.manager import OFFICE, Manager, PatientClock
 from penstock.metadata.election import PREFIX as ELECTIONS
 from penstock.metadata.store.etcd import open_etcd_store
 from penstock.metadata.store.interface import MetadataStore, StoreUnavailableError
@@ -280,3 +280,9 @@ async def test_an_entry_that_cannot_be_read_is_left_alone_and_named(caplog: pyte
         assert found is not None
         assert found.value == b"{}"
         await cluster.store.delete(layout.partition_key(9))
+
+
+def test_a_clock_that_is_set_back_does_not_stop_the_managers() -> None:
+    times = iter([1_000, 1_100, 500, 700])
+    clock = PatientClock(lambda: next(times))
+    assert [clock(), clock(), clock()] == [1_100, 1_100, 1_300]

@@ -18,13 +18,18 @@ from penstock.cluster.view import PREFIX, ClusterView
 from penstock.metadata.election import Election, Leadership
 from penstock.metadata.mirror import MetadataMirror
 from penstock.metadata.store import interface
-from penstock.metadata.store.interface import MetadataStore, StoreUnavailableError, VersionConflictError
+from penstock.metadata.store.interface import (
+    LeaseEndedError,
+    MetadataStore,
+    StoreUnavailableError,
+    VersionConflictError,
+)
 
 OFFICE = "manager"
 LEASE_SECONDS = 2.0
 RETRY_SECONDS = 0.5
 SOON_SECONDS = 0.1
-"""Until the next look while something waits for time to pass."""
+"""Until the next look while something waits for time to pass; twice as long each time that nothing was to be done."""
 LATER_SECONDS = 5.0
 GATHER_SECONDS = 0.5
 """Looks for changes that are not urgent are so far apart: a thousand new queues are not a thousand looks."""
@@ -36,7 +41,7 @@ _log = logging.getLogger(__name__)
 
 
 class Manager:
-    """A candidate for the office, and its holder once elected. `clock` is the time of day in milliseconds."""
+    """A candidate for the office, and its holder once elected. `clock` tells milliseconds, from whenever."""
 
     def __init__(
         self,
@@ -51,7 +56,7 @@ class Manager:
         self.leads = False
         self._store = store
         self._node_name = node_name
-        self._clock = clock
+        self._clock = PatientClock(clock)
         self._settings = settings
         self._lease_seconds = lease_seconds
         self._mirror = MetadataMirror(store)
@@ -88,8 +93,10 @@ class Manager:
                 election = Election(self._store, OFFICE, self._node_name, self._lease_seconds)
                 leadership = await election.campaign()
                 await self._hold(leadership)
-            except StoreUnavailableError:
-                await asyncio.sleep(RETRY_SECONDS)  # the mirror has said so already
+            except (StoreUnavailableError, LeaseEndedError):
+                await asyncio.sleep(
+                    RETRY_SECONDS
+                )  # the mirror has said already that the store does not answer
             except Exception:
                 # A node goes on without; the others would stand for election only after this one's lease.
                 _log.exception("the cluster manager failed and begins anew: please report this")
@@ -123,18 +130,23 @@ class Manager:
     # --- the work -------------------------------------------------------------------------------------------
 
     async def _manage(self, leadership: Leadership) -> None:
+        pause = SOON_SECONDS
         while leadership.holds:
             self._news.clear()
             self._urgent.clear()
             changes = decide(self.view, self._clock(), self._settings)
             if changes:
                 await self._write(changes, leadership)
-            await self._wait(SOON_SECONDS if changes or unsettled(self.view) else LATER_SECONDS)
+            is_news = await self._wait(pause if changes or unsettled(self.view) else LATER_SECONDS)
+            pause = SOON_SECONDS if changes or is_news else min(pause * 2, LATER_SECONDS)
 
-    async def _wait(self, seconds: float) -> None:
-        """Until something has changed or the time has passed; at once where it is urgent."""
-        if await _happens(self._news, seconds) and not self._urgent.is_set():
+    async def _wait(self, seconds: float) -> bool:
+        """Until something has changed (True) or the time has passed; at once where it is urgent."""
+        if not await _happens(self._news, seconds):
+            return False
+        if not self._urgent.is_set():
             await _happens(self._urgent, min(GATHER_SECONDS, seconds))
+        return True
 
     async def _write(self, changes: list[Change], leadership: Leadership) -> None:
         """Many at once, because the store takes many at once; they are about different entries."""
@@ -174,6 +186,21 @@ class Manager:
         self._news.set()
         if change.key.startswith(URGENT):
             self._urgent.set()
+
+
+class PatientClock:
+    """Goes on where it was when the clock it reads was set back: nobody waits for the hour to come again."""
+
+    def __init__(self, clock: Callable[[], int]) -> None:
+        self._clock = clock
+        self._read_ms = clock()
+        self._now_ms = self._read_ms
+
+    def __call__(self) -> int:
+        read_ms = self._clock()
+        self._now_ms += max(0, read_ms - self._read_ms)
+        self._read_ms = read_ms
+        return self._now_ms
 
 
 async def _happens(event: asyncio.Event, seconds: float) -> bool:
