@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from penstock.cluster.layout import DrainEntry, NodeEntry
+from penstock.cluster.lives import new_life_ms
 from penstock.cluster.membership import Membership
+from tests.cluster.obedient_cluster import ObedientCluster
 
 
 def node(name: str, started_ms: int = 1, load: float = 0.0) -> NodeEntry:
@@ -50,3 +52,16 @@ def test_a_drained_node_holds_nothing_more() -> None:
     members.stop_draining("a")
     assert members.can_hold("a", 6, grace_ms=10)
     assert not members.removed("a")
+
+
+def test_no_life_has_the_number_of_another_whatever_the_clock_says() -> None:
+    cluster = ObedientCluster()
+    (partition,) = cluster.create("orders")
+    name = cluster.entry(partition).primary or ""
+    nodes = list(cluster.view.members.living.values())
+    entries = [seen.entry for seen in cluster.view.partitions.values()]
+    before_ms = cluster.view.members.living[name].started_ms
+    assert new_life_ms(name, before_ms + 50, nodes, entries) == before_ms + 50
+    assert new_life_ms(name, 7, nodes, entries) == before_ms + 1
+    assert new_life_ms(name, 7, [], entries) == before_ms + 1
+    assert new_life_ms("another", 7, nodes, entries) == 7

@@ -38,7 +38,8 @@ class NodeEntry(msgspec.Struct, frozen=True, kw_only=True):
     peers: str
     """HOST:PORT for other nodes."""
     started_ms: int
-    """Since when it lives without a gap: another one after a restart, and after its lease was lost and made anew."""
+    """Since when it lives without a gap: another one after a restart, and after its lease was lost and made anew
+    (`lives.new_life_ms`)."""
     load: float = 0.0
     """How busy it is, from 0 to 1; for placement."""
 
