@@ -227,4 +227,5 @@ def describe_queue(parts: NodeParts, partition: Partition) -> QueueDescription:
         partition.created_ms,
         statistics,
         parts.catalogue.damage.get(partition.queue_id),
+        parts.cluster.describe(partition.queue_id) if parts.cluster is not None else None,
     )

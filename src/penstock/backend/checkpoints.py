@@ -13,7 +13,7 @@ all its files, or the new one with all of its own.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from penstock.backend.parts import NodeParts
 from penstock.model.records import CATALOGUE
@@ -41,6 +41,8 @@ class Checkpointer:
         self._begun_position = 0
         self._writing: Job | None = None
         self._not_before_ms = 0
+        self.may_begin: Callable[[], bool] = lambda: True
+        """A node of a cluster begins none while it goes back to the last one."""
         self._pieces: dict[int, int] = {}
         """Batches each segment had when it was last filled."""
 
@@ -48,6 +50,11 @@ class Checkpointer:
     def copying(self) -> int | None:
         """The queue whose messages are being copied right now."""
         return self._copying.partition if self._copying is not None else None
+
+    @property
+    def is_under_way(self) -> bool:
+        """Whether one has begun and not ended."""
+        return self._checkpoint is not None
 
     def drop_emptied(self) -> None:
         """Files in which nothing lives go, unless a copy may be writing to them right now."""
@@ -61,7 +68,9 @@ class Checkpointer:
     def step(self, now_ms: int) -> Job | None:
         """Does the next thing; returns a job for the helper thread if that is what comes next."""
         if self._checkpoint is None:
-            if now_ms < self._not_before_ms or not self._parts.store.checkpoint_due(now_ms):
+            if now_ms < self._not_before_ms or not self.may_begin():
+                return None
+            if not self._parts.store.checkpoint_due(now_ms):
                 return None
             self._checkpoint = self._parts.store.begin_checkpoint()
             self._copies = self._plan(self._checkpoint)

@@ -7,6 +7,7 @@ lease: the node cannot tell for how long it was not there to be heard.
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Iterable
 
 from penstock.backend.parts import NodeParts
 from penstock.model.errors import ErrorCode, PenstockError
@@ -34,9 +35,9 @@ _RETRY_MS = 100
 GroupRequest = CommitOffset | JoinGroup | LeaveGroup | ListGroups | SeekGroup | DeleteGroup
 
 
-def restore(parts: NodeParts, now_ms: int) -> None:
-    """After a start: every member gets a fresh lease."""
-    for partition in parts.catalogue.partitions.values():
+def restore(parts: NodeParts, partitions: Iterable[Partition], now_ms: int) -> None:
+    """After a start, or a change of the primary: every member gets a fresh lease."""
+    for partition in partitions:
         for name in partition.readers.names():
             group = partition.readers.get(name)
             assert group is not None

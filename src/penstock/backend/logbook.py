@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import TypeVar
 
+from penstock.model.batch import Batch, Buffer
 from penstock.model.errors import ErrorCode, PenstockError
-from penstock.model.records import CATALOGUE, CatalogueRecord, Sent, encode_record
+from penstock.model.records import CATALOGUE, CatalogueRecord, QueueRecord, Sent, encode_record
 from penstock.queue.decision import Written
 from penstock.queue.partition import Partition
 from penstock.storage.disk import DiskFullError
 from penstock.storage.errors import JournalBusyError, JournalExhaustedError
 from penstock.storage.store import Store
+
+Appended = TypeVar("Appended")
 
 
 class Logbook:
@@ -19,6 +23,8 @@ class Logbook:
     def __init__(self, store: Store) -> None:
         self._store = store
         self.catalogue_index = 0
+        self.written: Callable[[int, int, bytes, Buffer], None] | None = None
+        """In a cluster: told of every record (partition, index, head, payload) that this node writes as a primary."""
 
     def check_room_for_send(self) -> None:
         """Raises before anything is decided if a send could not be written."""
@@ -44,6 +50,40 @@ class Logbook:
             if batch is not None and isinstance(record, Sent):
                 store.remember(position, record, batch)
             partition.apply(record, batch, position)
+            if self.written is not None:
+                self.written(partition.queue_id, index, head, batch.data if batch is not None else b"")
+
+    # -- what comes from a primary ---------------------------------------------------------------------------
+
+    def copy(self, partition: Partition, record: QueueRecord, head: bytes, batch: Batch | None) -> None:
+        """Appends and applies a record as another node wrote it."""
+        payload = (batch.data,) if batch is not None else ()
+        position = self._put(
+            lambda: self._store.append(partition.queue_id, partition.index + 1, head, payload)
+        )
+        if batch is not None and isinstance(record, Sent):
+            self._store.remember(position, record, batch)
+        partition.apply(record, batch, position)
+
+    def write_image(self, queue_id: int, index: int, part: int, parts: int, data: bytes) -> None:
+        """Appends a part of a partition's state."""
+        log = self._store.replica_log
+        assert log is not None
+        self._put(lambda: log.append_image(queue_id, index, part, parts, data))
+
+    def write_batch(self, queue_id: int, index: int, head: bytes, payload: bytes) -> int:
+        """Appends a batch that such a state refers to; returns where it is."""
+        log = self._store.replica_log
+        assert log is not None
+        return self._put(lambda: log.append_batch(queue_id, index, head, payload))
+
+    def _put(self, append: Callable[[], Appended]) -> Appended:
+        try:
+            return append()
+        except (DiskFullError, JournalExhaustedError):
+            raise disk_full() from None
+        except JournalBusyError:
+            raise busy() from None
 
     def write_catalogue(self, record: CatalogueRecord) -> None:
         """Appends a record of the node's catalogue; the caller applies it."""

@@ -25,7 +25,7 @@ def move_some(parts: NodeParts, queue_id: int, now_ms: int) -> None:
         return
     for (target, reason), runs in list(partition.moves.items()):
         if not _waits_for_repair(parts, target):
-            _move(parts, partition, target, reason, _first_messages(runs), now_ms)
+            _move(parts, partition, target, reason, first_messages(runs), now_ms)
             break
     else:
         parts.movers.discard(queue_id)
@@ -41,7 +41,7 @@ def _waits_for_repair(parts: NodeParts, target_name: str) -> bool:
     return target is not None and target.queue_id in parts.catalogue.damage
 
 
-def _first_messages(runs: Runs) -> Runs:
+def first_messages(runs: Runs) -> Runs:
     left = limits.MOVE_MESSAGES
     piece: Runs = []
     for first, count in runs:
@@ -67,17 +67,17 @@ def _move(
         else:
             parts.write(source, moving.abandon_move(source, runs, now_ms))
         return
-    slices = _some(parts, source, runs)
+    slices = slices_in_memory(parts, source, runs)
     runs = [(piece.first, piece.messages) for piece in slices]
     for piece in slices:
-        origin = _origin(source, target_name if target is source else source.name, reason, piece, now_ms)
+        origin = origin_of(source, target_name if target is source else source.name, reason, piece, now_ms)
         parts.write(target, moving.arrive(target, piece.batch_alone(), origin, now_ms, piece.stamps()))
     parts.idle.used(target.queue_id, now_ms)
     parts.write(source, moving.finish_move(source, runs, now_ms))
     parts.write(target, moving.forget_origins(target, source.queue_id, runs, now_ms))
 
 
-def _some(parts: NodeParts, source: Partition, runs: Runs) -> list[StoredSlice]:
+def slices_in_memory(parts: NodeParts, source: Partition, runs: Runs) -> list[StoredSlice]:
     """The first messages that are in memory, at least one batch and not much more than MOVE_BYTES."""
     found: list[StoredSlice] = []
     size = 0
@@ -93,7 +93,7 @@ def _some(parts: NodeParts, source: Partition, runs: Runs) -> list[StoredSlice]:
     return found
 
 
-def _origin(source: Partition, name: str, reason: Reason, piece: StoredSlice, now_ms: int) -> Origin:
+def origin_of(source: Partition, name: str, reason: Reason, piece: StoredSlice, now_ms: int) -> Origin:
     run = (piece.first, piece.messages)
     receives = source.table.receive_counts(run)
     earlier = piece.origin()

@@ -282,9 +282,13 @@ class Node:
         self._serve_waiting()
         self._log_reads.serve_waiting(self._now_ms)
         self._move()
+        self._end_turn()
         if not self._store.unflushed_bytes:
             self._commit()
         return self._store.take_flush()
+
+    def _end_turn(self) -> None:
+        """For nodes that are not alone."""
 
     def flushed(self, flush: Flush, now_ms: int) -> None:
         """The flush has ended; answers that waited for it may leave. Raises if the disk failed."""

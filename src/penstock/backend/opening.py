@@ -12,12 +12,14 @@ from penstock.backend.catalogue import Catalogue
 from penstock.backend.logbook import Logbook
 from penstock.backend.moves import forget_finished_origins
 from penstock.backend.parts import NodeParts
+from penstock.backend.replication.whole_state import place_batches
 from penstock.model.batch import Batch
 from penstock.model.errors import PenstockError
 from penstock.model.records import CATALOGUE, QueueCreated, QueueDeleted, QueueRemoved, Sent, decode_record
 from penstock.queue import living_files, snapshot
 from penstock.queue.partition import Partition
 from penstock.queue.receipts import ReceiptSeal
+from penstock.storage.entry import BATCH, RECORD, decode_part
 from penstock.storage.errors import StorageDamagedError
 from penstock.storage.recovery import Entry
 from penstock.storage.store import Store
@@ -33,16 +35,33 @@ class OpeningReport(NamedTuple):
     damages: list[str]
 
 
-def open_node(store: Store, now_ms: int) -> tuple[NodeParts, OpeningReport]:
-    """The queues as they were when the last acknowledged record was written."""
+def open_node(
+    store: Store, now_ms: int, cluster_secret: bytes | None = None
+) -> tuple[NodeParts, OpeningReport]:
+    """The queues as they were when the last acknowledged record was written.
+
+    With a secret it is a node of a cluster: receipts are sealed with it, so that they are good on every node, and nothing
+    is written to partitions before it is known who leads them.
+    """
     parts = NodeParts(
-        store, Catalogue(), Logbook(store), BodyReader(store), ReceiptSeal(store.identity.secret)
+        store,
+        Catalogue(),
+        Logbook(store),
+        BodyReader(store),
+        ReceiptSeal(store.identity.secret if cluster_secret is None else cluster_secret),
     )
+    if cluster_secret is not None:
+        store.keep_replica_log()
+        parts.catalogue.serves = set()
     _load_snapshots(parts)
     replayed = 0
+    images: dict[int, list[bytes]] = {}
     for entry in store.recovery.entries():
         replayed += 1
-        _replay(parts, entry)
+        if entry.kind == RECORD:
+            _replay(parts, entry)
+        else:
+            _replay_replica(parts, entry, images)
     for damage in store.recovery.damages:
         if damage.partition == CATALOGUE:
             raise StorageDamagedError(
@@ -50,8 +69,10 @@ def open_node(store: Store, now_ms: int) -> tuple[NodeParts, OpeningReport]:
             )
         parts.catalogue.fence(damage.partition, str(damage))
     _check_files(parts)
+    if cluster_secret is not None:
+        return parts, _report(parts, replayed)
     forget_finished_origins(parts, now_ms)
-    log_membership.restore(parts, now_ms)
+    log_membership.restore(parts, parts.catalogue.partitions.values(), now_ms)
     for partition in parts.catalogue.partitions.values():
         living_files.take_emptied(partition)
         parts.timed.add(partition.queue_id)
@@ -100,6 +121,28 @@ def _replay(parts: NodeParts, entry: Entry) -> None:
         )
         return
     partition.apply(record, batch, entry.position)
+    if parts.store.replica_log is not None:
+        parts.store.replica_log.appended(entry.partition, entry.index, entry.position)
+
+
+def _replay_replica(parts: NodeParts, entry: Entry, images: dict[int, list[bytes]]) -> None:
+    """What was taken in from another replica: a part of a state, or a batch that one refers to."""
+    partition = parts.catalogue.partitions.get(entry.partition)
+    if partition is None or (entry.partition in parts.catalogue.damage and entry.kind == BATCH):
+        return
+    if entry.kind == BATCH:
+        sent = decode_record(entry.head)
+        assert isinstance(sent, Sent)
+        place_batches(partition, [(sent, entry.position)])
+        return
+    part, parts_in_all = decode_part(entry.head)
+    if not part:
+        images[entry.partition] = []
+    images.setdefault(entry.partition, []).append(bytes(entry.payload))
+    if part + 1 == parts_in_all and len(images[entry.partition]) == parts_in_all:
+        state = b"".join(images.pop(entry.partition))
+        parts.catalogue.partitions[entry.partition] = snapshot.load_from_elsewhere(state)
+        parts.catalogue.damage.pop(entry.partition, None)
 
 
 def _check_files(parts: NodeParts) -> None:

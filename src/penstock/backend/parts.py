@@ -28,7 +28,7 @@ from penstock.queue.sorted_order import Clock
 from penstock.queue.weighted_shares import SharesInUse, WeightedSet
 from penstock.storage.errors import Damage, DamagedEntryError
 from penstock.storage.store import Store
-from penstock.wire.messages import Answer, Failed
+from penstock.wire.messages import Answer, Failed, ReplicaStatus
 
 _TELLS_READERS = Sent | GroupChanged
 """What a reader at the end of a retained log waits for, or must know of."""
@@ -63,6 +63,9 @@ class ClusterPart(Protocol):
 
     def check_takes_sends(self, queue_id: int) -> None:
         """Raises where too few replicas are in sync."""
+
+    def describe(self, queue_id: int) -> ReplicaStatus | None:
+        """The node's part in a partition."""
 
     def damaged(self, queue_id: int) -> None:
         """Stored data of the partition is not what was written."""

@@ -26,6 +26,8 @@ from penstock.queue.sorted_order import SortedImage
 from penstock.replication.primary_secondary.epochs import EpochHistory
 
 VERSION = 1
+ELSEWHERE = 1 << 63
+"""Set in the position of a batch that this node does not have yet."""
 
 Column = tuple[int, bytes]
 """(length, value) of a column with one value, (-1, bytes) of any other."""
@@ -122,7 +124,25 @@ def dump(partition: Partition) -> bytes:
 
 def load(data: bytes | memoryview) -> Partition:
     """The partition from bytes; raises `msgspec.DecodeError` or `ValueError` on anything else."""
+    return _build(_decoder.decode(data))
+
+
+def load_from_elsewhere(data: bytes | memoryview) -> Partition:
+    """The partition from another replica's bytes: every position in it is marked as one of the other's (`ELSEWHERE`)."""
     image = _decoder.decode(data)
+    for chunk in image.chunks:
+        chunk.positions = _marked(chunk.positions)
+    if image.log is not None:
+        following, firsts, positions, stored, sizes, sent_ms = image.log
+        image.log = (following, firsts, _marked(positions), stored, sizes, sent_ms)
+    return _build(image)
+
+
+def _marked(positions: bytes) -> bytes:
+    return array("Q", [position | ELSEWHERE for position in array("Q", positions)]).tobytes()
+
+
+def _build(image: PartitionImage) -> Partition:
     if image.version != VERSION:
         raise ValueError(f"a partition of snapshot version {image.version}; this program reads {VERSION}")
     partition = Partition(image.queue_id, image.name, image.settings, image.created_ms)

@@ -140,6 +140,9 @@ class Checkpointer:
     def is_back(self, partition: int) -> None:
         """A partition that was removed has a whole new state on this node."""
         self._gone.pop(partition, None)
+        self.indexes.pop(partition, None)
+        if self._under_way is not None:
+            self._under_way.indexes.pop(partition, None)
 
     def recycle(self) -> None:
         """Hands vacated files back to the journal, except those that a job still reads."""

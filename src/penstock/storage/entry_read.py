@@ -7,10 +7,11 @@ from typing import Generic, TypeVar
 
 import msgspec
 
+from penstock.model.errors import PenstockError
 from penstock.model.limits import MEBIBYTE
 from penstock.storage.disk import Disk, DiskFailedError, File
 from penstock.storage.entry import HEADER_BYTES, OFFSET_MASK, POSITION_SHIFT, decode_header
-from penstock.storage.errors import DamagedEntryError
+from penstock.storage.errors import DamagedEntryError, StorageDamagedError
 from penstock.storage.job import Job
 from penstock.storage.open_files import OpenFiles
 from penstock.storage.reader import problem_of
@@ -152,6 +153,9 @@ class RebuildJob(EntryReadJob, Generic[Built]):
         super()._work()
         if self.damaged is not None:
             return
-        section = load_section(self._disk, self._snapshot, self.partition) if self._base else None
-        if (section[0] if section is not None else 0) == self._base:
-            self.built = self._build(section[1] if section is not None else None, self.entries)
+        try:
+            section = load_section(self._disk, self._snapshot, self.partition) if self._base else None
+            if (section[0] if section is not None else 0) == self._base:
+                self.built = self._build(section[1] if section is not None else None, self.entries)
+        except (StorageDamagedError, DiskFailedError, PenstockError, ValueError, FileNotFoundError):
+            self.built = None  # then the partition is taken over whole

@@ -127,7 +127,6 @@ class ReplicaLog:
             self._map.forget(partition)
             self._fences.pop(partition, None)
             self._checkpointer.is_back(partition)
-            self._checkpointer.indexes.pop(partition, None)
 
     def append_batch(self, partition: int, index: int, head: bytes, payload: Buffer) -> int:
         """A batch that the state as of `index` refers to; returns where it is."""

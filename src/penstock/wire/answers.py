@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import msgspec
 
 from penstock.model.records import Origin
@@ -66,6 +68,19 @@ class QueueStatistics(msgspec.Struct, frozen=True, array_like=True):
     """Groups of readers."""
 
 
+class ReplicaStatus(msgspec.Struct, frozen=True, array_like=True):
+    """In a cluster: the part that the node has in a partition."""
+
+    role: Literal["primary", "secondary"]
+    epoch: int
+    last: int
+    """The index of its last record."""
+    committed: int
+    in_sync: list[str]
+    behind: dict[str, int]
+    """Of a primary: how many records each of the others has not confirmed."""
+
+
 class QueueDescription(msgspec.Struct, frozen=True, array_like=True, tag=103):
     """A queue: identity, settings, statistics, and what is wrong with it, if anything."""
 
@@ -75,6 +90,7 @@ class QueueDescription(msgspec.Struct, frozen=True, array_like=True, tag=103):
     created_ms: int
     statistics: QueueStatistics
     damage: str | None = None
+    replica: ReplicaStatus | None = None
 
 
 class QueueList(msgspec.Struct, frozen=True, array_like=True, tag=104):

@@ -1,0 +1,171 @@
+"""What other nodes say, taken to whoever it is for. What finds no room in the journal waits, and all that follows it."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Protocol, assert_never
+
+import msgspec
+
+from penstock.backend.replication.cluster_moves import ClusterMoves
+from penstock.backend.replication.following import FollowedPartition, Follower
+from penstock.backend.replication.leading import Sender
+from penstock.backend.replication.peer_stream import PeerStream, weight
+from penstock.backend.replication.state import ClusterState
+from penstock.model.errors import ErrorCode, PenstockError
+from penstock.wire.frames import Frame
+from penstock.wire.peer_messages import (
+    Append,
+    Batches,
+    Confirm,
+    Cut,
+    Image,
+    Lead,
+    MovedIn,
+    MoveDone,
+    MoveIn,
+    PeerMessage,
+    Refuse,
+    Standing,
+    decode_peer_message,
+)
+
+_FROM_PRIMARY = Lead | Append | Cut | Image | Batches
+
+
+class Roles(Protocol):
+    """Who leads what, as the words of others change it."""
+
+    sender: Sender
+
+    def stand_down(self, queue_id: int, why: str) -> None: ...
+    def confirmed(self, node: str, rows: list[tuple[int, int, int]]) -> None: ...
+
+
+class Dispatch:
+    """The ear of a node."""
+
+    def __init__(self, state: ClusterState, roles: Roles, follower: Follower) -> None:
+        self._state = state
+        self._roles = roles
+        self._follower = follower
+        self.moves = ClusterMoves(state)
+        self._early: dict[int, tuple[str, Lead]] = {}
+        """Calls of primaries of partitions that this node does not know of yet."""
+        self._stalled: dict[str, deque[tuple[PeerMessage, bytes]]] = {}
+
+    @property
+    def is_stalled(self) -> bool:
+        """Whether something waits for room in the journal."""
+        return bool(self._stalled)
+
+    def frame(self, node: str, frame: Frame) -> None:
+        """A frame of another node; raises where it is none of this protocol."""
+        stream = self._state.streams.get(node)
+        if stream is None:
+            return
+        try:
+            message = decode_peer_message(frame.head)
+        except msgspec.DecodeError as error:
+            raise PenstockError(
+                ErrorCode.BAD_FRAME, f"node {node} says what is no message: {error}"
+            ) from None
+        stalled = self._stalled.get(node)
+        if stalled is not None and isinstance(message, _FROM_PRIMARY):
+            stalled.append((message, bytes(frame.body)))
+            return
+        try:
+            self._handle(stream, message, frame.body)
+        except PenstockError:
+            self._stalled[node] = deque([(message, bytes(frame.body))])
+
+    def retry(self) -> None:
+        """There may be room in the journal now."""
+        for node, stalled in list(self._stalled.items()):
+            stream = self._state.streams.get(node)
+            while stalled and stream is not None:
+                message, body = stalled[0]
+                try:
+                    self._handle(stream, message, memoryview(body))
+                except PenstockError:
+                    break
+                stalled.popleft()
+            if not stalled or stream is None:
+                self._stalled.pop(node, None)
+
+    def lost(self, node: str) -> None:
+        """The stream to a node is gone."""
+        self._stalled.pop(node, None)
+        self._early = {queue_id: row for queue_id, row in self._early.items() if row[0] != node}
+        self.moves.lost(node)
+
+    def local_is_there(self, queue_id: int) -> None:
+        """The node follows a partition now; its primary may have called already."""
+        row = self._early.pop(queue_id, None)
+        if row is not None and row[0] in self._state.streams:
+            self._handle(self._state.streams[row[0]], row[1], memoryview(b""))
+
+    def _handle(self, stream: PeerStream, message: PeerMessage, body: memoryview) -> None:
+        node = stream.node
+        match message:
+            case Lead() | Append() | Cut() | Image() | Batches():
+                self._from_primary(stream, message, body)
+            case Standing():
+                led = self._state.led.get(message.partition)
+                if led is not None and led.epoch == message.epoch and node in led.primary.followers:
+                    partition = self._state.parts.catalogue.partitions[message.partition]
+                    self._roles.sender.approach(led, partition, stream, message, self._state.now_ms)
+            case Refuse():
+                led = self._state.led.get(message.partition)
+                if led is not None and message.epoch > led.epoch:
+                    why = f"{node} knows epoch {message.epoch}"
+                    self._roles.stand_down(message.partition, why)
+            case Confirm():
+                stream.taken(message.taken_bytes)
+                self._roles.confirmed(node, message.rows)
+            case MoveIn():
+                self.moves.move_in(node, message, body)
+            case MovedIn():
+                self.moves.moved_in(message)
+            case MoveDone():
+                self.moves.move_done(message)
+            case _ as unreachable:
+                assert_never(unreachable)
+
+    def _from_primary(
+        self, stream: PeerStream, message: Lead | Append | Cut | Image | Batches, body: memoryview
+    ) -> None:
+        queue_id = message.partition
+        led = self._state.led.get(queue_id)
+        if led is not None and message.epoch > led.epoch:
+            self._roles.stand_down(queue_id, f"{stream.node} leads epoch {message.epoch}")
+        elif led is not None:
+            stream.send(Refuse(queue_id, led.epoch))
+        followed = self._follower.partitions.get(queue_id)
+        if queue_id not in self._state.led and followed is not None:
+            self._follow(followed, stream, message, body)
+            return
+        if isinstance(message, Lead):
+            if led is None:
+                self._early[queue_id] = (stream.node, message)
+        elif not isinstance(message, Cut):
+            stream.taken_bytes += weight(len(body))
+
+    def _follow(
+        self,
+        followed: FollowedPartition,
+        stream: PeerStream,
+        message: Lead | Append | Cut | Image | Batches,
+        body: memoryview,
+    ) -> None:
+        match message:
+            case Append():
+                self._follower.append(followed, stream, message, body)
+            case Lead():
+                self._follower.lead(followed, stream, message)
+            case Cut():
+                self._follower.cut(followed, stream, message)
+            case Image():
+                self._follower.take_image(followed, stream, message, body)
+            case Batches():
+                self._follower.take_batches(followed, stream, message, body)

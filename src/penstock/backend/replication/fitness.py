@@ -1,0 +1,64 @@
+"""Whether what a node has of a partition could be led, how far it goes, and how people are told of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from penstock.backend.parts import NodeParts
+from penstock.backend.replication.following import Follower
+from penstock.backend.replication.state import ClusterState
+from penstock.backend.replication.whole_state import is_missing_batches
+from penstock.cluster.layout import PartitionEntry, Position
+from penstock.wire.messages import ReplicaStatus
+
+
+def is_fit(parts: NodeParts, follower: Follower, entry: PartitionEntry) -> bool:
+    """Whether what this node has could be led."""
+    queue_id = entry.partition
+    partition = parts.catalogue.partitions.get(queue_id)
+    if partition is None or not partition.index:
+        return entry.serving == 0  # nothing was ever taken, so nothing is missing
+    followed = follower.partitions.get(queue_id)
+    return not (
+        queue_id in parts.catalogue.damage
+        or is_missing_batches(partition)
+        or (followed is not None and (followed.needs_whole or bool(followed.image)))
+    )
+
+
+def positions(state: ClusterState, follower: Follower, asked: Iterable[int]) -> dict[int, Position]:
+    """How far the logs of these partitions go, and of those that this node should lead and cannot."""
+    found: dict[int, Position] = {}
+    unfit = [
+        known.entry.partition
+        for known in state.layout
+        if known.entry.primary == state.node and not is_fit(state.parts, follower, known.entry)
+    ]
+    for queue_id in {*asked, *unfit}:
+        known = state.layout.get(queue_id)
+        if known is None:
+            continue
+        partition = state.parts.catalogue.partitions.get(queue_id)
+        last = partition.index if partition is not None else 0
+        log_epoch = partition.epochs.at(last) if partition is not None else 0
+        found[queue_id] = Position(
+            known.entry.epoch, log_epoch, last, is_fit(state.parts, follower, known.entry)
+        )
+    return found
+
+
+def describe(state: ClusterState, follower: Follower, queue_id: int) -> ReplicaStatus | None:
+    """The node's part in a partition, for people."""
+    known = state.layout.get(queue_id)
+    partition = state.parts.catalogue.partitions.get(queue_id)
+    if known is None or partition is None:
+        return None
+    led, followed = state.led.get(queue_id), follower.partitions.get(queue_id)
+    if led is not None:
+        behind = {
+            node: partition.index - follower.confirmed for node, follower in led.primary.followers.items()
+        }
+        in_sync = sorted(led.primary.in_sync)
+        return ReplicaStatus("primary", led.epoch, partition.index, led.primary.committed, in_sync, behind)
+    epoch, committed = (followed.epoch, followed.committed) if followed is not None else (0, 0)
+    return ReplicaStatus("secondary", epoch, partition.index, committed, [], {})

@@ -1,0 +1,329 @@
+"""The partitions that this node follows: records are appended and applied as they come, and confirmed once on disk."""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+
+from penstock.backend.logbook import busy
+from penstock.backend.parts import NodeParts
+from penstock.backend.replication.peer_stream import PeerStream, weight
+from penstock.backend.replication.whole_state import build, is_missing_batches, place_batches
+from penstock.model.batch import Batch
+from penstock.model.records import QueueCreated, QueueDeleted, QueueRemoved, Sent, decode_record
+from penstock.queue import living_files, snapshot
+from penstock.queue.partition import Partition
+from penstock.replication.primary_secondary.secondary import OutOfStep, Ready, Refused, Secondary
+from penstock.storage.entry_read import RebuildJob
+from penstock.storage.job import Job
+from penstock.wire.peer_messages import Append, Batches, Confirm, Cut, Image, Lead, Refuse, Sizes, Standing
+
+log = logging.getLogger("penstock.backend")
+
+
+@dataclass(slots=True)
+class FollowedPartition:
+    """A replica that follows."""
+
+    queue_id: int
+    known_epoch: int = 0
+    """The highest epoch that was heard of."""
+    leader: str | None = None
+    epoch: int = 0
+    """Of the primary that it follows now."""
+    image: list[bytes] = field(default_factory=list)
+    """Parts of a state that is coming in."""
+    needs_whole: bool = False
+    """What is here is a former life's: a whole state is needed before anything else."""
+    cutting: int | None = None
+    """The record to cut back to, while that is under way."""
+    committed: int = 0
+    """As the primary said last."""
+
+
+class Follower:
+    """Everything that this node follows."""
+
+    def __init__(self, parts: NodeParts, streams: dict[str, PeerStream]) -> None:
+        self._parts = parts
+        self._streams = streams
+        self.partitions: dict[int, FollowedPartition] = {}
+        self._unflushed: deque[tuple[int, str, int, int, int, int]] = deque()
+        """(journal position, node, partition, epoch, index, bytes taken) of what waits for the disk."""
+        self._cuts: dict[Job, FollowedPartition] = {}
+        self.jobs: list[Job] = []
+        self.checkpoint_is_under_way: Callable[[], bool] = lambda: False
+
+    @property
+    def is_cutting(self) -> bool:
+        """While this holds no checkpoint may begin."""
+        return bool(self._cuts)
+
+    def follow(self, queue_id: int, epoch: int) -> FollowedPartition:
+        """Follows the primary of this epoch, once it has called."""
+        followed = self.partitions.setdefault(queue_id, FollowedPartition(queue_id))
+        followed.known_epoch = max(followed.known_epoch, epoch)
+        if followed.epoch < epoch:
+            followed.leader = None
+        return followed
+
+    def lost(self, node: str) -> None:
+        """The stream to a node is gone: it has to ask again where this replica stands."""
+        for followed in self.partitions.values():
+            if followed.leader == node:
+                followed.leader = None
+
+    # -- what a primary says ---------------------------------------------------------------------------------
+
+    def lead(self, followed: FollowedPartition, stream: PeerStream, message: Lead) -> None:
+        """Somebody says that it leads."""
+        if not self._obeys(followed, stream, message.epoch):
+            return
+        followed.leader, followed.epoch = stream.node, message.epoch
+        followed.image = []
+        self._stand(followed, stream)
+
+    def _obeys(self, followed: FollowedPartition, stream: PeerStream, epoch: int) -> bool:
+        if epoch < followed.known_epoch:
+            stream.send(Refuse(followed.queue_id, followed.known_epoch))
+            return False
+        followed.known_epoch = epoch
+        return True
+
+    def stand(self, followed: FollowedPartition) -> None:
+        """Says to its primary where this replica stands, which is another place than before."""
+        stream = self._streams.get(followed.leader or "")
+        if stream is not None:
+            self._stand(followed, stream)
+
+    def _stand(self, followed: FollowedPartition, stream: PeerStream) -> None:
+        parts, queue_id = self._parts, followed.queue_id
+        partition = parts.catalogue.partitions[queue_id]
+        if followed.cutting is not None:
+            return  # it is said when that is done
+        whole = followed.needs_whole or queue_id in parts.catalogue.damage or is_missing_batches(partition)
+        epochs, last = ([], 0) if whole else (partition.epochs.pairs(), partition.index)
+        stream.send(Standing(queue_id, followed.epoch, epochs, last, whole))
+
+    def _follows(self, followed: FollowedPartition, stream: PeerStream, epoch: int) -> bool:
+        """Whether what came is from the primary that it follows."""
+        return (
+            self._obeys(followed, stream, epoch)
+            and (followed.leader, followed.epoch) == (stream.node, epoch)
+            and followed.cutting is None
+        )
+
+    def append(
+        self, followed: FollowedPartition, stream: PeerStream, message: Append, body: memoryview
+    ) -> None:
+        """Records came. Raises `PenstockError` where the journal has no room for them now: they must come again."""
+        parts, queue_id = self._parts, followed.queue_id
+        if not self._follows(followed, stream, message.epoch):
+            self._note(stream, followed, len(body))
+            return
+        partition = parts.catalogue.partitions[queue_id]
+        if followed.needs_whole or followed.image or queue_id in parts.catalogue.damage:
+            self._note(stream, followed, len(body))
+            return
+        secondary = Secondary(partition.epochs, partition.index, followed.known_epoch)
+        judgement = secondary.judge(
+            message.epoch, message.previous, message.previous_epoch, len(message.sizes)
+        )
+        match judgement:
+            case Refused(epoch):
+                stream.send(Refuse(queue_id, epoch))
+            case OutOfStep():
+                self._stand(followed, stream)
+            case Ready(first):
+                followed.committed = message.committed
+                self._append(partition, message.previous + 1, first, message.sizes, body)
+        self._note(stream, followed, len(body))
+
+    def _append(self, partition: Partition, number: int, first: int, sizes: Sizes, body: memoryview) -> None:
+        offset = 0
+        logbook = self._parts.logbook
+        for head_size, payload_size in sizes:
+            middle, end = offset + head_size, offset + head_size + payload_size
+            if number >= first:
+                head = bytes(body[offset:middle])
+                record = decode_record(head)
+                assert not isinstance(record, QueueCreated | QueueDeleted | QueueRemoved)
+                # A copy, so that a batch in memory does not keep all that it came with.
+                batch = Batch(bytes(body[middle:end])) if isinstance(record, Sent) else None
+                logbook.copy(partition, record, head, batch)
+            number += 1
+            offset = end
+        self._parts.emptied.update(
+            (partition.queue_id, file) for file in living_files.take_emptied(partition)
+        )
+
+    # -- confirming ------------------------------------------------------------------------------------------
+
+    def _note(self, stream: PeerStream, followed: FollowedPartition, body_bytes: int) -> None:
+        """What came is confirmed when everything appended so far is on disk."""
+        partition = self._parts.catalogue.partitions[followed.queue_id]
+        is_good = (
+            followed.leader == stream.node
+            and followed.cutting is None
+            and not followed.needs_whole
+            and followed.queue_id not in self._parts.catalogue.damage
+            and not followed.image
+            and partition.epochs.last == followed.epoch
+            and not is_missing_batches(partition)
+        )
+        index = partition.index if is_good else 0
+        self._unflushed.append(
+            (
+                self._parts.store.appended_position,
+                stream.node,
+                followed.queue_id,
+                followed.epoch,
+                index,
+                weight(body_bytes),
+            )
+        )
+
+    def flushed(self, position: int) -> None:
+        """This node's journal is on disk up to here."""
+        unflushed = self._unflushed
+        while unflushed and unflushed[0][0] <= position:
+            _, node, queue_id, epoch, index, size = unflushed.popleft()
+            stream = self._streams.get(node)
+            followed = self.partitions.get(queue_id)
+            if stream is None:
+                continue
+            stream.taken_bytes += size
+            if index and followed is not None and (followed.leader, followed.epoch) == (node, epoch):
+                stream.confirmations[queue_id] = (epoch, index)
+
+    def confirm(self) -> None:
+        """Tells everybody what is on disk here."""
+        for stream in self._streams.values():
+            if stream.taken_bytes or stream.confirmations:
+                rows = [(queue_id, *row) for queue_id, row in stream.confirmations.items()]
+                stream.send(Confirm(rows, stream.taken_bytes))
+                stream.taken_bytes = 0
+                stream.confirmations = {}
+
+    def forget_stream(self, node: str) -> None:
+        """What a node sent before it was connected anew is confirmed to nobody."""
+        self._unflushed = deque(row for row in self._unflushed if row[1] != node)
+        self.lost(node)
+
+    # -- cutting ---------------------------------------------------------------------------------------------
+
+    def cut(self, followed: FollowedPartition, stream: PeerStream, message: Cut) -> None:
+        """The primary does not have the records after `last`: they were never committed."""
+        if self._follows(followed, stream, message.epoch):
+            followed.cutting = message.last
+
+    @property
+    def has_cuts_to_begin(self) -> bool:
+        """Whether a cut waits for the disk or for a checkpoint."""
+        cutting = sum(followed.cutting is not None for followed in self.partitions.values())
+        return cutting > len(self._cuts)
+
+    def step(self) -> None:
+        """Begins cuts that wait for the disk or for a checkpoint."""
+        parts = self._parts
+        for followed in self.partitions.values():
+            if followed.cutting is None or followed in self._cuts.values():
+                continue
+            store = parts.store
+            if store.committed_position < store.appended_position or self.checkpoint_is_under_way():
+                continue
+            partition = parts.catalogue.partitions[followed.queue_id]
+            assert store.replica_log is not None
+            initial = Partition(followed.queue_id, partition.name, partition.settings, partition.created_ms)
+            job = store.replica_log.rebuild_job(followed.queue_id, followed.cutting, partial(build, initial))
+            if job is None or followed.queue_id in parts.catalogue.damage:
+                followed.needs_whole = True
+                self._cut_done(followed)
+            else:
+                self._cuts[job] = followed
+                self.jobs.append(job)
+
+    def job_done(self, job: Job) -> bool:
+        """Takes a state that was made anew."""
+        followed = self._cuts.pop(job, None)
+        if followed is None:
+            return False
+        assert isinstance(job, RebuildJob)
+        parts, queue_id, last = self._parts, followed.queue_id, followed.cutting
+        partition: Partition | None = job.built
+        if partition is None or partition.index != last or not self._has_files(partition):
+            followed.needs_whole = True
+        else:
+            assert parts.store.replica_log is not None
+            log.info(
+                "partition %d goes back from record %d to %d: the rest was never committed",
+                queue_id,
+                parts.catalogue.partitions[queue_id].index,
+                last,
+            )
+            parts.store.replica_log.cut(queue_id, last)
+            parts.catalogue.partitions[queue_id] = partition
+        self._cut_done(followed)
+        return True
+
+    def _has_files(self, partition: Partition) -> bool:
+        """Segments may be gone whose messages died by the very records that were cut."""
+        store = self._parts.store
+        return all(store.has_file(partition.queue_id, file) for file in living_files.files_of(partition))
+
+    def _cut_done(self, followed: FollowedPartition) -> None:
+        followed.cutting = None
+        self.stand(followed)
+
+    # -- taking in a whole partition -------------------------------------------------------------------------
+
+    def take_image(
+        self, followed: FollowedPartition, stream: PeerStream, message: Image, body: memoryview
+    ) -> None:
+        """A part of the primary's state; with the last one it takes the place of what was here."""
+        parts, queue_id = self._parts, followed.queue_id
+        if not self._follows(followed, stream, message.epoch) or message.part != len(followed.image):
+            self._note(stream, followed, len(body))
+            return
+        if message.part + 1 == message.parts and self.checkpoint_is_under_way():
+            raise busy()  # it may be copying what is about to go
+        data = bytes(body)
+        parts.logbook.write_image(queue_id, message.index, message.part, message.parts, data)
+        followed.image.append(data)
+        if message.part + 1 == message.parts:
+            partition = snapshot.load_from_elsewhere(b"".join(followed.image))
+            followed.image = []
+            followed.needs_whole = False
+            parts.catalogue.partitions[queue_id] = partition
+            parts.catalogue.damage.pop(queue_id, None)
+            parts.store.keep_only(queue_id, living_files.files_of(partition))
+            log.info("partition %d is taken over whole, as of record %d", queue_id, message.index)
+        self._note(stream, followed, len(body))
+
+    def take_batches(
+        self, followed: FollowedPartition, stream: PeerStream, message: Batches, body: memoryview
+    ) -> None:
+        """Batches that the state refers to."""
+        if not self._follows(followed, stream, message.epoch) or followed.image:
+            self._note(stream, followed, len(body))
+            return
+        partition = self._parts.catalogue.partitions[followed.queue_id]
+        stored: list[tuple[Sent, int]] = []
+        offset = 0
+        try:
+            for head_size, payload_size in message.sizes:
+                middle, end = offset + head_size, offset + head_size + payload_size
+                head = bytes(body[offset:middle])
+                sent = decode_record(head)
+                assert isinstance(sent, Sent)
+                position = self._parts.logbook.write_batch(
+                    followed.queue_id, message.index, head, bytes(body[middle:end])
+                )
+                stored.append((sent, position))
+                offset = end
+        finally:
+            place_batches(partition, stored)  # also where the journal had no room for all: those come again
+        self._note(stream, followed, len(body))

@@ -1,0 +1,51 @@
+"""What a node holds of the cluster's partitions: made when the layout names the node, dropped when it says so."""
+
+from __future__ import annotations
+
+import logging
+
+from penstock.backend.administration import remove_queue
+from penstock.backend.parts import NodeParts
+from penstock.backend.replication.layout_view import local_name
+from penstock.cluster.layout import PartitionEntry
+from penstock.model.records import QueueCreated, QueueDeleted
+from penstock.queue.partition import Partition
+
+log = logging.getLogger("penstock.backend")
+
+
+class Holding:
+    """The node's catalogue, as the layout changes it."""
+
+    def __init__(self, parts: NodeParts) -> None:
+        self._parts = parts
+
+    def hold(self, entry: PartitionEntry, now_ms: int) -> tuple[Partition, bool]:
+        """The partition as this node has it, made empty where it has nothing; and whether that was so."""
+        catalogue = self._parts.catalogue
+        partition = catalogue.partitions.get(entry.partition)
+        if partition is not None:
+            return partition, False
+        record = QueueCreated(entry.partition, local_name(entry.queue, entry.ordinal), entry.settings, now_ms)
+        self._parts.logbook.write_catalogue(record)
+        catalogue.apply(record)
+        return catalogue.partitions[entry.partition], True
+
+    def had(self, queue_id: int) -> bool:
+        """Whether the journal still holds records of an earlier time at which this node held the partition."""
+        replica_log = self._parts.store.replica_log
+        return replica_log is not None and replica_log.had(queue_id)
+
+    def drop(self, queue_id: int, now_ms: int) -> None:
+        """Removes everything that this node has of a partition."""
+        parts = self._parts
+        partition = parts.catalogue.partitions.get(queue_id)
+        if partition is None:
+            return
+        log.info("partition %d of %r is dropped: the layout says so", queue_id, partition.name)
+        if queue_id not in parts.catalogue.deleting:
+            record = QueueDeleted(queue_id, now_ms)
+            parts.logbook.write_catalogue(record)
+            parts.catalogue.apply(record)
+        parts.leave_queue(queue_id)
+        remove_queue(parts, partition, now_ms)

@@ -1,0 +1,82 @@
+"""The layout as a node has heard of it: every partition of the cluster, and who leads the queues that messages move to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import msgspec
+
+from penstock.cluster.layout import PartitionEntry
+
+ORDINAL_MARK = "~"
+
+
+class KnownEntry(NamedTuple):
+    """An entry, and the version that a change of it must name."""
+
+    entry: PartitionEntry
+    version: int
+
+
+class Proposal(msgspec.Struct, frozen=True):
+    """A change that a node wants: put `entry` if the version is still this one."""
+
+    version: int
+    entry: PartitionEntry
+
+
+def local_name(queue: str, ordinal: int) -> str:
+    """What a node calls a partition; no queue's name has the mark in it."""
+    return f"{queue}{ORDINAL_MARK}{ordinal}" if ordinal else queue
+
+
+class LayoutView:
+    """Entries by partition and by name. Versions only rise: old news is not taken in."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, KnownEntry] = {}
+        self._partitions: dict[str, dict[int, int]] = {}
+
+    def put(self, entry: PartitionEntry, version: int) -> bool:
+        """Takes an entry in; False where it is no news."""
+        known = self._known.get(entry.partition)
+        if known is not None and version <= known.version:
+            return False
+        self._known[entry.partition] = KnownEntry(entry, version)
+        ordinals = self._partitions.setdefault(entry.queue, {})
+        # A name may be used again by a later queue, whose partitions have higher ids.
+        ordinals[entry.ordinal] = max(entry.partition, ordinals.get(entry.ordinal, 0))
+        return True
+
+    def gone(self, partition: int) -> None:
+        """The entry is no longer in the store."""
+        known = self._known.pop(partition, None)
+        if known is not None:
+            ordinals = self._partitions.get(known.entry.queue, {})
+            if ordinals.get(known.entry.ordinal) == partition:
+                del ordinals[known.entry.ordinal]
+            if not ordinals:
+                self._partitions.pop(known.entry.queue, None)
+
+    def get(self, partition: int) -> KnownEntry | None:
+        """What is known of a partition."""
+        return self._known.get(partition)
+
+    def __iter__(self) -> Iterator[KnownEntry]:
+        return iter(list(self._known.values()))
+
+    def find(self, name: str, ordinal: int = 0) -> PartitionEntry | None:
+        """The partition that a name means: its own where it has an ordinal, else the one that goes with `ordinal`.
+
+        The same name and ordinal give the same partition for as long as the queue lives, so that a message that is
+        moved twice arrives once.
+        """
+        queue, mark, own = name.partition(ORDINAL_MARK)
+        ordinals = self._partitions.get(queue)
+        if not ordinals:
+            return None
+        count = self._known[next(iter(ordinals.values()))].entry.settings.partitions
+        wanted = int(own) if mark and own.isdecimal() else ordinal % count
+        partition = ordinals.get(wanted)
+        return self._known[partition].entry if partition is not None else None

@@ -1,0 +1,290 @@
+"""What a node leads: how an epoch begins, what is committed in it, who is answered, and how it ends.
+
+Nothing of an epoch is sent before its beginning is on this node's own disk: after a crash it knows that the epoch was used,
+and never writes other records under the same number. Nothing is answered before `Primary` says that it is committed.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+
+from penstock.backend import log_membership
+from penstock.backend.outbox import Need
+from penstock.backend.replication.fitness import is_fit
+from penstock.backend.replication.following import Follower
+from penstock.backend.replication.holding import Holding
+from penstock.backend.replication.leading import LedPartition, Sender
+from penstock.backend.replication.peer_stream import PeerStream
+from penstock.backend.replication.proposing import Proposer
+from penstock.backend.replication.recent_entries import RecentEntries
+from penstock.backend.replication.state import ClusterState
+from penstock.cluster.layout import PartitionEntry
+from penstock.model.batch import Buffer
+from penstock.model.errors import ErrorCode, PenstockError
+from penstock.model.records import EpochBegan, SettingsChanged
+from penstock.queue.decision import Written
+from penstock.replication.primary_secondary.primary import Primary
+from penstock.wire.messages import Failed
+
+log = logging.getLogger("penstock.backend")
+
+
+class Leadership:
+    """The partitions that this node leads."""
+
+    def __init__(self, state: ClusterState, follower: Follower, holding: Holding, proposer: Proposer) -> None:
+        self.state = state
+        self.follower = follower
+        self.holding = holding
+        self.proposer = proposer
+        self._recent = RecentEntries()
+        self.sender = Sender(state.parts.store, self._recent)
+        self.deposed: Callable[[int], None] = lambda queue_id: None
+        """Told of every partition that this node leads no more."""
+        self.lease_until_ms = 0
+        """Up to then nobody can be elected in place of this node; `async` partitions are served no longer."""
+        self.lease_is_alive = False
+        self._dirty: dict[int, None] = {}
+        """Partitions to which something was written in this turn."""
+        self._unflushed: deque[tuple[int, LedPartition, int]] = deque()
+        """(journal position, partition, index) of what waits for this node's disk."""
+        state.parts.outbox.is_committed = self.is_committed
+        state.parts.logbook.written = self._written
+
+    # -- what is committed -----------------------------------------------------------------------------------
+
+    def needs(self, about: int | Sequence[int]) -> Sequence[Need]:
+        """See `ClusterPart`."""
+        partitions = self.state.parts.catalogue.partitions
+        return [
+            (queue_id, led.epoch, partitions[queue_id].index)
+            for queue_id in ((about,) if isinstance(about, int) else dict.fromkeys(about))
+            if (led := self.state.led.get(queue_id)) is not None
+        ]
+
+    def is_committed(self, need: Need) -> bool | None:
+        """Whether it is; None where this node does not lead in that epoch any more."""
+        queue_id, epoch, index = need
+        led = self.state.led.get(queue_id)
+        if led is None or led.epoch != epoch or not self._has_lease(led):
+            return None
+        return led.primary.committed >= index
+
+    def check_takes_sends(self, queue_id: int) -> None:
+        """See `ClusterPart`."""
+        led = self.state.led.get(queue_id)
+        if led is not None and not led.primary.takes_sends:
+            raise PenstockError(
+                ErrorCode.NOT_ENOUGH_REPLICAS,
+                f"{len(led.primary.in_sync)} replicas are in sync ({', '.join(sorted(led.primary.in_sync))}), and "
+                f"{led.primary.least_in_sync} are needed",
+            )
+
+    def _has_lease(self, led: LedPartition) -> bool:
+        return led.primary.synchronous or self.state.now_ms < self.lease_until_ms
+
+    def pass_time(self, now_ms: int) -> None:
+        """The lease may have ended by the clock, or been renewed."""
+        self.state.now_ms = now_ms
+        alive = now_ms < self.lease_until_ms
+        if alive is not self.lease_is_alive:
+            self.lease_is_alive = alive
+            for led in list(self.state.led.values()):
+                if not led.primary.synchronous:
+                    self._advance(led)
+
+    # -- epochs ----------------------------------------------------------------------------------------------
+
+    def lead(self, entry: PartitionEntry) -> bool:
+        """Begins the epoch, if this node can; False: not yet."""
+        queue_id = entry.partition
+        followed = self.follower.partitions.get(queue_id)
+        if followed is not None and followed.cutting is not None:
+            return False
+        if followed is not None and entry.epoch < followed.known_epoch:
+            return True  # somebody else leads a later one; the layout will say so
+        if not is_fit(self.state.parts, self.follower, entry):
+            log.warning(
+                "partition %d cannot be led by this node: what it has is damaged or missing", queue_id
+            )
+            self.follower.follow(
+                queue_id, entry.epoch
+            ) if queue_id in self.state.parts.catalogue.partitions else None
+            return True
+        partition, _ = self.holding.hold(entry, self.state.now_ms)
+        if entry.epoch <= partition.epochs.last:
+            return True  # an earlier life of this node used the epoch; the manager gives another
+        records = [Written(EpochBegan(entry.epoch, self.state.now_ms))]
+        if partition.settings != entry.settings or not partition.index:
+            records.append(Written(SettingsChanged(entry.settings, self.state.now_ms)))
+        self.follower.partitions.pop(queue_id, None)
+        self._recent.forget(queue_id)
+        begun = partition.index + 1
+        self.state.parts.logbook.write(partition, records)
+        primary = Primary(
+            self.state.node,
+            last=partition.index,
+            replicas=entry.replicas,
+            in_sync=entry.in_sync,
+            synchronous=entry.settings.replication == "sync",
+            least_in_sync=entry.settings.least_in_sync,
+            now_ms=self.state.now_ms,
+        )
+        led = self.state.led[queue_id] = LedPartition(
+            partition, entry.epoch, primary, begun, self.state.now_ms
+        )
+        log.info("partition %d of %r: this node leads epoch %d", queue_id, entry.queue, entry.epoch)
+        self._ask_all(led)
+        self._advance(led)
+        return True
+
+    def _ask_all(self, led: LedPartition) -> None:
+        for node in led.primary.followers:
+            stream = self.state.streams.get(node)
+            if stream is not None and node not in led.cursors:
+                self.sender.ask(led, stream, self.state.now_ms)
+
+    def update(self, led: LedPartition, entry: PartitionEntry) -> None:
+        """The entry of a partition that this node leads has changed."""
+        primary, settings = led.primary, entry.settings
+        primary.set_replicas(entry.replicas, self.state.now_ms)
+        for node in led.cursors.keys() - primary.followers.keys():
+            del led.cursors[node]
+        primary.synchronous = settings.replication == "sync"
+        primary.least_in_sync = settings.least_in_sync
+        primary.decided(entry.in_sync)
+        partition = self.state.parts.catalogue.partitions[led.queue_id]
+        if partition.settings != settings:
+            self.state.parts.write(partition, [Written(SettingsChanged(settings, self.state.now_ms))])
+        self._ask_all(led)
+        self._advance(led)
+
+    def _written(self, queue_id: int, index: int, head: bytes, payload: Buffer) -> None:
+        self._recent.add(queue_id, index, head, payload)
+        self._dirty[queue_id] = None
+
+    def _advance(self, led: LedPartition) -> None:
+        """More may be committed, or known, than before."""
+        queue_id, parts = led.queue_id, self.state.parts
+        known = self.state.layout.get(queue_id)
+        serves = (
+            known is not None
+            and known.entry.serving == known.entry.epoch == led.epoch
+            and known.entry.hand_over_to is None
+            and led.primary.committed >= led.begun
+            and self._has_lease(led)
+        )
+        assert parts.catalogue.serves is not None
+        if serves and queue_id not in parts.catalogue.serves:
+            parts.catalogue.serves.add(queue_id)
+            partition = parts.catalogue.partitions[queue_id]
+            parts.timed.add(queue_id)
+            if partition.moves:
+                parts.movers.add(queue_id)
+            log_membership.restore(parts, [partition], self.state.now_ms)
+        elif not serves and queue_id in parts.catalogue.serves:
+            self._turn_away(queue_id)
+        for call in led.take_committed():
+            call()
+        parts.outbox.replicated(queue_id, self.state.connections)
+        self.proposer.look_at(queue_id)
+
+    def stand_down(self, queue_id: int, why: str) -> None:
+        """This node does not lead the partition any more; nothing that it has not committed is ever answered."""
+        led = self.state.led.pop(queue_id, None)
+        if led is None:
+            return
+        log.info("partition %d: this node no longer leads epoch %d: %s", queue_id, led.epoch, why)
+        self._turn_away(queue_id)
+        self._recent.forget(queue_id)
+        self.state.parts.outbox.replicated(queue_id, self.state.connections)
+        self.deposed(queue_id)
+        if queue_id in self.state.parts.catalogue.partitions:
+            self.follower.follow(queue_id, led.epoch)
+
+    def _turn_away(self, queue_id: int) -> None:
+        """Whoever waits at the partition is sent elsewhere."""
+        parts = self.state.parts
+        assert parts.catalogue.serves is not None
+        parts.catalogue.serves.discard(queue_id)
+        parts.movers.discard(queue_id)
+        failed = Failed(ErrorCode.NOT_PRIMARY, f"this node does not lead partition {queue_id} any more")
+        for waiter in [*parts.leave_queue(queue_id), *parts.held_sends.drop_queue(queue_id)]:
+            parts.answer(waiter.connection, waiter.request_id, failed)
+
+    # -- replicas --------------------------------------------------------------------------------------------
+
+    def connected(self, stream: PeerStream) -> None:
+        """There is a stream to another node: it is asked where its replicas stand."""
+        for led in self.state.led.values():
+            if stream.node in led.primary.followers:
+                self.sender.ask(led, stream, self.state.now_ms)
+                self.proposer.look_at(led.queue_id)
+
+    def disconnected(self, node: str) -> None:
+        """What a node confirmed counts no more until it says so again."""
+        for led in self.state.led.values():
+            if led.cursors.pop(node, None) is not None:
+                led.primary.lost(node)
+                self.proposer.look_at(led.queue_id)
+
+    def confirmed(self, node: str, rows: Iterable[tuple[int, int, int]]) -> None:
+        """A replica says up to where its disk has the logs."""
+        for queue_id, epoch, index in rows:
+            led = self.state.led.get(queue_id)
+            if led is not None and led.epoch == epoch and node in led.cursors:
+                led.primary.confirmed(node, index, self.state.now_ms)
+                self._advance(led)
+
+    def ship(self) -> None:
+        """What was written goes to the replicas, while the disk is still at it."""
+        now_ms = self.state.now_ms
+        position = self.state.parts.store.appended_position
+        for queue_id in self._dirty:
+            led = self.state.led.get(queue_id)
+            if led is None:
+                continue
+            index = self.state.parts.catalogue.partitions[queue_id].index
+            led.primary.appended(index, now_ms)
+            self._unflushed.append((position, led, index))
+            self._mark_ready(led)
+        self._dirty.clear()
+        for stream in self.state.streams.values():
+            self._fill(stream)
+
+    def _mark_ready(self, led: LedPartition) -> None:
+        for node in led.cursors:
+            self.state.streams[node].ready[led.queue_id] = None
+        self.proposer.look_at(led.queue_id)
+
+    def _fill(self, stream: PeerStream) -> None:
+        ready, stream.ready = stream.ready, {}
+        for queue_id in ready:
+            led = self.state.led.get(queue_id)
+            if led is not None and stream.has_room:
+                self.sender.fill(led, self.state.parts.catalogue.partitions[queue_id], stream)
+            elif led is not None:
+                stream.ready[queue_id] = None
+
+    def flushed(self, now_ms: int) -> None:
+        """This node's disk has more."""
+        self.state.now_ms = now_ms
+        position = self.state.parts.store.committed_position
+        touched: dict[int, LedPartition] = {}
+        while self._unflushed and self._unflushed[0][0] <= position:
+            _, led, index = self._unflushed.popleft()
+            if self.state.led.get(led.queue_id) is not led:
+                continue
+            led.primary.flushed(index)
+            touched[led.queue_id] = led
+            if not led.may_send and index >= led.begun:
+                led.may_send = True
+                self._mark_ready(led)
+        for led in touched.values():
+            self._advance(led)
+        self.follower.flushed(position)
+        for stream in self.state.streams.values():
+            if stream.ready:
+                self._fill(stream)

@@ -1,0 +1,237 @@
+"""The partitions that this node leads: what is sent to which replica next, and what is committed by their word."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from penstock.backend.replication.peer_stream import PeerStream
+from penstock.backend.replication.recent_entries import RecentEntries
+from penstock.backend.replication.whole_state import Walk, image_parts
+from penstock.model.batch import Buffer
+from penstock.model.limits import MEBIBYTE
+from penstock.queue.partition import Partition
+from penstock.replication.primary_secondary.epochs import EpochHistory
+from penstock.replication.primary_secondary.primary import Primary
+from penstock.replication.primary_secondary.secondary import Continue, CutFirst, SendWhole, approach
+from penstock.storage.entry_read import EntryReadJob
+from penstock.storage.store import Store
+from penstock.wire.peer_messages import Append, Batches, Cut, Image, Lead, Standing
+
+APPEND_BYTES = MEBIBYTE
+
+
+@dataclass(slots=True)
+class Cursor:
+    """How far one replica has been sent one partition."""
+
+    next: int | None = None
+    """The record to send next; None: where the replica stands is not known, or it is cutting its log."""
+    reading: bool = False
+    """A helper thread reads records for it."""
+    parts: list[bytes] = field(default_factory=list)
+    """Of a state that is being sent, those that are not yet under way, the last one first."""
+    part_count: int = 0
+    walk: Walk | None = None
+    """Which batches of that state are to be sent."""
+    walking: bool = False
+    """A helper thread reads batches for it."""
+
+
+class LedPartition:
+    """One partition in one epoch of this node's."""
+
+    def __init__(self, partition: Partition, epoch: int, primary: Primary, begun: int, now_ms: int) -> None:
+        self.queue_id = partition.queue_id
+        self.epoch = epoch
+        self.primary = primary
+        self.since_ms = now_ms
+        self.begun = begun
+        """The index of the record with which the epoch began: nothing is sent before it is on this node's disk, so that
+        after a crash this node knows that the epoch was used."""
+        self.may_send = False
+        self.cursors: dict[str, Cursor] = {}
+        self.waiting: deque[tuple[int, Callable[[], None]]] = deque()
+        """(index, what to do once that is committed)."""
+
+    def cursor(self, node: str) -> Cursor:
+        """The cursor of a replica."""
+        return self.cursors.setdefault(node, Cursor())
+
+    def when_committed(self, index: int, call: Callable[[], None]) -> None:
+        """Calls back once everything up to `index` is committed; never, if this node is deposed before."""
+        if self.primary.committed >= index:
+            call()
+        else:
+            self.waiting.append((index, call))
+
+    def take_committed(self) -> list[Callable[[], None]]:
+        """What is to be done because of what is committed now."""
+        calls = []
+        while self.waiting and self.waiting[0][0] <= self.primary.committed:
+            calls.append(self.waiting.popleft()[1])
+        return calls
+
+
+class Sender:
+    """Fills the streams to other nodes, in batches, as far as their windows allow."""
+
+    def __init__(self, store: Store, recent: RecentEntries) -> None:
+        self._store = store
+        self._recent = recent
+        self.jobs: list[EntryReadJob] = []
+        """Work for the helper thread."""
+        self._reads: dict[EntryReadJob, tuple[LedPartition, PeerStream, Cursor, Walk | None]] = {}
+
+    def _begin(self, led: LedPartition, stream: PeerStream, now_ms: int) -> Cursor:
+        """Nothing is known of the replica; it has a moment to tell more."""
+        led.primary.lost(stream.node)
+        follower = led.primary.followers[stream.node]
+        if follower.waiting_since_ms is None:
+            follower.waiting_since_ms = now_ms
+        cursor = led.cursors[stream.node] = Cursor()
+        return cursor
+
+    def ask(self, led: LedPartition, stream: PeerStream, now_ms: int) -> None:
+        """Asks a replica where it stands."""
+        self._begin(led, stream, now_ms)
+        stream.send(Lead(led.queue_id, led.epoch))
+
+    def approach(
+        self, led: LedPartition, partition: Partition, stream: PeerStream, said: Standing, now_ms: int
+    ) -> None:
+        """A replica said where it stands: it goes on from there, cuts its log, or gets everything."""
+        log = self._store.replica_log
+        assert log is not None
+        oldest = log.oldest(led.queue_id) or partition.index + 1
+        theirs = EpochHistory(said.epochs)
+        way = approach(partition.epochs, partition.index, oldest, theirs, said.last)
+        cursor = self._begin(led, stream, now_ms)
+        if said.whole or isinstance(way, SendWhole):
+            self._send_whole(led, partition, stream, cursor)
+        elif isinstance(way, CutFirst):
+            stream.send(Cut(led.queue_id, led.epoch, way.last))
+        else:
+            assert isinstance(way, Continue)
+            cursor.next = way.previous + 1
+            if (
+                way.previous == partition.index
+            ):  # nothing to send, but it says how far it is when it is told of nothing
+                self._append(led, partition, stream, cursor, ())
+        stream.ready[led.queue_id] = None
+
+    def _send_whole(
+        self, led: LedPartition, partition: Partition, stream: PeerStream, cursor: Cursor
+    ) -> None:
+        cursor.parts = image_parts(partition)
+        cursor.part_count = len(cursor.parts)
+        cursor.parts.reverse()
+        cursor.walk = Walk(partition, self._store.appended_position)
+        cursor.next = partition.index + 1
+
+    def fill(self, led: LedPartition, partition: Partition, stream: PeerStream) -> None:
+        """Sends what there is to send of a partition to a replica."""
+        cursor = led.cursors.get(stream.node)
+        if cursor is None or cursor.next is None or not led.may_send:
+            return
+        while stream.has_room and cursor.parts:
+            assert cursor.walk is not None
+            part = cursor.part_count - len(cursor.parts)
+            image = Image(led.queue_id, led.epoch, cursor.walk.index, part, cursor.part_count)
+            stream.send(image, (cursor.parts.pop(),))
+        while stream.has_room and not cursor.parts and not cursor.reading and cursor.next <= partition.index:
+            entries = self._recent.since(led.queue_id, cursor.next, APPEND_BYTES)
+            if not entries:
+                self._read_on(led, partition, stream, cursor)
+                break
+            self._append(led, partition, stream, cursor, entries)
+        if stream.has_room and not cursor.parts and not cursor.walking and cursor.walk is not None:
+            self._walk_on(led, partition, stream, cursor)
+        if cursor.parts or cursor.next <= partition.index or cursor.walk is not None:
+            stream.ready[led.queue_id] = None
+
+    def _append(
+        self,
+        led: LedPartition,
+        partition: Partition,
+        stream: PeerStream,
+        cursor: Cursor,
+        entries: Iterable[tuple[bytes, Buffer]],
+    ) -> None:
+        assert cursor.next is not None
+        sizes: list[tuple[int, int]] = []
+        body: list[Buffer] = []
+        for head, payload in entries:
+            sizes.append((len(head), len(payload)))
+            body.append(head)
+            if len(payload):
+                body.append(payload)
+        previous = cursor.next - 1
+        stream.send(
+            Append(
+                led.queue_id,
+                led.epoch,
+                previous,
+                partition.epochs.at(previous),
+                led.primary.committed,
+                sizes,
+            ),
+            body,
+        )
+        cursor.next += len(sizes)
+
+    # -- what is read by a helper thread ---------------------------------------------------------------------
+
+    def _read_on(self, led: LedPartition, partition: Partition, stream: PeerStream, cursor: Cursor) -> None:
+        """Records that are not in memory come from the journal; where they are not there either, all is sent anew."""
+        log = self._store.replica_log
+        assert log is not None
+        assert cursor.next is not None
+        oldest = log.oldest(led.queue_id)
+        if oldest is None or cursor.next < oldest:
+            stream.send(Lead(led.queue_id, led.epoch))
+            cursor.next = None
+            return
+        job = log.read_job(led.queue_id, cursor.next, partition.index)
+        if job is not None:
+            cursor.reading = True
+            self._reads[job] = (led, stream, cursor, None)
+            self.jobs.append(job)
+
+    def _walk_on(self, led: LedPartition, partition: Partition, stream: PeerStream, cursor: Cursor) -> None:
+        log, walk = self._store.replica_log, cursor.walk
+        assert log is not None
+        assert walk is not None
+        if self._store.committed_position < walk.needs_position:
+            return
+        positions = walk.take(partition)
+        if not positions:
+            cursor.walk = None
+            return
+        cursor.walking = True
+        job = log.batches_job(led.queue_id, positions)
+        self._reads[job] = (led, stream, cursor, walk)
+        self.jobs.append(job)
+
+    def job_done(self, job: EntryReadJob, partition: Partition | None) -> bool:
+        """Sends what was read, if anybody still waits for it; False where it was not read for a replica."""
+        if job not in self._reads:
+            return False
+        led, stream, cursor, walk = self._reads.pop(job)
+        if walk is None:
+            cursor.reading = False
+        else:
+            cursor.walking = False
+            walk.read(len(job.entries))
+        if led.cursors.get(stream.node) is not cursor or partition is None or not job.entries:
+            return True
+        entries = [(entry.head, entry.payload) for entry in job.entries]
+        if walk is not None:
+            sizes = [(len(head), len(payload)) for head, payload in entries]
+            body: list[Buffer] = [piece for entry in entries for piece in entry]
+            stream.send(Batches(led.queue_id, led.epoch, walk.index, sizes), body)
+        elif cursor.next == job.entries[0].index:
+            self._append(led, partition, stream, cursor, entries)
+        stream.ready[led.queue_id] = None
+        return True

@@ -1,0 +1,138 @@
+"""Changes of the layout that a node wants: that it serves, who is in sync, that it hands over, that it has dropped.
+
+A change is asked for once and stands until its outcome is known: it may have been made although nobody said so. So while
+it is under way both in-sync sets count, and it is asked for again, the same, until the entry has another version.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from penstock.backend.replication.layout_view import KnownEntry, Proposal
+from penstock.backend.replication.leading import LedPartition
+from penstock.backend.replication.state import ClusterState
+from penstock.cluster.elections import handed_over
+from penstock.replication.primary_secondary.primary import LAG_MS
+
+LOOK_MS = 50
+"""While something is to be watched it is looked at so often."""
+RETRY_MS = 200
+
+
+class Proposer:
+    """What this node asks the metadata store for."""
+
+    def __init__(self, state: ClusterState) -> None:
+        self._state = state
+        self._watched: dict[int, None] = {}
+        self.last_seen_ms: dict[str, int] = {}
+        """When the stream to a node was lost."""
+        self._asked: dict[int, tuple[Proposal, int | None]] = {}
+        """By partition: what was asked for, and when to ask again (None: an answer is awaited)."""
+        self._next_look_ms = 0
+
+    def look_at(self, queue_id: int) -> None:
+        """Something of the partition has changed."""
+        self._watched[queue_id] = None
+
+    def settled(self, queue_id: int, version: int) -> None:
+        """The entry has a new version: whatever was asked for on the older one has happened or never will."""
+        asked = self._asked.get(queue_id)
+        if asked is not None and version > asked[0].version:
+            del self._asked[queue_id]
+
+    def failed(self, queue_id: int, now_ms: int) -> None:
+        """The store could not be asked, or its answer was lost."""
+        asked = self._asked.get(queue_id)
+        if asked is not None:
+            self._asked[queue_id] = (asked[0], now_ms + RETRY_MS)
+            self.look_at(queue_id)
+
+    def next_ms(self) -> int | None:
+        """When to look again."""
+        return self._next_look_ms if self._watched else None
+
+    def take(self, now_ms: int) -> list[Proposal]:
+        """What is wanted now."""
+        if not self._watched or now_ms < self._next_look_ms:
+            return []
+        self._next_look_ms = now_ms + LOOK_MS
+        found: list[Proposal] = []
+        for queue_id in list(self._watched):
+            known = self._state.layout.get(queue_id)
+            if known is None:
+                del self._watched[queue_id]
+                continue
+            asked = self._asked.get(queue_id)
+            if asked is not None:
+                if asked[1] is not None and asked[1] <= now_ms:
+                    self._asked[queue_id] = (asked[0], None)
+                    found.append(asked[0])
+                elif asked[1] is None:
+                    del self._watched[queue_id]  # until there is an answer
+                continue
+            proposal = self._wanted(known, now_ms)
+            if proposal is not None:
+                self._asked[queue_id] = (proposal, None)
+                found.append(proposal)
+            elif not self._is_open(queue_id):
+                del self._watched[queue_id]
+        return found
+
+    def _is_open(self, queue_id: int) -> bool:
+        """Whether time alone may change what is wanted."""
+        led = self._state.led.get(queue_id)
+        if led is None:
+            return False
+        primary = led.primary
+        gone = [
+            node for node in primary.in_sync if node != self._state.node and node not in self._state.streams
+        ]
+        return bool(gone) or primary.next_lag_ms() is not None
+
+    def _wanted(self, known: KnownEntry, now_ms: int) -> Proposal | None:
+        entry, node = known.entry, self._state.node
+        led = self._state.led.get(entry.partition)
+        if led is None or led.epoch != entry.epoch:
+            if node in entry.leaving and entry.partition not in self._state.parts.catalogue.partitions:
+                left = [other for other in entry.leaving if other != node]
+                return Proposal(known.version, msgspec.structs.replace(entry, leaving=left))
+            return None
+        if entry.hand_over_to is not None:
+            return self._hand_over(known, led, entry.hand_over_to)
+        in_sync = led.primary.wanted_in_sync(now_ms, self._living(led, now_ms))
+        changed = entry
+        if in_sync is not None:
+            changed = msgspec.structs.replace(
+                changed, in_sync=[name for name in entry.replicas if name in in_sync]
+            )
+        if entry.serving != led.epoch and led.primary.committed >= led.begun:
+            changed = msgspec.structs.replace(changed, serving=led.epoch)
+        if changed == entry:
+            return None
+        if in_sync is not None:
+            led.primary.propose(in_sync)
+        return Proposal(known.version, changed)
+
+    def _living(self, led: LedPartition, now_ms: int) -> set[str]:
+        """Nodes that are there, or were a moment ago."""
+        return {
+            name
+            for name in led.primary.followers
+            if name in self._state.streams
+            or now_ms - max(self.last_seen_ms.get(name, 0), led.since_ms) < LAG_MS
+        }
+
+    def _hand_over(self, known: KnownEntry, led: LedPartition, successor: str) -> Proposal | None:
+        """Nothing is taken in any more; once the successor has everything, the next epoch is its."""
+        primary = led.primary
+        follower, node = primary.followers.get(successor), self._state.nodes.get(successor)
+        partition = self._state.parts.catalogue.partitions[led.queue_id]
+        if (
+            node is None
+            or follower is None
+            or successor not in primary.in_sync
+            or partition.index > min(follower.confirmed, primary.committed)
+        ):
+            return None
+        return Proposal(known.version, handed_over(known.entry, node))

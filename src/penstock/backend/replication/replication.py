@@ -1,0 +1,209 @@
+"""The node's part in a cluster: which partitions it leads and follows, by the layout, and what that makes it do.
+
+Driven like the node itself: layout, frames of other nodes, time and flushes come in; frames, jobs and wished changes of
+the layout go out. What is led is in `leadership`, what is followed in `following`, what others say in `dispatching`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from penstock.backend.outbox import Need
+from penstock.backend.parts import NodeParts
+from penstock.backend.replication.dispatching import Dispatch
+from penstock.backend.replication.fitness import describe
+from penstock.backend.replication.following import Follower
+from penstock.backend.replication.holding import Holding
+from penstock.backend.replication.leadership import Leadership
+from penstock.backend.replication.peer_stream import PeerStream
+from penstock.backend.replication.proposing import Proposer
+from penstock.backend.replication.state import ClusterState
+from penstock.cluster.layout import NodeEntry, PartitionEntry
+from penstock.model.batch import Buffer
+from penstock.model.errors import PenstockError
+from penstock.storage.entry_read import EntryReadJob
+from penstock.storage.job import Job
+from penstock.wire.messages import ReplicaStatus
+
+_AGAIN_MS = 10
+"""What found no room in the journal is tried again so soon."""
+
+
+class Replication:
+    """What one node leads and follows. Owned by the node's thread."""
+
+    def __init__(self, parts: NodeParts, node: str, started_ms: int, now_ms: int) -> None:
+        self.state = ClusterState(parts, node, now_ms)
+        self.started_ms = started_ms
+        """Of this node's entry: partitions that were given to an earlier life of it are not led."""
+        self.follower = Follower(parts, self.state.streams)
+        self.holding = Holding(parts)
+        self.proposer = Proposer(self.state)
+        self.leadership = Leadership(self.state, self.follower, self.holding, self.proposer)
+        self.dispatch = Dispatch(self.state, self.leadership, self.follower)
+        self.leadership.deposed = self.dispatch.moves.deposed
+        self._to_act: dict[int, None] = {}
+        """Partitions whose entry could not be acted upon yet."""
+        parts.cluster = self
+
+    # -- what handlers ask -----------------------------------------------------------------------------------
+
+    def needs(self, about: int | Sequence[int]) -> Sequence[Need]:
+        """See `ClusterPart`."""
+        return self.leadership.needs(about)
+
+    def check_takes_sends(self, queue_id: int) -> None:
+        """See `ClusterPart`."""
+        self.leadership.check_takes_sends(queue_id)
+
+    def describe(self, queue_id: int) -> ReplicaStatus | None:
+        """See `ClusterPart`."""
+        return describe(self.state, self.follower, queue_id)
+
+    def has_queue(self, name: str) -> bool:
+        """See `ClusterPart`."""
+        return self.state.layout.find(name) is not None
+
+    def damaged(self, queue_id: int) -> None:
+        """See `ClusterPart`: who leads it leads no more, and gets it whole from whoever leads next."""
+        if queue_id in self.state.led:
+            self.leadership.stand_down(queue_id, "what this node has of it is damaged")
+        followed = self.follower.partitions.get(queue_id)
+        if followed is not None and followed.leader is not None and followed.leader in self.state.streams:
+            followed.image = []
+            self.follower.stand(followed)
+        self.proposer.look_at(queue_id)
+
+    # -- the layout ------------------------------------------------------------------------------------------
+
+    def apply_nodes(self, nodes: Mapping[str, NodeEntry]) -> None:
+        """The nodes that live, by the store."""
+        self.state.nodes = dict(nodes)
+
+    def apply_layout(self, changes: Iterable[tuple[PartitionEntry, int]], now_ms: int) -> None:
+        """Entries as they are in the store now, with their versions."""
+        self.state.now_ms = now_ms
+        for entry, version in changes:
+            if self.state.layout.put(entry, version):
+                self.proposer.settled(entry.partition, version)
+                self._to_act[entry.partition] = None
+        self._act()
+        self.dispatch.moves.layout_changed()
+
+    def partition_gone(self, partition: int) -> None:
+        """An entry is no longer in the store: nothing is deleted by that, but nobody leads it either."""
+        self.state.layout.gone(partition)
+        self.leadership.stand_down(partition, "it is no longer in the layout")
+
+    def new_life(self, started_ms: int, now_ms: int) -> None:
+        """The node's lease was lost and made anew: what it led is for somebody to give it again."""
+        self.state.now_ms = now_ms
+        self.started_ms = started_ms
+        for queue_id in list(self.state.led):
+            self.leadership.stand_down(queue_id, "the node's lease was lost")
+
+    def _act(self) -> None:
+        """Does what entries say that could not be acted upon yet."""
+        for partition in list(self._to_act):
+            known = self.state.layout.get(partition)
+            if known is None:
+                del self._to_act[partition]
+                continue
+            try:
+                done = self._act_on(known.entry)
+            except PenstockError:  # no room in the journal: again soon
+                continue
+            if done:
+                del self._to_act[partition]
+
+    def _act_on(self, entry: PartitionEntry) -> bool:
+        queue_id = entry.partition
+        led = self.state.led.get(queue_id)
+        self.proposer.look_at(queue_id)
+        if self.state.node not in entry.replicas:
+            self.leadership.stand_down(queue_id, "this node holds it no more")
+            if self.state.node in entry.leaving:
+                self.follower.partitions.pop(queue_id, None)
+                self.holding.drop(queue_id, self.state.now_ms)
+            return True
+        if led is not None and led.epoch == entry.epoch:
+            self.leadership.update(led, entry)
+            return True
+        if led is not None:
+            self.leadership.stand_down(queue_id, f"epoch {entry.epoch} has begun, led by {entry.primary}")
+        if entry.primary == self.state.node and entry.primary_started_ms == self.started_ms:
+            return self.leadership.lead(entry)
+        partition, is_new = self.holding.hold(entry, self.state.now_ms)
+        followed = self.follower.follow(queue_id, entry.epoch)
+        if is_new and self.holding.had(queue_id):
+            followed.needs_whole = True
+        self.dispatch.local_is_there(partition.queue_id)
+        return True
+
+    # -- other nodes -----------------------------------------------------------------------------------------
+
+    def peer_connected(self, node: str, now_ms: int) -> None:
+        """There is a stream to another node."""
+        self.peer_disconnected(node, now_ms)
+        stream = self.state.streams[node] = PeerStream(node)
+        self.leadership.connected(stream)
+
+    def peer_disconnected(self, node: str, now_ms: int) -> None:
+        """The stream is gone, with whatever was on it."""
+        self.state.now_ms = now_ms
+        if self.state.streams.pop(node, None) is None:
+            return
+        self.proposer.last_seen_ms[node] = now_ms
+        self.follower.forget_stream(node)
+        self.dispatch.lost(node)
+        self.leadership.disconnected(node)
+
+    # -- turns, flushes, time --------------------------------------------------------------------------------
+
+    def prepare(self, now_ms: int) -> None:
+        """Before a flush is taken: what found no room in the journal before may find some now."""
+        self.state.now_ms = now_ms
+        if self._to_act:
+            self._act()
+        self.dispatch.retry()
+        self.follower.step()
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether `prepare` may have something to do though nothing arrives."""
+        return bool(self._to_act) or self.dispatch.is_stalled or self.follower.has_cuts_to_begin
+
+    def take_output(self) -> list[tuple[str, list[Buffer]]]:
+        """What is to be written to other nodes now."""
+        self.leadership.ship()
+        self.follower.confirm()
+        return [
+            (node, output) for node, stream in self.state.streams.items() if (output := stream.take_output())
+        ]
+
+    def take_jobs(self) -> list[Job]:
+        """Work for the helper thread."""
+        jobs = [*self.leadership.sender.jobs, *self.follower.jobs]
+        self.leadership.sender.jobs, self.follower.jobs = [], []
+        return jobs
+
+    def job_done(self, job: Job, now_ms: int) -> None:
+        """Takes a job that was read or made for a replica."""
+        self.state.now_ms = now_ms
+        if self.follower.job_done(job) or not isinstance(job, EntryReadJob):
+            return
+        queue_id = job.partition
+        led = queue_id in self.state.led
+        partition = self.state.parts.catalogue.partitions.get(queue_id)
+        self.leadership.sender.job_done(job, partition if led else None)
+        if job.damaged is not None and led:
+            self.state.parts.fence(queue_id, job.damaged)
+
+    def next_wakeup_ms(self) -> int | None:
+        """When something is to be looked at though nothing arrives."""
+        times = [self.proposer.next_ms(), self.dispatch.moves.next_ms()]
+        if self.leadership.lease_is_alive:
+            times.append(self.leadership.lease_until_ms)
+        if self.is_waiting:
+            times.append(self.state.now_ms + _AGAIN_MS)
+        return min((time for time in times if time is not None), default=None)

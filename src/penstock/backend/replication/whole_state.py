@@ -1,0 +1,135 @@
+"""A partition sent whole: its state as bytes, then the batches that live in it; and a state made anew from records.
+
+A state from another replica refers to batches by the other's positions, which are marked. Each batch that comes replaces
+its marks by where it is stored here; messages that die meanwhile take theirs with them. The replica has everything when
+no mark is left that something living stands at, which is also how a restart finds out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from penstock.model.batch import Batch
+from penstock.model.records import QueueCreated, QueueDeleted, QueueRemoved, Sent, decode_record
+from penstock.queue import living_files, snapshot, states
+from penstock.queue.chunk import CHUNK_BITS, FILE_SHIFT
+from penstock.queue.partition import Partition
+from penstock.queue.receiving import stored_runs
+from penstock.storage.entry_read import ReadEntry
+from penstock.storage.replica_log import IMAGE_PART_BYTES
+
+_MARKED_FILES = snapshot.ELSEWHERE >> FILE_SHIFT
+_WALK_MESSAGES = 4_096
+_WALK_BYTES = 2**20
+
+
+def image_parts(partition: Partition) -> list[bytes]:
+    """The state as it is now, in pieces that fit into entries of a journal."""
+    data = snapshot.dump(partition)
+    return [data[start : start + IMAGE_PART_BYTES] for start in range(0, len(data), IMAGE_PART_BYTES)]
+
+
+def is_missing_batches(partition: Partition) -> bool:
+    """Whether something lives in a batch that is not here yet."""
+    return any(file >= _MARKED_FILES for file in living_files.files_of(partition))
+
+
+def place_batches(partition: Partition, stored: Sequence[tuple[Sent, int]]) -> None:
+    """Batches came, and are at these positions now."""
+    moved: dict[int, int] = {}
+    chunks, log = partition.table.chunks, partition.log
+    for sent, position in stored:
+        first, end = sent.first, sent.first + sent.count
+        for number in range(first >> CHUNK_BITS, (end - 1 >> CHUNK_BITS) + 1):
+            chunk = chunks.get(number)
+            if chunk is None:
+                continue
+            base = number << CHUNK_BITS
+            for start, old in zip(chunk.starts, chunk.positions, strict=True):
+                if first <= base + start < end and old >= snapshot.ELSEWHERE:
+                    moved[old] = position
+        if log is not None:
+            for run in log.batches(first, 1, 1, 1):
+                if run.first == first and run.position >= snapshot.ELSEWHERE:
+                    moved[run.position] = position
+    if moved:
+        living_files.relocate(partition, moved)
+
+
+class Walk:
+    """A walk over the batches that live in a partition, in the order of their messages, while they come and go."""
+
+    def __init__(self, partition: Partition, needs_position: int) -> None:
+        self.index = partition.index
+        """The state that the batches belong to."""
+        self.needs_position = needs_position
+        """The journal must be on disk up to here before the batches can be read back."""
+        self._end = partition.table.next
+        log = partition.log
+        self._logged = log.begin if log is not None else self._end
+        self._next = 1
+        self._log_from = self._logged
+        self._last_position = -1
+        self._taken: list[int] = []
+        """The first message of each batch that was taken last."""
+        self._from_log = False
+
+    def take(self, partition: Partition) -> list[int]:
+        """The positions of the next batches; nothing at the end of the walk."""
+        self._from_log = False
+        while self._next < self._end:
+            found = self._take_from_table(partition)
+            if found:
+                return found
+        self._from_log = True
+        log = partition.log
+        if log is not None:
+            start = max(self._log_from, log.begin)
+            runs = log.batches(start, _WALK_MESSAGES, _WALK_BYTES, 256) if start < self._end else []
+            runs = [run for run in runs if run.first < self._end]
+            if runs:
+                self._log_from = runs[-1].first + runs[-1].messages
+                self._taken = [run.first for run in runs]
+                return [run.position for run in runs]
+        return []
+
+    def read(self, count: int) -> None:
+        """So many of the batches that were taken last were read; the others are to be taken again."""
+        if count < len(self._taken):
+            if self._from_log:
+                self._log_from = self._taken[count]
+            else:
+                self._next = self._taken[count]
+            self._last_position = -1
+
+    def _take_from_table(self, partition: Partition) -> list[int]:
+        table = partition.table
+        runs = table.runs_in(states.RUNS_LIVING, self._next, self._end, _WALK_MESSAGES)
+        if not runs:
+            self._next = self._end
+            return []
+        found: list[int] = []
+        self._taken = []
+        size = 0
+        for position, first, messages in stored_runs(partition, runs):
+            self._next = first + messages
+            if position != self._last_position:
+                if size >= _WALK_BYTES:
+                    self._next = first
+                    break
+                found.append(position)
+                self._taken.append(first)
+                self._last_position = position
+            size += table.size_of([(first, messages)])
+        return found
+
+
+def build(initial: Partition, state: bytes | None, entries: Sequence[ReadEntry]) -> Partition:
+    """The partition as a snapshot and the records after it make it; without a snapshot it begins as `initial`."""
+    partition = snapshot.load(state) if state is not None else initial
+    for entry in entries:
+        record = decode_record(entry.head)
+        assert not isinstance(record, QueueCreated | QueueDeleted | QueueRemoved)
+        batch = Batch(entry.payload) if isinstance(record, Sent) else None
+        partition.apply(record, batch, entry.position)
+    return partition

@@ -1,0 +1,131 @@
+"""What nodes of a cluster say to each other, in the same frames as clients and servers use; request ids are 0.
+
+Primary to replica: `Lead`, then `Cut`, `Image`, `Batches` and `Append` as the logs ask for. Replica to primary: `Standing`,
+`Confirm`, `Refuse`. Between the primaries of two queues: `MoveIn`, `MovedIn`, `MoveDone`.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from penstock.model.records import Origin
+from penstock.model.runs import Runs
+
+Sizes = list[tuple[int, int]]
+"""(bytes of the head, bytes of the payload) of each entry in the body, one after the other."""
+
+
+class Lead(msgspec.Struct, frozen=True, array_like=True, tag=1):
+    """I lead the partition in this epoch: where do you stand? Answered with `Standing` or `Refuse`."""
+
+    partition: int
+    epoch: int
+
+
+class Standing(msgspec.Struct, frozen=True, array_like=True, tag=2):
+    """What the replica has. Said when asked, when what came does not follow, and after a cut."""
+
+    partition: int
+    epoch: int
+    """Of the primary that it follows."""
+    epochs: list[tuple[int, int]]
+    last: int
+    whole: bool = False
+    """It has nothing that could be built on: send the partition whole."""
+
+
+class Refuse(msgspec.Struct, frozen=True, array_like=True, tag=3):
+    """A higher epoch is known here."""
+
+    partition: int
+    epoch: int
+
+
+class Append(msgspec.Struct, frozen=True, array_like=True, tag=4):
+    """The records after `previous`, verbatim. Body: their heads and payloads."""
+
+    partition: int
+    epoch: int
+    previous: int
+    previous_epoch: int
+    committed: int
+    sizes: Sizes
+
+
+class Confirm(msgspec.Struct, frozen=True, array_like=True, tag=5):
+    """(partition, epoch, index): up to where the replica's disk has each log; and how many bytes it has taken in."""
+
+    rows: list[tuple[int, int, int]]
+    taken_bytes: int
+
+
+class Cut(msgspec.Struct, frozen=True, array_like=True, tag=6):
+    """Records after `last` were never committed: go back to it and say `Standing`."""
+
+    partition: int
+    epoch: int
+    last: int
+
+
+class Image(msgspec.Struct, frozen=True, array_like=True, tag=7):
+    """A part of the partition's state as of `index`. Body: its bytes."""
+
+    partition: int
+    epoch: int
+    index: int
+    part: int
+    parts: int
+
+
+class Batches(msgspec.Struct, frozen=True, array_like=True, tag=8):
+    """Stored batches that the state refers to. Body: their records and themselves."""
+
+    partition: int
+    epoch: int
+    index: int
+    sizes: Sizes
+
+
+class MoveIn(msgspec.Struct, frozen=True, array_like=True, tag=9):
+    """Messages on their way to a partition that the other node leads. Body: one batch. Answered with `MovedIn`."""
+
+    number: int
+    target: int
+    origin: Origin
+    stamps: tuple[int, int, int]
+
+
+class MovedIn(msgspec.Struct, frozen=True, array_like=True, tag=10):
+    """The messages are committed at the target; or why they are not."""
+
+    number: int
+    refused: str = ""
+
+
+class MoveDone(msgspec.Struct, frozen=True, array_like=True, tag=11):
+    """It is committed that the messages have left their source: the target need not remember where they came from."""
+
+    target: int
+    source: int
+    runs: Runs
+
+
+PeerMessage = (
+    Lead | Standing | Refuse | Append | Confirm | Cut | Image | Batches | MoveIn | MovedIn | MoveDone
+)
+
+_encoder = msgspec.msgpack.Encoder()
+_decoder: msgspec.msgpack.Decoder[PeerMessage] = msgspec.msgpack.Decoder(PeerMessage)
+
+
+def encode_peer_message(message: PeerMessage) -> bytes:
+    """The head of a frame."""
+    return _encoder.encode(message)
+
+
+def decode_peer_message(head: bytes | memoryview) -> PeerMessage:
+    """Raises `msgspec.DecodeError` on anything that is not one of these."""
+    try:
+        return _decoder.decode(head)
+    except RecursionError:
+        raise msgspec.DecodeError("it is nested too deeply") from None
