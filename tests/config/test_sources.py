@@ -9,6 +9,7 @@ from penstock.config import (
     Address,
     ConfigurationError,
     FrontendConfig,
+    MetadataServerConfig,
     ServeConfig,
     likely_role,
     load_config,
@@ -16,6 +17,7 @@ from penstock.config import (
     load_serve_config,
 )
 from penstock.config.frontend import OPTIONS as FRONTEND_OPTIONS
+from penstock.config.metadata_server import OPTIONS as METADATA_SERVER_OPTIONS
 from penstock.config.option import Options
 from penstock.config.roles import ROLES as ROLES_OF_PENSTOCK
 from penstock.config.serve import OPTIONS
@@ -187,13 +189,18 @@ def test_what_cannot_be_read_is_explained(tmp_path: Path) -> None:
 
 
 ROLES = pytest.mark.parametrize(
-    ("role", "options"), [(ServeConfig, OPTIONS), (FrontendConfig, FRONTEND_OPTIONS)]
+    ("role", "options"),
+    [
+        (ServeConfig, OPTIONS),
+        (FrontendConfig, FRONTEND_OPTIONS),
+        (MetadataServerConfig, METADATA_SERVER_OPTIONS),
+    ],
 )
 
 
 @ROLES
 def test_every_field_has_an_option_and_its_default_is_allowed(
-    role: type[ServeConfig] | type[FrontendConfig], options: Options
+    role: type[ServeConfig] | type[FrontendConfig] | type[MetadataServerConfig], options: Options
 ) -> None:
     assert {attribute for attribute, _ in options.values()} == {entry.name for entry in fields(role)}
     for attribute, option in options.values():
@@ -203,7 +210,7 @@ def test_every_field_has_an_option_and_its_default_is_allowed(
 
 @ROLES
 def test_the_reference_names_every_option_with_its_default_and_its_variable(
-    role: type[ServeConfig] | type[FrontendConfig], options: Options
+    role: type[ServeConfig] | type[FrontendConfig] | type[MetadataServerConfig], options: Options
 ) -> None:
     text = REFERENCE.read_text()
     for attribute, option in options.values():
@@ -267,6 +274,7 @@ def test_a_front_end_listens_somewhere(tmp_path: Path) -> None:
         ("frontend.backend = 'queues.example:9326'\nstorage.durability = 'os'", {}, "serve"),
         ("frontend.backend = 'queues.example:9326'\nstorage.directory = 'data'", {}, "frontend"),
         ("frontend.backend = 7", {}, "serve"),
+        ("metadata.organisation = 'replicated'", {}, "metadata"),
         ("not TOML", {}, "serve"),
     ],
 )
@@ -282,4 +290,5 @@ def test_every_role_can_be_loaded() -> None:
     assert {name: type(load_config(name, None, {})) for name in ROLES_OF_PENSTOCK} == {
         "serve": ServeConfig,
         "frontend": FrontendConfig,
+        "metadata": MetadataServerConfig,
     }

@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 
+from penstock.config.address import Address
 from penstock.metadata.organisation.server_entry import OrganisationName
 from penstock.metadata.remote.store import RemoteStore, open_remote_store
 from penstock.metadata.server.server import MetadataServer, ServerSettings
 from penstock.metadata.store.interface import MetadataStore
+from penstock.runtime.listening import bind
 from tests.runtime.harness import until
 
 SECRET = b"a secret that all tests know"
@@ -40,7 +42,7 @@ class Servers:
                     **settings,
                 ),
             )
-            self.addresses.append(await server.start("127.0.0.1", 0))
+            self.addresses.append(await server.start(bind(Address("127.0.0.1", 0), "--listen")))
             self.servers.append(server)
             self._stores.append(store)
         for server in self.servers:

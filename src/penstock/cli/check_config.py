@@ -16,10 +16,10 @@ from penstock.cli.parameters import Json
 def check_config(
     file: Annotated[Path, typer.Argument(help="The TOML file.", show_default=False)],
     role: Annotated[
-        Literal["serve", "frontend"] | None,
+        Literal["serve", "frontend", "metadata"] | None,
         typer.Option(
             "--role",
-            help="For which command; otherwise frontend if only that can be told what the file says, else serve.",
+            help="For which command; otherwise the one role that alone can be told what the file says, else serve.",
             show_default=False,
         ),
     ] = None,

@@ -9,6 +9,7 @@ from penstock.cli.bench import bench
 from penstock.cli.check_config import check_config
 from penstock.cli.clock import clock, identifiers
 from penstock.cli.frontend import frontend
+from penstock.cli.metadata import metadata
 from penstock.cli.peek import peek
 from penstock.cli.purge import purge
 from penstock.cli.receive import receive
@@ -31,6 +32,7 @@ app = typer.Typer(
 for name, command, panel in (
     ("serve", serve, "Server"),
     ("frontend", frontend, "Server"),
+    ("metadata", metadata, "Server"),
     ("check-config", check_config, "Server"),
     ("clock", clock, "Server"),
     ("send", send, "Messages"),

@@ -38,7 +38,10 @@ def _front_end(config: FrontendConfig) -> Iterator[Contradiction]:
     if native is not None and native.port and native == config.sqs_listen:
         yield "frontend.native_listen", f"{native} is where sqs.listen listens; choose another port"
     if native is not None and config.cluster_metadata is None:
-        yield "frontend.native_listen", "is for clusters (cluster.metadata); clients of one server connect to it"
+        yield (
+            "frontend.native_listen",
+            "is for clusters (cluster.metadata); clients of one server connect to it",
+        )
 
 
 def _listeners(config: ServeConfig) -> Iterator[Contradiction]:

@@ -6,18 +6,32 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from penstock.config.frontend import FrontendConfig
+from penstock.config.metadata_server import MetadataServerConfig
 from penstock.config.option import Options, options_of
 from penstock.config.serve import ServeConfig
-from penstock.config.sources import given_attributes, load_frontend_config, load_serve_config
+from penstock.config.sources import (
+    given_attributes,
+    load_frontend_config,
+    load_metadata_server_config,
+    load_serve_config,
+)
 
-RoleConfig = ServeConfig | FrontendConfig
+RoleConfig = ServeConfig | FrontendConfig | MetadataServerConfig
 
-SERVE, FRONTEND = "serve", "frontend"
-ROLES: dict[str, Options] = {SERVE: options_of(ServeConfig), FRONTEND: options_of(FrontendConfig)}
+SERVE, FRONTEND, METADATA = "serve", "frontend", "metadata"
+ROLES: dict[str, Options] = {
+    SERVE: options_of(ServeConfig),
+    FRONTEND: options_of(FrontendConfig),
+    METADATA: options_of(MetadataServerConfig),
+}
 """By the command that runs the role: everything that it can be told."""
 
 Load = Callable[[Path | None, Mapping[str, str] | None], RoleConfig]
-_LOADERS: dict[str, Load] = {SERVE: load_serve_config, FRONTEND: load_frontend_config}
+_LOADERS: dict[str, Load] = {
+    SERVE: load_serve_config,
+    FRONTEND: load_frontend_config,
+    METADATA: load_metadata_server_config,
+}
 
 
 def load_config(

@@ -18,14 +18,17 @@ from typing import Any, TypeVar
 from penstock.config.contradictions import contradictions
 from penstock.config.frontend import OPTIONS as FRONTEND_OPTIONS
 from penstock.config.frontend import FrontendConfig
+from penstock.config.metadata_server import OPTIONS as METADATA_SERVER_OPTIONS
+from penstock.config.metadata_server import MetadataServerConfig
 from penstock.config.option import Option
 from penstock.config.problems import ConfigurationError, Problem
 from penstock.config.serve import OPTIONS as SERVE_OPTIONS
 from penstock.config.serve import ServeConfig
+from penstock.config.sqs import SqsOptions
 
-OPTIONS = {**SERVE_OPTIONS, **FRONTEND_OPTIONS}
+OPTIONS = {**SERVE_OPTIONS, **FRONTEND_OPTIONS, **METADATA_SERVER_OPTIONS}
 TABLES = sorted({key.rpartition(".")[0] for key in OPTIONS})
-Role = TypeVar("Role", ServeConfig, FrontendConfig)
+Role = TypeVar("Role", ServeConfig, FrontendConfig, MetadataServerConfig)
 
 FILE_BYTES = 1 << 20
 _TABLE = re.compile(r"\s*\[\s*([A-Za-z0-9_.\"'\s-]+?)\s*\]\s*(?:#.*)?$")
@@ -52,6 +55,15 @@ def load_frontend_config(
 ) -> FrontendConfig:
     """The configuration of `penstock frontend`, in the same way."""
     return _load(FrontendConfig, file, environment, flags)
+
+
+def load_metadata_server_config(
+    file: Path | None = None,
+    environment: Mapping[str, str] | None = None,
+    flags: Mapping[str, str] | None = None,
+) -> MetadataServerConfig:
+    """The configuration of `penstock metadata`, in the same way."""
+    return _load(MetadataServerConfig, file, environment, flags)
 
 
 def given_attributes(
@@ -82,7 +94,8 @@ def _load(
         own = {entry.name for entry in fields(role)}
         config = role(**{name: value for name, value in values.items() if name in own})
         source = str(file) if file else "the configuration"
-        problems += [Problem(source, key, why) for key, why in contradictions(config)]
+        if isinstance(config, SqsOptions):
+            problems += [Problem(source, key, why) for key, why in contradictions(config)]
         if not problems:
             return config
     raise ConfigurationError(problems)

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 import uvloop
 
 from penstock.config.frontend import FrontendConfig
+from penstock.config.metadata_server import MetadataServerConfig
 from penstock.config.processors import Processors
 from penstock.config.serve import ServeConfig
 from penstock.runtime.broker import Broker, open_broker
@@ -32,6 +33,7 @@ from penstock.runtime.remote_front_end import RemoteFrontEnd, open_front_end
 
 if TYPE_CHECKING:
     from penstock.runtime.cluster_front_end import ClusterFrontEnd
+    from penstock.runtime.metadata_service import MetadataProcess
 
 log = logging.getLogger(__name__)
 
@@ -100,6 +102,15 @@ def run_cluster_front_end(config: FrontendConfig, announce: Callable[[ClusterFro
     native = ServeConfig.max_connections if config.native_listen is not None else 0
     warning = _allow_files(_sqs_connections(config), native)
     return _run(lambda: open_cluster_front_end(config), announce, warning, config.processors)
+
+
+def run_metadata_server(config: MetadataServerConfig, announce: Callable[[MetadataProcess], None]) -> int:
+    """The same for a metadata server."""
+    from penstock.runtime.metadata_service import open_metadata_service  # a single server needs none of it
+
+    set_up_logging(config.log_level, config.log_format)
+    warning = _allow_files(config.metadata_max_connections)
+    return _run(lambda: open_metadata_service(config), announce, warning, config.processors)
 
 
 def _run(

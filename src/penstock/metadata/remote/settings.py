@@ -2,7 +2,7 @@
 
     penstock-metadata://one:9327,two:9327?secret_file=/etc/penstock/cluster-secret&timeout=10
 
-The servers that are named are the first to be asked who else there is.
+`metadata://` is short for it. The servers that are named are the first to be asked who else there is.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from urllib.parse import parse_qsl, urlsplit
 from penstock.wire.handshake import SECRET_BYTES_AT_LEAST
 
 SCHEME = "penstock-metadata"
+SCHEMES = (SCHEME, "metadata")
 DEFAULT_PORT = 9327
 DEFAULT_TIMEOUT_SECONDS = 10.0
 _OPTIONS = {"timeout", "secret_file"}
@@ -37,7 +38,7 @@ class RemoteSettings:
 def parse_metadata_url(url: str, secret: bytes | None = None) -> RemoteSettings:
     """Reads a URL, and the secret's file that it may name; raises `MetadataUrlError`."""
     parts = urlsplit(url)
-    if parts.scheme != SCHEME:
+    if parts.scheme not in SCHEMES:
         raise MetadataUrlError(
             f"the URL of metadata servers begins with {SCHEME}://, not with {parts.scheme}://"
         )

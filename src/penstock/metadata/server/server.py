@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import socket
 from dataclasses import dataclass, field
 
 from penstock.metadata.organisation.server_entry import REPLICATED, OrganisationName, ServerEntry
@@ -69,10 +70,10 @@ class MetadataServer:
         self._strangers: set[ClientConnection] = set()
         self._full = False
 
-    async def start(self, host: str, port: int, advertised: str | None = None) -> str:
-        """Listens, follows the store and registers; where it listens. Raises `OSError`."""
+    async def start(self, listener: socket.socket, advertised: str | None = None) -> str:
+        """Listens on a socket that is bound, follows the store and registers; where it listens."""
         loop = asyncio.get_running_loop()
-        self._server = await loop.create_server(lambda: ClientConnection(self), host, port)
+        self._server = await loop.create_server(lambda: ClientConnection(self), sock=listener)
         place = self._server.sockets[0].getsockname()
         address = f"[{place[0]}]:{place[1]}" if ":" in place[0] else f"{place[0]}:{place[1]}"
         self.follower.start()

@@ -1,0 +1,92 @@
+"""`penstock metadata` as a service: its connection to etcd, its server, its name."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+from pathlib import Path
+
+from penstock.config.metadata_server import MetadataServerConfig
+from penstock.metadata.remote.settings import MetadataUrlError, read_secret
+from penstock.metadata.server.server import MetadataServer, ServerSettings
+from penstock.metadata.store.etcd import EtcdStore
+from penstock.metadata.store.etcd_settings import EtcdUrlError, parse_etcd_url
+from penstock.runtime.front_door import FrontDoor
+from penstock.runtime.listening import StartError, bind
+
+FIRST_CONTACT_SECONDS = 2.0
+"""How long the start waits for etcd; without it the server answers that, and goes on looking."""
+
+
+class MetadataProcess:
+    """Everything of `penstock metadata`; made by `open_metadata_service`."""
+
+    failure: BaseException | None = None
+    """It has nothing that could fail for good: what it needs is looked for until it is there."""
+    front_door: FrontDoor | None = None
+    partner_threads: tuple[int, ...] = ()
+
+    def __init__(self, server: MetadataServer, store: EtcdStore, name: str, address: str) -> None:
+        self.name = name
+        self.address = address
+        self._server = server
+        self._store = store
+        self._closed = asyncio.Event()
+
+    @property
+    def following(self) -> bool:
+        """Whether it hears from etcd right now."""
+        return self._server.follower.following
+
+    async def ended(self) -> None:
+        """Returns when it was closed."""
+        await self._closed.wait()
+
+    async def close(self) -> None:
+        """Takes the server off the map, ends its connections, and lets go of etcd."""
+        await self._server.close()
+        await self._store.close()
+        self._closed.set()
+
+
+async def open_metadata_service(config: MetadataServerConfig) -> MetadataProcess:
+    """A metadata server that listens; raises `StartError`."""
+    if config.cluster_metadata is None:
+        raise StartError("a metadata server needs its etcd: name it with --etcd etcd://HOST:PORT")
+    if config.cluster_secret_file is None:
+        raise StartError(
+            "a metadata server needs the cluster's secret: name its file with --secret-file FILE"
+        )
+    listen = config.metadata_listen
+    if config.metadata_advertise is None and listen.host in ("0.0.0.0", "::"):
+        raise StartError(
+            f"nobody can reach {listen}: say with --advertise HOST:PORT how others reach this server"
+        )
+    try:
+        etcd = parse_etcd_url(config.cluster_metadata)
+        secret = read_secret(Path(config.cluster_secret_file))
+    except (EtcdUrlError, MetadataUrlError) as error:
+        raise StartError(str(error)) from None
+    name = config.cluster_name or f"metadata-{socket.gethostname()}-{os.getpid()}"
+    settings = ServerSettings(
+        name=name,
+        secret=secret,
+        organisation=config.metadata_organisation,
+        copies=config.metadata_copies,
+        cache_bytes=config.metadata_cache_bytes,
+        max_connections=config.metadata_max_connections,
+    )
+    listener = bind(listen, "--listen")
+    store = EtcdStore(etcd)
+    server = MetadataServer(store, settings)
+    advertised = str(config.metadata_advertise) if config.metadata_advertise is not None else None
+    address = await server.start(listener, advertised)
+    assert server.registration is not None
+    try:
+        async with asyncio.timeout(FIRST_CONTACT_SECONDS):
+            await server.follower.ready.wait()
+            await server.registration.registered.wait()
+    except TimeoutError:
+        pass  # the server has said so in the log, and goes on looking
+    return MetadataProcess(server, store, name, address)
