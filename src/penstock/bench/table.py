@@ -9,7 +9,7 @@ from rich.text import Text
 from penstock.bench.report import Line, Report
 
 _GIBIBYTE = 1024**3
-_DISTURBED = 0.1
+DISTURBED = 0.1
 """The share of the processors that others may use before the reader is warned."""
 
 
@@ -89,7 +89,7 @@ def _verdict(report: Report) -> Text:
     if not judged:
         return Text("no figure of this run has a target")
     text = f"{len(judged) - len(missed)} of {len(judged)} targets met"
-    disturbed = [f"{name} {share:.0%}" for name, share in report.bystanders.items() if share > _DISTURBED]
+    disturbed = [f"{name} {share:.0%}" for name, share in report.bystanders.items() if share > DISTURBED]
     if disturbed:
         text += f"; other programs used the processors meanwhile ({', '.join(disturbed)}): run again when it is idle"
     return Text(text, style="bold green" if not missed else "bold yellow")
