@@ -4,7 +4,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help install clients programs serve test check bench compatibility format lock clean
+.PHONY: help install clients programs serve test check bench compatibility fuzz chaos format lock clean
 
 BIN := .venv/bin
 DATA ?= ./penstock-data
@@ -42,6 +42,9 @@ compatibility: install ## rewrite docs/reference/sqs-compatibility.md from what 
 
 fuzz: install ## send 300,000 SQS requests, two thirds and more of them mutated (ARGS="--requests 20000 --seed 2")
 	@exec $(BIN)/python -m tests.fuzz.run $(ARGS)
+
+chaos: install programs ## kill and pause the processes of a cluster under load, 60 times (ARGS="--faults 10 --seed 2")
+	@exec $(BIN)/python -m tests.chaos.run $(ARGS)
 
 format: install ## rewrite the code the way `make check` wants it
 	$(BIN)/ruff check --fix .
