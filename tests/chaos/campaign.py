@@ -84,8 +84,9 @@ async def campaign(
     report("resting; everything that was acknowledged must come")
     await workload.stop_sending()
     deadline = time.monotonic() + SETTLE_SECONDS
-    while ledger.remaining and time.monotonic() < deadline:
-        await asyncio.sleep(_LOOK_SECONDS)  # noqa: ASYNC110  # clients write the ledger; there is no one event
+    # Clients write the ledger, and there is no one event to wait for.
+    while ledger.remaining and time.monotonic() < deadline:  # noqa: ASYNC110
+        await asyncio.sleep(_LOOK_SECONDS)
     await workload.stop()
     ledger.close()
     outcome.refused = workload.refused

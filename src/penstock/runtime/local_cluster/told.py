@@ -64,7 +64,7 @@ def _node(planned: Planned, plan: ClusterPlan, directory: ClusterDirectory) -> T
 
 def _front_end(planned: Planned, plan: ClusterPlan, directory: ClusterDirectory) -> Tables:
     return {
-        "cluster": _shared(planned, plan, directory),
+        "cluster": {**_shared(planned, plan, directory), "metadata": _metadata_url(plan)},
         "frontend": {"native_listen": planned.address("native")},
         "sqs": {"listen": planned.address("sqs"), "public_url": plan.sqs_url},
         "storage": {"directory": str(_data(planned, directory))},
@@ -74,7 +74,17 @@ def _front_end(planned: Planned, plan: ClusterPlan, directory: ClusterDirectory)
 
 
 def _metadata(planned: Planned, plan: ClusterPlan, directory: ClusterDirectory) -> Tables:
-    return {"cluster": {**_shared(planned, plan, directory), "listen": planned.address("listen")}}
+    return {
+        "cluster": _shared(planned, plan, directory),
+        "metadata": {"listen": planned.address("listen")},
+        "storage": {"directory": str(_data(planned, directory))},
+    }
+
+
+def _metadata_url(plan: ClusterPlan) -> str:
+    """Front ends ask metadata servers where there are any, else etcd."""
+    servers = plan.of_role("metadata")
+    return f"metadata://{','.join(one.address('listen') for one in servers)}" if servers else plan.etcd_url
 
 
 def _data(planned: Planned, directory: ClusterDirectory) -> Path:
