@@ -31,7 +31,8 @@ class ClusterOptions(SharedOptions):
             kinds.optional(
                 "none",
                 kinds.matching(
-                    r"(etcds?|metadata)://\S+", "a URL such as etcd://HOST:PORT or metadata://HOST:PORT"
+                    r"(etcds?|(penstock-)?metadata)://\S+",
+                    "a URL such as etcd://HOST:PORT or metadata://HOST:PORT",
                 ),
             ),
             "Where the cluster's metadata is: its etcd, or its metadata servers. `none`: there is no cluster.",

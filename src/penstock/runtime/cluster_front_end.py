@@ -17,7 +17,7 @@ from penstock.metadata.store.interface import MetadataStore
 from penstock.runtime.clock import WallClock
 from penstock.runtime.cluster_link.cluster_link import ClusterLink
 from penstock.runtime.cluster_link.gateway import NativeGateway, open_gateway
-from penstock.runtime.cluster_store import open_cluster_store, read_secret
+from penstock.runtime.cluster_store import cluster_secret, open_cluster_store
 from penstock.runtime.engine_link.tcp_link import TcpLink
 from penstock.runtime.front_door import FrontDoor, open_front_door
 
@@ -86,9 +86,9 @@ async def open_cluster_front_end(
     """A front end that listens; raises `StartError`. A `store` that is given is closed with it."""
     assert config.cluster_metadata is not None
     assert config.cluster_secret_file is not None
-    secret = read_secret(config.cluster_secret_file)
+    secret = cluster_secret(config.cluster_secret_file)
     if store is None:
-        store = await open_cluster_store(config.cluster_metadata)
+        store = await open_cluster_store(config.cluster_metadata, secret)
     loop, clock = asyncio.get_running_loop(), WallClock()
     mirror = MetadataMirror(store)
     mirror.start()
