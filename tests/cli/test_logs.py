@@ -113,6 +113,18 @@ def test_what_is_lost_with_a_log_or_a_window_is_counted(penstock: Penstock, log:
     assert penstock("queue", "delete", held, "--yes").output == f"queue {held} is deleted, with 1 message\n"
 
 
+def test_a_group_that_fell_behind_the_log_is_told_how_to_go_on(penstock: Penstock, log: str) -> None:
+    assert bodies(penstock, log, "--group", "billing", "--limit", "1") == [1]
+    assert penstock("purge", log, "--yes").code == 0
+    assert penstock("send", log, "31").code == 0
+    behind = penstock("tail", log, "--group", "billing")
+    assert behind.code == 1
+    assert "it begins at 31" in behind.errors
+    assert "group seek --to beginning" in " ".join(behind.errors.split())
+    assert penstock("group", "seek", log, "billing", "--to", "beginning").code == 0
+    assert bodies(penstock, log, "--group", "billing") == [31]
+
+
 def test_a_group_that_has_read_everything_is_told_so(penstock: Penstock, log: str) -> None:
     assert len(bodies(penstock, log, "--group", "billing")) == 30
     nothing = penstock("tail", log, "--group", "billing", "--from", "3")
