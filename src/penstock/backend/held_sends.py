@@ -21,11 +21,13 @@ class HeldSend(NamedTuple):
 
 
 class HeldSends:
-    """All that a node holds, bounded in number and in bytes for each queue."""
+    """All that a node holds, bounded in number and in bytes for each queue, and in bytes for all of them."""
 
-    def __init__(self) -> None:
+    def __init__(self, most_bytes: int = limits.SENDS_HELD_BYTES_PER_NODE) -> None:
+        self._most_bytes = most_bytes
         self._by_queue: dict[int, deque[HeldSend]] = {}
         self._bytes: dict[int, int] = {}
+        self._all_bytes = 0
 
     def __len__(self) -> int:
         return sum(map(len, self._by_queue.values()))
@@ -43,14 +45,20 @@ class HeldSends:
         queue_id = send.request.queue_id
         line = self._by_queue.get(queue_id, deque())
         size = self._bytes.get(queue_id, 0) + len(send.body)
-        if len(line) >= limits.SENDS_HELD_PER_QUEUE or size > limits.SENDS_HELD_BYTES_PER_QUEUE:
+        if (
+            len(line) >= limits.SENDS_HELD_PER_QUEUE
+            or size > limits.SENDS_HELD_BYTES_PER_QUEUE
+            or self._all_bytes + len(send.body) > self._most_bytes
+        ):
             raise PenstockError(
                 ErrorCode.CLOCK_UNCERTAIN,
-                f"{reason}; {len(line)} sends are held for the queue already, and there is no room for more",
+                f"{reason}; {len(line)} sends are held for the queue already, {len(self)} for all queues, and there "
+                "is no room for more",
             )
         line.append(send)
         self._by_queue[queue_id] = line
         self._bytes[queue_id] = size
+        self._all_bytes += len(send.body)
 
     def first(self, queue_id: int) -> HeldSend | None:
         """Who waits longest."""
@@ -62,6 +70,7 @@ class HeldSends:
         line = self._by_queue[queue_id]
         taken = line.popleft()
         self._bytes[queue_id] -= len(taken.body)
+        self._all_bytes -= len(taken.body)
         if not line:
             self._forget(queue_id)
         return taken
@@ -84,11 +93,12 @@ class HeldSends:
         for queue_id, line in list(self._by_queue.items()):
             kept = deque(send for send in line if send.connection != connection)
             if kept:
-                self._by_queue[queue_id] = kept
-                self._bytes[queue_id] = sum(len(send.body) for send in kept)
+                size = sum(len(send.body) for send in kept)
+                self._all_bytes += size - self._bytes[queue_id]
+                self._by_queue[queue_id], self._bytes[queue_id] = kept, size
             else:
                 self._forget(queue_id)
 
     def _forget(self, queue_id: int) -> None:
         self._by_queue.pop(queue_id, None)
-        self._bytes.pop(queue_id, None)
+        self._all_bytes -= self._bytes.pop(queue_id, 0)

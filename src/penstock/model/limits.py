@@ -74,6 +74,7 @@ MAX_UNCERTAINTY_MS_DEFAULT = 100
 SENDS_HELD_PER_QUEUE = 10_000
 """Sends that wait for a clock to become certain."""
 SENDS_HELD_BYTES_PER_QUEUE = 64 * MEBIBYTE
+SENDS_HELD_BYTES_PER_NODE = 256 * MEBIBYTE
 SEND_HELD_MS = 30 * SECOND_MS
 """A send that was held for so long is refused."""
 TIMESTAMP_US_MAX = 2**56 - 1
