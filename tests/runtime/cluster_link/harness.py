@@ -32,6 +32,8 @@ from penstock.runtime.embedded import EmbeddedServer, running_server
 from penstock.runtime.engine_link.tcp_link import TcpLink
 from tests.runtime.harness import small_config
 
+SECRET = b"what the processes of this cluster know"
+
 
 class StandIn:
     """A single server that makes the partitions it is to lead, says that it serves, and refuses those it lost."""
@@ -43,6 +45,7 @@ class StandIn:
         self.leads: set[int] = set()
         self.serves = True
         """Whether it says that it serves what it is to lead."""
+        server.broker._server.secret = SECRET
         node: Any = server.broker._node
         self._parts = node._parts
         dispatch = node._dispatch
@@ -120,7 +123,7 @@ class SmallCluster:
         link = ClusterLink(
             mirror,
             loop,
-            make_link=lambda address: TcpLink(address, loop),
+            make_link=lambda address: TcpLink(address, loop, secret=SECRET),
             producer=1_000 + self._links,
             now_ms=WallClock().now_ms,
         )
