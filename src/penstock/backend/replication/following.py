@@ -11,7 +11,7 @@ from functools import partial
 from penstock.backend.logbook import busy
 from penstock.backend.parts import NodeParts
 from penstock.backend.replication.peer_stream import PeerStream, weight
-from penstock.backend.replication.whole_state import build, is_missing_batches, place_batches
+from penstock.backend.replication.whole_state import build, is_missing_batches, marks_of, place_batches
 from penstock.model.batch import Batch
 from penstock.model.records import QueueCreated, QueueDeleted, QueueRemoved, Sent, decode_record
 from penstock.queue import living_files, snapshot
@@ -319,10 +319,12 @@ class Follower:
                 head = bytes(body[offset:middle])
                 sent = decode_record(head)
                 assert isinstance(sent, Sent)
-                position = self._parts.logbook.write_batch(
-                    followed.queue_id, message.index, head, bytes(body[middle:end])
-                )
-                stored.append((sent, position))
+                if marks_of(partition, sent):  # else it came before, or nothing of it lives
+                    payload = bytes(body[middle:end])
+                    position = self._parts.logbook.write_batch(
+                        followed.queue_id, message.index, head, payload
+                    )
+                    stored.append((sent, position))
                 offset = end
         finally:
             place_batches(partition, stored)  # also where the journal had no room for all: those come again

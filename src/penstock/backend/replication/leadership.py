@@ -109,9 +109,8 @@ class Leadership:
             log.warning(
                 "partition %d cannot be led by this node: what it has is damaged or missing", queue_id
             )
-            self.follower.follow(
-                queue_id, entry.epoch
-            ) if queue_id in self.state.parts.catalogue.partitions else None
+            if queue_id in self.state.parts.catalogue.partitions:
+                self.follower.follow(queue_id, entry.epoch)
             return True
         partition, _ = self.holding.hold(entry, self.state.now_ms)
         if entry.epoch <= partition.epochs.last:

@@ -7,6 +7,7 @@ no mark is left that something living stands at, which is also how a restart fin
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Sequence
 
 from penstock.model.batch import Batch
@@ -36,24 +37,30 @@ def is_missing_batches(partition: Partition) -> bool:
 
 def place_batches(partition: Partition, stored: Sequence[tuple[Sent, int]]) -> None:
     """Batches came, and are at these positions now."""
-    moved: dict[int, int] = {}
-    chunks, log = partition.table.chunks, partition.log
-    for sent, position in stored:
-        first, end = sent.first, sent.first + sent.count
-        for number in range(first >> CHUNK_BITS, (end - 1 >> CHUNK_BITS) + 1):
-            chunk = chunks.get(number)
-            if chunk is None:
-                continue
-            base = number << CHUNK_BITS
-            for start, old in zip(chunk.starts, chunk.positions, strict=True):
-                if first <= base + start < end and old >= snapshot.ELSEWHERE:
-                    moved[old] = position
-        if log is not None:
-            for run in log.batches(first, 1, 1, 1):
-                if run.first == first and run.position >= snapshot.ELSEWHERE:
-                    moved[run.position] = position
+    moved = {mark: position for sent, position in stored for mark in marks_of(partition, sent)}
     if moved:
         living_files.relocate(partition, moved)
+
+
+def marks_of(partition: Partition, sent: Sent) -> set[int]:
+    """The marks that stand for a batch; none where it is here, or nothing of it is known any more."""
+    first, end = sent.first, sent.first + sent.count
+    found: set[int] = set()
+    for number in range(first >> CHUNK_BITS, (end - 1 >> CHUNK_BITS) + 1):
+        chunk = partition.table.chunks.get(number)
+        if chunk is None:
+            continue
+        base = number << CHUNK_BITS
+        place = max(0, bisect_right(chunk.starts, max(0, first - base)) - 1)
+        while place < len(chunk.starts) and base + chunk.starts[place] < end:
+            if base + chunk.starts[place] >= first and chunk.positions[place] >= snapshot.ELSEWHERE:
+                found.add(chunk.positions[place])
+            place += 1
+    if partition.log is not None:
+        for run in partition.log.batches(first, 1, 1, 1):
+            if run.first == first and run.position >= snapshot.ELSEWHERE:
+                found.add(run.position)
+    return found
 
 
 class Walk:
