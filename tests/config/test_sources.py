@@ -78,7 +78,7 @@ def test_flags_win_over_the_environment_and_that_over_the_file(tmp_path: Path) -
         ("durabilty = 'sync'", "storage.durabilty: unknown key; did you mean storage.durability?"),
         (
             "max_connections = 1",
-            "storage.max_connections: unknown key; did you mean native.max_connections or sqs.max_connections?",
+            "storage.max_connections: unknown key; did you mean metadata.max_connections or native.max_connections or sqs.max_connections?",
         ),
         ("colour = 'red'", "storage.colour: unknown key; known are clock.drift_ppm, clock.source"),
     ],
@@ -106,7 +106,7 @@ def test_a_bad_line_is_explained_with_its_place(line: str, problem: str, tmp_pat
         ("log = {level = 'loud'}\n", 'penstock.toml:1: log.level: "loud" is not allowed'),
         (
             "listen = ':1'\n",
-            "penstock.toml:1: listen: unknown key; did you mean monitoring.listen or native.listen or sqs.listen?",
+            "penstock.toml:1: listen: unknown key; did you mean metadata.listen or monitoring.listen or native.listen or sqs.listen?",
         ),
         ("[native]\nlisten = 'nope'\n", "penstock.toml:2: native.listen: 'nope' names no port; write 127."),
         ("[sqs]\nlisten = 'no'\n", "penstock.toml:2: sqs.listen: 'no' names no port"),

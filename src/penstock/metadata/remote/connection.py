@@ -148,7 +148,9 @@ class ServerConnection(asyncio.Protocol):
         self._transport = cast(asyncio.Transport, transport)  # uvloop has classes of its own
 
     def connection_lost(self, error: Exception | None) -> None:
-        refused = "; it ends connections of those who do not know the cluster's secret" * (not self._proven)
+        refused = "; it ends connections of those who do not know the cluster's secret" * (
+            self._handshake is not None
+        )
         self.close(str(error) if error else f"the server closed the connection{refused}")
 
     def data_received(self, data: bytes) -> None:

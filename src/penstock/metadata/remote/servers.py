@@ -86,6 +86,13 @@ class Servers:
                         raise StoreUnavailableError(str(error)) from error
                 await self.pause(min(PAUSE_SECONDS, max(deadline - loop.time(), 0)))
 
+    async def ask_one(self, address: str, request: Request) -> Reply | None:
+        """Asks one server and no other; None if it does not answer soon."""
+        try:
+            return await self.connections.ask(address, request, b"", SHORTEST_SHARE_SECONDS)
+        except ServerFailure:
+            return None
+
     async def pause(self, seconds: float) -> None:
         """Waits; raises `StoreUnavailableError` at once if the store is closed meanwhile."""
         try:

@@ -32,6 +32,8 @@ from penstock.metadata.store.interface import (
 )
 from penstock.wire.metadata_messages import (
     Delete,
+    Describe,
+    Description,
     Found,
     Get,
     Grant,
@@ -99,6 +101,15 @@ class RemoteStore:
 
     async def revoke(self, lease: int) -> None:
         await self.servers.ask(None, Revoke(lease))
+
+    async def describe_servers(self) -> dict[str, Description | None]:
+        """Every server that is known by its address, as it describes itself; None: it does not answer."""
+        addresses = self.servers.addresses(None)
+        said = await asyncio.gather(*(self.servers.ask_one(one, Describe()) for one in addresses))
+        return {
+            one: reply.answer if reply is not None and isinstance(reply.answer, Description) else None
+            for one, reply in zip(addresses, said, strict=True)
+        }
 
     async def close(self) -> None:
         self.servers.connections.close()

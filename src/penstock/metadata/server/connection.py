@@ -7,7 +7,6 @@ its own, so that answers come in the order in which they are there.
 from __future__ import annotations
 
 import asyncio
-import logging
 import os
 from collections.abc import Awaitable
 from typing import Protocol, cast
@@ -53,8 +52,6 @@ REQUEST_BYTES_AT_ONCE = 16 * MEBIBYTE
 WATCHES = 64
 WRITE_BUFFER_BYTES = 1 * MEBIBYTE
 
-_log = logging.getLogger(__name__)
-
 
 class House(Protocol):
     """What all connections of a server share."""
@@ -72,6 +69,10 @@ class House(Protocol):
 
     def proven(self, connection: ClientConnection) -> None:
         """It knows the secret."""
+        ...
+
+    def refused(self, why: str) -> None:
+        """Somebody was sent away."""
         ...
 
     def gone(self, connection: ClientConnection) -> None: ...
@@ -146,11 +147,8 @@ class ClientConnection(asyncio.Protocol):
                     self._shake(self._handshake, frame)
                 else:
                     self._take(frame)
-        except HandshakeError as error:
-            _log.warning("refused %s: %s", self._peer, error)
-            self.close()
-        except (PenstockError, msgspec.MsgspecError) as error:
-            _log.warning("refused %s: %s", self._peer, error)
+        except (HandshakeError, PenstockError, msgspec.MsgspecError) as error:
+            self._house.refused(f"{self._peer}: {error}")
             self.close()
         self._flush()
 

@@ -26,6 +26,7 @@ from penstock.wire.metadata_messages import Description, Welcome
 
 STRANGERS_AT_ONCE = 256
 """How many may be connected that have not proven themselves yet."""
+REFUSALS_SAID_EVERY_SECONDS = 10.0
 
 _log = logging.getLogger(__name__)
 
@@ -69,6 +70,8 @@ class MetadataServer:
         self._connections: set[ClientConnection] = set()
         self._strangers: set[ClientConnection] = set()
         self._full = False
+        self._refusals = 0
+        self._silent_until = 0.0
 
     async def start(self, listener: socket.socket, advertised: str | None = None) -> str:
         """Listens on a socket that is bound, follows the store and registers; where it listens."""
@@ -122,6 +125,14 @@ class MetadataServer:
     def proven(self, connection: ClientConnection) -> None:
         """It knows the secret."""
         self._strangers.discard(connection)
+
+    def refused(self, why: str) -> None:
+        """Somebody was sent away; said now and then only, so that nobody fills the log by trying on and on."""
+        self._refusals += 1
+        now = asyncio.get_running_loop().time()
+        if now >= self._silent_until:
+            _log.warning("refused %s (%d so far)", why, self._refusals)
+            self._silent_until = now + REFUSALS_SAID_EVERY_SECONDS
 
     def gone(self, connection: ClientConnection) -> None:
         """It has ended."""
