@@ -118,7 +118,9 @@ class World:
     def restart(self) -> None:
         node = self.any_node()
         if not node.up:
-            if self.random.random() < 0.1 and self.can_lose_disk_of(node):
+            # Nobody replaces a disk so fast that a manager still believes in the life before.
+            is_known = all(manager.heard >= node.crashed_at for manager in self.managers)
+            if self.random.random() < 0.1 and is_known and self.can_lose_disk_of(node):
                 node.wipe()
             node.register(self.now_ms)
             self.forget_confirmations(node)
@@ -163,7 +165,7 @@ class World:
         for node in self.nodes.values():
             for partition, replica in list(node.replicas.items()):
                 if node.up and replica.primary is not None:
-                    for follower in list(replica.primary.followers):
+                    for follower in sorted(replica.primary.followers):
                         if self.random.random() < 0.6:
                             self.send(node, self.nodes[follower], partition, replica)
 
@@ -205,6 +207,7 @@ class World:
         manager = self.random.choice(self.managers)
         if self.random.random() < 0.05:
             self.managers[self.managers.index(manager)] = manager = ModelManager(self.store)
+            manager.follow(len(self.store.history), self.now_ms)
         newest = len(self.store.history)
         manager.follow(self.random.randint(min(manager.heard, newest), newest), self.now_ms)
         changes = self.decide(manager.view)

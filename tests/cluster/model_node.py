@@ -54,6 +54,8 @@ class Node:
         self.isolated = False
         """From the other nodes."""
         self.started_ms = 0
+        self.crashed_at = 0
+        """After how many changes of the store."""
         self.replicas: dict[int, Replica] = {}
 
     # --- coming and going -----------------------------------------------------------------------------------
@@ -68,6 +70,7 @@ class Node:
         for replica in self.replicas.values():
             replica.primary = None
         self.lose_lease()
+        self.crashed_at = len(self.store.history)
 
     def lose_lease(self) -> None:
         self.store.delete(layout.node_key(self.name), None)
