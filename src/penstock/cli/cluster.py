@@ -228,9 +228,7 @@ def _announce(cluster: LocalCluster, *, detach: bool, json: bool) -> None:
             "data": str(cluster.directory.path),
         },
     )
-    print_hint(
-        "  Try: penstock queue create orders --replicas 3, penstock cluster status, penstock cluster kill node-1"
-    )
+    print_hint("  Try: penstock queue create orders, penstock cluster status, penstock cluster kill node-1")
     if not detach:
         print_hint("  Ctrl-C stops all of it.")
 

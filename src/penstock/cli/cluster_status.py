@@ -154,7 +154,7 @@ def _show_nodes(rows: list[NodeRow]) -> None:
 def _show_partitions(rows: list[PartitionRow], *, everything: bool) -> None:
     print_line("")
     if not rows:
-        print_line("No partitions yet: `penstock queue create orders --replicas 3` makes some.")
+        print_line("No partitions yet: `penstock queue create orders` makes one.")
         return
     ordered = sorted(rows, key=lambda row: row.serving and len(row.in_sync) == len(row.replicas))
     shown = ordered if everything else ordered[:_SHOWN_PARTITIONS]

@@ -10,6 +10,7 @@ from penstock.config.cluster import ClusterOptions
 from penstock.config.option import option, options_of
 from penstock.config.serve import NATIVE_PORT
 from penstock.config.sqs import MetadataOptions, SqsOptions, UsageOptions
+from penstock.model.limits import REPLICAS_PER_PARTITION
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,6 +34,15 @@ class FrontendConfig(SqsOptions, MetadataOptions, UsageOptions, ClusterOptions):
             "With a cluster: where clients connect with the native protocol. Port 0 lets the system choose one; `off`: "
             "nowhere.",
             "--native-listen",
+        ),
+    )
+    frontend_replicas: int = field(
+        default=3,
+        metadata=option(
+            "frontend.replicas",
+            kinds.count(1, REPLICAS_PER_PARTITION),
+            "With a cluster: how many nodes hold a queue whose maker says nothing of it. The same for all front ends. "
+            "One replica on purpose is asked for together with `min_in_sync` 1.",
         ),
     )
 

@@ -21,11 +21,14 @@ class RoutingContext:
         producer: int,
         now_ms: Callable[[], int],
         load: Callable[[int], float],
+        replicas: int = 1,
     ) -> None:
         self.map = cluster
         self.producer = producer
         """Who this router is to the nodes' protection against batches sent twice; never 0."""
         self.now_ms = now_ms
+        self.replicas = replicas
+        """Of queues whose maker says nothing of it."""
         self.spread = Spread(load)
         self._numbers: dict[int, int] = {}
         self._free_ids: range = range(0)

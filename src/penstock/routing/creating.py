@@ -36,7 +36,7 @@ LATE = ".late"
 
 def create(context: RoutingContext, request: CreateQueue) -> Steps[Reply]:
     """Makes a queue, and its dead-letter queue if that is missing; the same request again changes nothing."""
-    settings = request.settings
+    settings = replicated(context, request.settings)
     check_queue_name(request.name)
     check_settings(request.name, settings)
     if settings.sorted:
@@ -45,6 +45,16 @@ def create(context: RoutingContext, request: CreateQueue) -> Steps[Reply]:
     queue = yield from made(context, request.name, settings, may_differ=False)
     yield from served(context, queue)
     return Reply((yield from describe_entry(queue)))
+
+
+def replicated(context: RoutingContext, settings: QueueSettings) -> QueueSettings:
+    """With as many replicas as is usual here, where nothing is said of it: SDKs and their tools know of no replicas.
+
+    Whoever wants one on purpose says how many must be in sync as well: one.
+    """
+    if settings.replicas > 1 or settings.min_in_sync is not None:
+        return settings
+    return msgspec.structs.replace(settings, replicas=context.replicas)
 
 
 def made(

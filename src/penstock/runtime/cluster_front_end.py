@@ -103,6 +103,7 @@ async def open_cluster_front_end(
             make_link=lambda address: TcpLink(address, loop, name=name, secret=secret),
             producer=1 + secrets.randbits(PRODUCER_BITS),
             now_ms=clock.now_ms,
+            replicas=config.frontend_replicas,
         )
         try:
             async with asyncio.timeout(FIRST_CONTACT_SECONDS):

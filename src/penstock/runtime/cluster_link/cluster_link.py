@@ -54,6 +54,7 @@ class ClusterLink:
         make_link: MakeLink,
         producer: int,
         now_ms: Callable[[], int],
+        replicas: int = 1,
     ) -> None:
         self._mirror = mirror
         self._loop = loop
@@ -63,7 +64,9 @@ class ClusterLink:
         mirror.cache.listen(LAYOUT, self._heard)
         self.links = NodeLinks(self.map, loop, make_link)
         self.calls = PartitionCalls(self.map, self.links, mirror.refresh, loop)
-        self._context = RoutingContext(self.map, producer=producer, now_ms=now_ms, load=self.calls.load)
+        self._context = RoutingContext(
+            self.map, producer=producer, now_ms=now_ms, load=self.calls.load, replicas=replicas
+        )
         self._errands: dict[int, Errand] = {}
         self._last_ticket = 0
         self._untils: dict[int, tuple[Until, Callable[[bool], None], asyncio.TimerHandle]] = {}

@@ -233,23 +233,23 @@ class LocalCluster:
             self.forget(added[0].name)
             raise
         if role == "frontend":
-            self.reload_balancer()
+            self._reload_balancer(self.plan)
         return added[0]
 
     def forget(self, name: str) -> None:
         """Takes a process out of the plan, ends it if it runs, and deletes what it kept."""
+        planned = self.planned(name)
+        if planned.role == "frontend":
+            self._reload_balancer(without(self.plan, name))  # nothing more comes to it
         self.stop(name)
-        role = self.planned(name).role
         self.directory.change(lambda state: msgspec.structs.replace(state, plan=without(state.plan, name)))
-        if role == "frontend":
-            self.reload_balancer()
         shutil.rmtree(self.directory.place(name), ignore_errors=True)
 
-    def reload_balancer(self) -> None:
+    def _reload_balancer(self, plan: ClusterPlan) -> None:
         """Tells HAProxy which front ends there are now."""
         state = self.state
-        balancer = state.plan.balancer
-        write_configuration(state.plan, self.directory.place(balancer.name), find_haproxy())
+        balancer = plan.balancer
+        write_configuration(plan, self.directory.place(balancer.name), find_haproxy())
         if balancer.name in state.running:
             reload_balancer(state.running[balancer.name])
 

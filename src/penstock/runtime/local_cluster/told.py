@@ -13,6 +13,8 @@ from penstock.runtime.etcd_process import EtcdMember
 from penstock.runtime.local_cluster.directory import ClusterDirectory
 
 CONFIGURATION = "penstock.toml"
+REPLICAS = 3
+"""Of queues whose maker says nothing of it; fewer where there are fewer nodes."""
 _PENSTOCK = (sys.executable, "-m", "penstock.cli.main")
 _COMMANDS = {"node": ("node", "run"), "frontend": ("frontend",), "metadata": ("metadata",)}
 
@@ -65,7 +67,10 @@ def _node(planned: Planned, plan: ClusterPlan, directory: ClusterDirectory) -> T
 def _front_end(planned: Planned, plan: ClusterPlan, directory: ClusterDirectory) -> Tables:
     return {
         "cluster": {**_shared(planned, plan, directory), "metadata": _metadata_url(plan)},
-        "frontend": {"native_listen": planned.address("native")},
+        "frontend": {
+            "native_listen": planned.address("native"),
+            "replicas": min(REPLICAS, max(1, len(plan.of_role("node")))),
+        },
         "sqs": {"listen": planned.address("sqs"), "public_url": plan.sqs_url},
         "storage": {"directory": str(_data(planned, directory))},
         # All front ends of a cluster read the same users' secrets.
