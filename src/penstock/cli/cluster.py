@@ -82,6 +82,7 @@ def up(
     """Start a whole cluster on this machine: etcd, nodes, front ends and a load balancer, from one command."""
     if detach and supervise:
         raise CommandError("--supervise needs somebody who stays; leave --detach out", USAGE)
+    _interrupted_by_all_signals()
     with cluster_errors():
         from penstock.runtime.etcd_process import find_etcd
         from penstock.runtime.local_cluster.balancer import find_haproxy
@@ -104,6 +105,17 @@ def up(
         _announce(cluster, detach=detach, json=json)
         if not detach:
             _stay(cluster, supervise=supervise, json=json)
+
+
+def _interrupted_by_all_signals() -> None:
+    """What was started must be stopped also when it is not Ctrl-C that ends us."""
+    import signal
+
+    def interrupt(_number: int, _frame: object) -> None:
+        raise KeyboardInterrupt
+
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, interrupt)
 
 
 def _new_plan(

@@ -11,6 +11,7 @@ import shutil
 import signal
 import time
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
@@ -56,8 +57,14 @@ class LocalCluster:
 
     def __init__(self, directory: ClusterDirectory, progress: Progress | None = None) -> None:
         self.directory = directory
-        self._progress = progress or (lambda _name, _what: None)
+        self._told = progress
         self._etcds: list[EtcdProcess] = []
+
+    def _progress(self, name: str, what: str) -> None:
+        """Nobody may be there any more to be told; that must not keep anything from being stopped."""
+        if self._told is not None:
+            with suppress(OSError):
+                self._told(name, what)
 
     @property
     def state(self) -> ClusterState:

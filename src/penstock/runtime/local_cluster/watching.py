@@ -16,6 +16,8 @@ from penstock.runtime.local_cluster.cluster import LocalCluster, StartFailedErro
 from penstock.runtime.local_cluster.running import identified
 
 LOOK_SECONDS = 0.3
+INTERRUPTS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+"""From the keyboard, from whoever started us, and when the terminal is closed."""
 RESTART_PAUSES = 3
 """A process that dies again at once is started again after so many looks, not at every one."""
 
@@ -35,9 +37,7 @@ class Watcher:
         """Watches; True where it was interrupted, so that everything is still to be stopped."""
         own = identified(os.getpid())
         self._cluster.directory.change(lambda state: msgspec.structs.replace(state, watcher=own))
-        before = {
-            number: signal.signal(number, self._interrupt) for number in (signal.SIGINT, signal.SIGTERM)
-        }
+        before = {number: signal.signal(number, self._interrupt) for number in INTERRUPTS}
         try:
             while not self._interrupted.wait(LOOK_SECONDS):
                 if not self._cluster.state.running:
