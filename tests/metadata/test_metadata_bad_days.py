@@ -1,0 +1,259 @@
+"""Metadata servers as processes over a real etcd, while servers and etcd are killed, paused and gone."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from penstock.metadata.election import Election
+from penstock.metadata.mirror import MetadataMirror
+from penstock.metadata.organisation.server_entry import OrganisationName
+from penstock.metadata.store.etcd import open_etcd_store
+from penstock.metadata.store.interface import (
+    ABSENT,
+    Change,
+    MetadataStore,
+    StoreUnavailableError,
+    VersionConflictError,
+)
+from tests.etcd_servers import EtcdServers
+from tests.metadata.metadata_processes import MetadataProcesses
+from tests.metadata.store_contract import increment
+from tests.runtime.harness import async_test
+
+ORGANISATIONS: list[OrganisationName] = ["replicated", "sharded-direct", "sharded-forwarding"]
+each_organisation = pytest.mark.parametrize("organisation", ORGANISATIONS)
+
+
+@asynccontextmanager
+async def running(
+    directory: Path, etcd_url: str, organisation: OrganisationName = "replicated"
+) -> AsyncIterator[MetadataProcesses]:
+    servers = MetadataProcesses(directory, etcd_url, "--organisation", organisation, "--copies", "2")
+    try:
+        await servers.start("m1", "m2", "m3")
+        yield servers
+    finally:
+        await servers.close()
+
+
+class Writer:
+    """Makes entries one after the other, each with a new key until one is acknowledged."""
+
+    def __init__(self, store: MetadataStore) -> None:
+        self._store = store
+        self._number = 0
+        self.acknowledged: dict[str, int] = {}
+        self.failed: list[str] = []
+
+    async def write(self, count: int) -> None:
+        wanted = len(self.acknowledged) + count
+        while len(self.acknowledged) < wanted:
+            self._number += 1
+            key = f"k/{self._number:05}"
+            try:
+                self.acknowledged[key] = await self._store.put(key, b"x", ABSENT)
+            except StoreUnavailableError as error:
+                self.failed.append(str(error))
+
+
+async def told_up_to(watch: AsyncIterator[Change], last: str) -> list[Change]:
+    changes = []
+    async for change in watch:
+        changes.append(change)
+        if change.key == last:
+            break
+    return changes
+
+
+@each_organisation
+@async_test
+async def test_servers_are_killed_one_after_the_other(
+    etcd: EtcdServers, tmp_path: Path, organisation: OrganisationName
+) -> None:
+    async with running(tmp_path, etcd.url(), organisation) as servers:
+        store = await servers.open()
+        writer = Writer(store)
+        watch = store.watch("k/", (await store.list("")).version)
+        hearing = asyncio.ensure_future(told_up_to(watch, "k/last"))
+        for killed in ("m1", "m2", "m3"):
+            await writer.write(30)
+            writing = asyncio.ensure_future(writer.write(30))
+            servers.signal(killed, signal.SIGKILL)
+            await writing
+            for key, version in writer.acknowledged.items():
+                assert await store.look_up(key) == (key, b"x", version)
+            await servers.start(killed)
+        assert len(writer.failed) <= 6, "only what was under way when a server died"
+        assert all("look, and try again" in said for said in writer.failed)
+        await store.put("k/last", b"")
+        versions = {change.key: change.version for change in await hearing}
+        assert writer.acknowledged.items() <= versions.items()
+        assert list(versions.values()) == sorted(set(versions.values()))
+        await watch.aclose()
+
+
+@each_organisation
+@async_test
+async def test_a_paused_server_is_left_for_another(
+    etcd: EtcdServers, tmp_path: Path, organisation: OrganisationName
+) -> None:
+    async with running(tmp_path, etcd.url(), organisation) as servers:
+        store = await servers.open_to("m2")
+        versions = {f"k/{number}": await store.put(f"k/{number}", b"x") for number in range(20)}
+        watch = store.watch("k/", max(versions.values()))
+        hearing = asyncio.ensure_future(anext(watch))
+        await store.get("k/0")
+        servers.signal("m2", signal.SIGSTOP)
+        began = time.monotonic()
+        for key, version in versions.items():
+            assert await store.look_up(key) == (key, b"x", version)
+        assert time.monotonic() - began < 10
+        # What is on condition of a version is certain, whoever was asked first.
+        second = await store.put("k/0", b"y", versions["k/0"])
+        assert await hearing == ("k/0", b"y", second)
+        servers.signal("m2", signal.SIGCONT)
+        resumed = await servers.open("m2")
+        assert await resumed.get("k/0") == ("k/0", b"y", second)
+        await watch.aclose()
+
+
+@async_test
+async def test_counting_through_all_servers_loses_no_count_while_one_dies(etcd: EtcdServers, tmp_path: Path) -> None:
+    async with running(tmp_path, etcd.url(), "sharded-forwarding") as servers:
+        handles = [await servers.open_to(name) for name in ("m1", "m2", "m3")]
+        await asyncio.gather(*(increment(handle, 10) for handle in handles))
+        counted = 30
+        servers.signal("m2", signal.SIGKILL)
+
+        async def count(store: MetadataStore) -> int:
+            done = 0
+            for _ in range(10):
+                try:
+                    await increment(store, 1)
+                    done += 1
+                except StoreUnavailableError:
+                    continue  # perhaps done
+            return done
+
+        counted += sum(await asyncio.gather(*(count(handle) for handle in handles)))
+        entry = await handles[0].get("counter")
+        assert entry is not None
+        assert counted <= int(entry.value) <= 60
+
+
+@async_test
+async def test_etcd_loses_its_leader(etcd_trio: EtcdServers, tmp_path: Path) -> None:
+    async with running(tmp_path, etcd_trio.url("metadata-leader")) as servers:
+        store = await servers.open()
+        writer = Writer(store)
+        await writer.write(10)
+        watch = store.watch("k/", ABSENT + min(writer.acknowledged.values()) - 1)
+        (await etcd_trio.leader()).signal(signal.SIGKILL)
+        reading = asyncio.gather(*(store.look_up(key) for key in writer.acknowledged))
+        began = time.monotonic()
+        assert all(entry is not None for entry in await reading)
+        assert time.monotonic() - began < 1, "what is known needs no leader"
+        await writer.write(10)
+        changes = await told_up_to(watch, max(writer.acknowledged))
+        assert writer.acknowledged.items() <= {change.key: change.version for change in changes}.items()
+        await watch.aclose()
+
+
+@each_organisation
+@async_test
+async def test_etcd_is_gone_for_some_seconds(
+    etcd_trio: EtcdServers, tmp_path: Path, organisation: OrganisationName
+) -> None:
+    url = etcd_trio.url(f"metadata-gone-{organisation}", options="timeout=1")
+    async with running(tmp_path, url, organisation) as servers:
+        store = await servers.open(options="timeout=5")
+        known = {f"k/{number}": await store.put(f"k/{number}", b"x") for number in range(10)}
+        for key in known:
+            await store.look_up(key)
+        mirror = MetadataMirror(store)
+        mirror.start()
+        await mirror.ready.wait()
+        for member in etcd_trio.members:
+            member.signal(signal.SIGKILL)
+        refused = (
+            store.put("new", b"", ABSENT),
+            store.put("k/1", b"y", known["k/1"]),
+            store.delete("k/1"),
+            store.get("k/1"),
+            store.look_up("unknown"),
+            store.list("k/"),
+            store.grant(5),
+        )
+        outcomes = await asyncio.gather(*refused, return_exceptions=True)
+        for outcome in outcomes:
+            assert isinstance(outcome, StoreUnavailableError), outcome
+            assert "try again" in str(outcome), outcome
+        for key, version in known.items():
+            assert await store.look_up(key) == (key, b"x", version)
+            assert mirror.cache.get(key) == (key, b"x", version)
+        await etcd_trio.heal()
+        straight = await open_etcd_store(etcd_trio.url(f"metadata-gone-{organisation}", options="timeout=20"))
+        entry = await straight.get("k/0")
+        assert entry is not None
+        heard = asyncio.Event()
+        mirror.cache.listen("k/0", lambda change: heard.set())
+        second = await straight.put("k/0", b"z", entry.version)
+        async with asyncio.timeout(15):
+            await heard.wait()
+        assert mirror.cache.get("k/0") == ("k/0", b"z", second)
+        with pytest.raises(VersionConflictError):
+            await store.put("k/0", b"stale", known["k/0"])
+        assert await store.look_up("k/0") == ("k/0", b"z", second)
+        await mirror.close()
+        await straight.close()
+
+
+@each_organisation
+@async_test
+async def test_what_was_made_through_one_server_is_found_through_every_other(
+    etcd: EtcdServers, tmp_path: Path, organisation: OrganisationName
+) -> None:
+    async with running(tmp_path, etcd.url(), organisation) as servers:
+        handles = [await servers.open_to(name) for name in ("m1", "m2", "m3")]
+        for number, writer in enumerate(handles * 10):
+            key = f"cluster/queues/{number}"
+            version = await writer.put(key, b"queue", ABSENT)
+            found = await asyncio.gather(*(reader.look_up(key) for reader in handles))
+            assert found == [(key, b"queue", version)] * 3
+            gone = await handles[(number + 1) % 3].delete(key, version)
+            again = await handles[(number + 2) % 3].put(key, b"again", ABSENT)
+            assert again > gone > version
+            fresh = await asyncio.gather(*(reader.get(key) for reader in handles))
+            assert fresh == [(key, b"again", again)] * 3
+
+
+@async_test
+async def test_leases_and_elections_pass_through(etcd: EtcdServers, tmp_path: Path) -> None:
+    async with running(tmp_path, etcd.url()) as servers:
+        one, other = await servers.open_to("m1"), await servers.open_to("m2")
+        first = await Election(one, "manager", "one", 60).campaign()
+        campaign = asyncio.ensure_future(Election(other, "manager", "other", 60).campaign())
+        servers.signal("m1", signal.SIGKILL)
+        assert await first.renew(), "the lease is etcd's, and lives on"
+        await first.resign()
+        second = await campaign
+        assert second.epoch > first.epoch
+
+
+@async_test
+async def test_a_server_that_stops_takes_itself_off_the_map(etcd: EtcdServers, tmp_path: Path) -> None:
+    async with running(tmp_path, etcd.url()) as servers:
+        store = await servers.open("m1")
+        watch = store.watch("cluster/metadata/", (await store.list("")).version)
+        assert servers.stop("m3") == 0
+        change = await anext(watch)
+        assert (change.key, change.value) == ("cluster/metadata/m3", None)
+        await watch.aclose()
+        assert "the metadata servers are now m1, m2" in servers.log("m1")
