@@ -1,4 +1,4 @@
-"""Changing and deleting queues of a cluster: the layout says it first, then the primaries do it."""
+"""Changing and deleting queues of a cluster: the layout says it, and the primaries do as it says."""
 
 from __future__ import annotations
 
@@ -14,13 +14,14 @@ from penstock.cluster.layout import (
 )
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.model.settings import QueueSettings, changed_settings, check_settings
-from penstock.routing.cluster_map import node_name
 from penstock.routing.context import RoutingContext, no_such_queue
 from penstock.routing.creating import ATTEMPTS, make_dead_letter_queue, share_of
-from penstock.routing.describing import describe_entry
-from penstock.routing.steps import Ask, ConflictError, Look, Put, Reply, Steps, Stored, ask_all
+from penstock.routing.describing import describe_asks, describe_entry
+from penstock.routing.steps import AskAll, ConflictError, Look, Outcome, Put, Reply, Steps, Stored, Until
 from penstock.wire.messages import AlterQueue, DeleteQueue, Done, QueueDescription
 
+LOOKS = 100
+LOOK_AGAIN_MS = 20
 _FIXED_IN_CLUSTERS = ("replicas",)
 """The manager gives a partition as many replicas as it was made with."""
 
@@ -45,19 +46,26 @@ def alter(context: RoutingContext, request: AlterQueue) -> Steps[Reply]:
     share = share_of(settings)
     for partition in queue.partitions:
         yield from _alter_partition(partition, share)
-    changes = {
-        field: value
-        for field, value in msgspec.structs.asdict(share).items()
-        if value is None or isinstance(value, str | int)
-    }
-    yield from ask_all(
-        [
-            Ask(partition, AlterQueue(node_name(queue.name, ordinal), changes))
-            for ordinal, partition in enumerate(queue.partitions)
-        ],
-        QueueDescription,
-    )
-    return Reply((yield from describe_entry(queue)))
+    yield from _done_by_primaries(context, queue, share)
+    return Reply((yield from describe_entry(context, queue)))
+
+
+def _done_by_primaries(context: RoutingContext, queue: QueueEntry, share: QueueSettings) -> Steps[None]:
+    """Returns when every primary goes by the new settings; a partition that nobody serves will, when somebody does."""
+    for _ in range(LOOKS):
+        outcomes: list[Outcome] = yield AskAll(describe_asks(context, queue))
+        if not any(
+            isinstance(outcome, Reply)
+            and isinstance(outcome.answer, QueueDescription)
+            and outcome.answer.settings != share
+            for outcome in outcomes
+        ):
+            return
+        yield Until(_never, LOOK_AGAIN_MS)
+
+
+def _never() -> bool:
+    return False
 
 
 def delete(context: RoutingContext, request: DeleteQueue) -> Steps[Reply]:

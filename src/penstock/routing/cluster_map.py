@@ -150,6 +150,10 @@ class ClusterMap:
         address = self._last_known.get(entry.primary)
         return Leader(entry.primary, address, entry.epoch) if address is not None else None
 
+    def is_orphaned(self, partition: int) -> bool:
+        """Whether a partition is known, and known to be served by nobody."""
+        return partition in self.partitions and self.leader(partition) is None
+
     def is_needed(self, address: str) -> bool:
         """Whether a node that was there last leads anything, dead or not."""
         return any(

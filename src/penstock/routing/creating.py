@@ -44,7 +44,7 @@ def create(context: RoutingContext, request: CreateQueue) -> Steps[Reply]:
     yield from make_dead_letter_queue(context, settings)
     queue = yield from made(context, request.name, settings, may_differ=False)
     yield from served(context, queue)
-    return Reply((yield from describe_entry(queue)))
+    return Reply((yield from describe_entry(context, queue)))
 
 
 def replicated(context: RoutingContext, settings: QueueSettings) -> QueueSettings:

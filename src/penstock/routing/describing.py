@@ -22,12 +22,12 @@ QUEUES_PER_PAGE = 1_000
 def describe(context: RoutingContext, request: DescribeQueue) -> Steps[Reply]:
     """Everything there is to know of a queue."""
     queue = yield from context.found(request.name)
-    return Reply((yield from describe_entry(queue)))
+    return Reply((yield from describe_entry(context, queue)))
 
 
-def describe_entry(queue: QueueEntry) -> Steps[QueueDescription]:
+def describe_entry(context: RoutingContext, queue: QueueEntry) -> Steps[QueueDescription]:
     """The same for a queue that is known."""
-    outcomes: list[Outcome] = yield AskAll(_asks(queue))
+    outcomes: list[Outcome] = yield AskAll(describe_asks(context, queue))
     return described(queue, _parts(queue, outcomes))
 
 
@@ -40,7 +40,7 @@ def list_queues(context: RoutingContext, request: ListQueues) -> Steps[Reply]:
     start = bisect_right(queues, request.after, key=lambda queue: queue.name) if request.after else 0
     limit = max(1, min(request.limit, QUEUES_PER_PAGE))
     page = queues[start : start + limit]
-    outcomes: list[Outcome] = yield AskAll([ask for queue in page for ask in _asks(queue)])
+    outcomes: list[Outcome] = yield AskAll([ask for queue in page for ask in describe_asks(context, queue)])
     descriptions, place = [], 0
     for queue in page:
         mine = outcomes[place : place + len(queue.partitions)]
@@ -49,9 +49,14 @@ def list_queues(context: RoutingContext, request: ListQueues) -> Steps[Reply]:
     return Reply(QueueList(descriptions, start + limit < len(queues)))
 
 
-def _asks(queue: QueueEntry) -> list[Ask]:
+def describe_asks(context: RoutingContext, queue: QueueEntry) -> list[Ask]:
+    """One question for every partition; a partition that is known to have no primary now is not waited for."""
     return [
-        Ask(partition, DescribeQueue(node_name(queue.name, ordinal)), patience_ms=GLANCE_MS)
+        Ask(
+            partition,
+            DescribeQueue(node_name(queue.name, ordinal)),
+            patience_ms=0 if context.map.is_orphaned(partition) else GLANCE_MS,
+        )
         for ordinal, partition in enumerate(queue.partitions)
     ]
 

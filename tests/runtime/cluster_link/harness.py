@@ -24,7 +24,8 @@ from penstock.metadata.mirror import MetadataMirror
 from penstock.metadata.store.interface import VersionConflictError
 from penstock.metadata.store.memory import MemoryStore
 from penstock.model.errors import ErrorCode, PenstockError
-from penstock.model.records import QueueCreated
+from penstock.model.records import QueueCreated, SettingsChanged
+from penstock.queue.decision import Written
 from penstock.routing.cluster_map import node_name
 from penstock.runtime.clock import WallClock
 from penstock.runtime.cluster_link.cluster_link import ClusterLink
@@ -93,10 +94,13 @@ class StandIn:
     def hold(self, entry: PartitionEntry) -> None:
         """Makes the partition here, under its own id."""
         catalogue = self._parts.catalogue
-        if entry.partition in catalogue.partitions:
+        held = catalogue.partitions.get(entry.partition)
+        if held is not None:
+            if held.settings != entry.settings:
+                self._parts.write(held, [Written(SettingsChanged(entry.settings, 1))])
+                self.server.broker._driver.wake()
             return
-        settings = msgspec.structs.replace(entry.settings, partitions=1, replicas=1)
-        record = QueueCreated(entry.partition, node_name(entry.queue, entry.ordinal), settings, 1)
+        record = QueueCreated(entry.partition, node_name(entry.queue, entry.ordinal), entry.settings, 1)
         self._parts.logbook.write_catalogue(record)
         catalogue.apply(record)
         self._parts.timed.add(entry.partition)

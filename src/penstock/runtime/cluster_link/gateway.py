@@ -61,6 +61,10 @@ class Gateway:
         self._clients: dict[int, _Client] = {}
         self._answers: dict[int, list[Buffer]] = {}
         self._held_bytes = 0
+        self._ending = 0
+        """Subscriptions that are told to end and have not."""
+        self._all_answered: asyncio.Future[None] | None = None
+        """While it is stopping: done when there is something to look at."""
 
     def connected(self, connection: int) -> None:
         """A client has connected."""
@@ -99,6 +103,35 @@ class Gateway:
                 self._take(connection, client, frame)
             except PenstockError as error:
                 self._answer(connection, frame.request_id, messages.Failed(error.code, error.message))
+
+    async def finish(self) -> None:
+        """Nothing arrives any more: what waits for messages ends its wait. Returns when everything is answered."""
+        for connection, client in self._clients.items():
+            for ticket in client.tickets.values():
+                self._link.cancel(ticket)
+            for request_id, subscription in list(client.subscriptions.items()):
+                client.subscriptions.pop(request_id)
+                self._ending += 1
+                stopping = messages.Failed(
+                    ErrorCode.SHUTTING_DOWN, "the front end is stopping; connect again"
+                )
+                subscription.end(partial(self._ended, connection, request_id, stopping))
+        await self._wait_for_all()
+
+    async def _wait_for_all(self) -> None:
+        while self._ending or any(client.tickets for client in self._clients.values()):
+            self._all_answered = self._loop.create_future()
+            await self._all_answered
+        self._write_answers()
+
+    def _ended(self, connection: int, request_id: int, answer: messages.Failed) -> None:
+        self._ending -= 1
+        self._answer(connection, request_id, answer)
+        self._look_whether_all()
+
+    def _look_whether_all(self) -> None:
+        if self._all_answered is not None and not self._all_answered.done():
+            self._all_answered.set_result(None)
 
     # -- requests --------------------------------------------------------------------------------------------
 
@@ -147,6 +180,7 @@ class Gateway:
                 self._answer(connection, request_id, outcome.answer, outcome.body)
             else:
                 self._give_back(outcome.answer)
+            self._look_whether_all()
 
         client.tickets[request_id] = self._link.ask(request, body, done)
 
@@ -225,13 +259,19 @@ class Gateway:
 class NativeGateway:
     """A gateway and the server in front of it; made by `open_gateway`."""
 
-    def __init__(self, server: Server, address: Address) -> None:
+    def __init__(self, gateway: Gateway, server: Server, address: Address) -> None:
+        self._gateway = gateway
         self._server = server
         self.address = address
 
     async def close(self) -> None:
-        """Reads nothing more, sends what is answered by now, and lets go of all clients."""
+        """Reads nothing more, finishes what was read, and lets go of all clients."""
         self._server.stop_accepting()
+        try:
+            async with asyncio.timeout(LAST_ANSWERS_SECONDS):
+                await self._gateway.finish()
+        except TimeoutError:
+            pass  # clients ask again elsewhere
         await self._server.close(LAST_ANSWERS_SECONDS)
 
 
@@ -253,7 +293,7 @@ async def open_gateway(
     except BaseException:
         listener.close()
         raise
-    return NativeGateway(server, Address(listen.host, listener.getsockname()[1]))
+    return NativeGateway(gateway, server, Address(listen.host, listener.getsockname()[1]))
 
 
 def _nothing() -> None:

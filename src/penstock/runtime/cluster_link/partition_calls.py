@@ -128,7 +128,7 @@ class PartitionCalls:
 
     def cancel(self, call: Call) -> None:
         """A request that waits for messages need not wait any longer; its `done` is still called."""
-        if call.ended:
+        if call.ended or not isinstance(call.ask.request, _WAITING):
             return
         line = self._lines.get(call.ask.partition)
         if line is not None and call in line:
@@ -331,8 +331,6 @@ class PartitionCalls:
             if call.leader is None or call.leader.epoch >= epoch or isinstance(call.ask.request, _NOT_TWICE):
                 continue
             self._landed(call)
-            if call.link is not None:
-                call.link.cancel(call.ticket)
             call.attempt += 1
             self._try(call)
 
