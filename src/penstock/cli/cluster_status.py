@@ -16,7 +16,7 @@ from penstock.cli.cluster_place import (
     running_cluster,
     with_store,
 )
-from penstock.cli.exits import reported
+from penstock.cli.exits import CommandError, reported
 from penstock.cli.output import console, print_facts, print_json, print_line, print_table, printable
 from penstock.cli.parameters import Json
 
@@ -43,6 +43,15 @@ def status(
     ] = False,
     data: ClusterData = DEFAULT_DIRECTORY,
     etcd: EtcdUrl = None,
+    secret_file: Annotated[
+        str | None,
+        typer.Option(
+            "--secret-file",
+            help="With --etcd: the cluster's secret, to ask the nodes how far replicas are behind.",
+            metavar="FILE",
+            show_default=False,
+        ),
+    ] = None,
     json: Json = False,
 ) -> None:
     """Show a cluster: nodes and their load, who is primary for what, epochs, in-sync sets, lag, zones, the manager."""
@@ -52,7 +61,8 @@ def status(
         cluster = running_cluster(data) if etcd is None else None
         view, manager = with_store(etcd_of(data, etcd), _read)
         nodes = node_rows(view)
-        partitions = [row for row in partition_rows(view) if queue is None or row.queue == queue]
+        lags = _lags(view, secret_file if cluster is None else str(cluster.directory.secret_file))
+        partitions = [row for row in partition_rows(view, lags) if queue is None or row.queue == queue]
         processes = _process_rows(local_cluster(data)) if cluster is not None else []
         if json:
             print_json(
@@ -82,6 +92,23 @@ async def _read(store: MetadataStore) -> tuple[ClusterView, str | None]:
 
     holder = await store.get(PREFIX + OFFICE)
     return await read_view(store), holder.value.decode("utf-8", "replace") if holder is not None else None
+
+
+def _lags(view: ClusterView, secret_file: str | None) -> dict[int, dict[str, int]]:
+    """How far replicas are behind, where the nodes may be asked."""
+    if secret_file is None:
+        return {}
+    import asyncio
+
+    from penstock.runtime.cluster_store import cluster_secret
+    from penstock.runtime.listening import StartError
+    from penstock.runtime.replica_lag import read_lags
+
+    try:
+        secret = cluster_secret(secret_file)
+    except StartError as error:
+        raise CommandError(str(error)) from None
+    return asyncio.run(read_lags(view.members.living.values(), secret))
 
 
 def _process_rows(cluster: LocalCluster) -> list[dict[str, Any]]:
