@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -56,6 +57,7 @@ async def call(function: Any, **parameters: Any) -> Any:
 async def test_boto3_sends_receives_and_deletes(tmp_path: Path) -> None:
     async with small_cluster(tmp_path) as cluster, sqs(cluster, tmp_path) as client:
         url = (await call(client.create_queue, QueueName="orders"))["QueueUrl"]
+        assert (await call(client.create_queue, QueueName="orders"))["QueueUrl"] == url
         sent = await call(client.send_message, QueueUrl=url, MessageBody="hello")
         got = (await call(client.receive_message, QueueUrl=url, WaitTimeSeconds=5))["Messages"][0]
         assert (got["Body"], got["MessageId"]) == ("hello", sent["MessageId"])
@@ -126,3 +128,23 @@ async def test_a_partitioned_fifo_queue_keeps_its_groups_in_order(tmp_path: Path
                 await call(client.delete_message, QueueUrl=url, ReceiptHandle=message["ReceiptHandle"])
         assert all(numbers == sorted(numbers) for numbers in found.values())
         assert not identifiers
+
+
+@async_test
+async def test_a_dead_letter_queue_an_attribute_and_a_deletion(tmp_path: Path) -> None:
+    async with small_cluster(tmp_path) as cluster, sqs(cluster, tmp_path) as client:
+        dead = (await call(client.create_queue, QueueName="dead"))["QueueUrl"]
+        arn = (await call(client.get_queue_attributes, QueueUrl=dead, AttributeNames=["QueueArn"]))[
+            "Attributes"
+        ]["QueueArn"]
+        policy = json.dumps({"deadLetterTargetArn": arn, "maxReceiveCount": "3"})
+        url = (await call(client.create_queue, QueueName="orders", Attributes={"RedrivePolicy": policy}))[
+            "QueueUrl"
+        ]
+        await call(client.set_queue_attributes, QueueUrl=url, Attributes={"VisibilityTimeout": "11"})
+        attributes = await call(client.get_queue_attributes, QueueUrl=url, AttributeNames=["All"])
+        assert attributes["Attributes"]["VisibilityTimeout"] == "11"
+        assert json.loads(attributes["Attributes"]["RedrivePolicy"])["deadLetterTargetArn"] == arn
+        assert len((await call(client.list_queues))["QueueUrls"]) == 2
+        await call(client.delete_queue, QueueUrl=url)
+        assert (await call(client.list_queues))["QueueUrls"] == [dead]
