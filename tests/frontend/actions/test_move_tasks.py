@@ -103,6 +103,27 @@ def test_dead_letters_go_back_to_where_they_died() -> None:
     assert site.mover.next_ms() is None
 
 
+@pytest.mark.parametrize("name", ["readings", "readings.fifo"])
+def test_late_messages_go_back_to_the_queue_they_were_late_for(name: str) -> None:
+    site = Site(0)
+    ordered = {
+        "Penstock.Ordering": "clock",
+        "Penstock.Stamps": "producer",
+        "Penstock.WindowMilliseconds": "0",
+    }
+    if name.endswith(".fifo"):
+        ordered["FifoQueue"] = "true"
+    site.front.call(create_queue, "CreateQueue", QueueName=name, Attributes=ordered)
+    now_us = site.node.now_ms * 1_000
+    for body, time_us in ((b"in time", now_us), (b"late", now_us - 5)):
+        site.node.send(site.queue_id(name), [body], process=1, time_us=time_us)
+    assert (site.ready(name), site.ready(f"{name}.late")) == (1, 1)
+    site.start(SourceArn=site.front.arn(f"{name}.late"))
+    site.work()
+    assert (site.ready(name), site.ready(f"{name}.late")) == (2, 0)
+    assert site.node.receive(site.queue_id(name)).bodies == [b"in time", b"late"]
+
+
 def test_to_a_destination_in_slices() -> None:
     site = Site(2_500)
     site.start(DestinationArn=site.front.arn("elsewhere"))

@@ -8,6 +8,7 @@ from penstock.frontend.context import Context
 from penstock.frontend.queue_listing import find_queues, list_page
 from penstock.frontend.resolved_queue import ResolvedQueue
 from penstock.frontend.steps import Steps
+from penstock.sqs.names import LATE_SUFFIX
 from penstock.sqs.shapes.queues import ListDeadLetterSourceQueuesRequest, ListDeadLetterSourceQueuesResult
 
 
@@ -28,7 +29,9 @@ def list_dead_letter_source_queues(context: Context) -> Steps[ListDeadLetterSour
 
 
 def is_dead_letter_queue(context: Context, queue: ResolvedQueue) -> Steps[bool]:
-    """Whether any queue of the same owner sends its dead letters here."""
+    """Whether any queue of the same owner sends its dead letters here, or its late messages."""
+    if queue.arn.name.endswith(LATE_SUFFIX):
+        return True
     sources = yield from find_queues(
         context,
         queue.arn._replace(name=""),
