@@ -112,6 +112,9 @@ def test_urls_and_arns_that_are_given_out_are_understood() -> None:
     arn = QueueArn("eu-west-1", "123456789012", "a.fifo")
     assert str(arn) == "arn:aws:sqs:eu-west-1:123456789012:a.fifo"
     assert parse_arn(str(arn)) == arn
+    late = arn._replace(name=f"{'x' * 80}.late")
+    assert parse_arn(str(late)) == late
+    assert parse_arn(str(arn._replace(name="x" * 81))) is None
 
 
 @pytest.mark.parametrize(
@@ -142,6 +145,7 @@ def test_request_paths() -> None:
     [
         ("orders.123456789012.sqs.localhost:9324", THEIRS),
         ("a.fifo.123456789012.queues.example.com", QueueAddress("123456789012", "a.fifo")),
+        ("a.fifo.late.123456789012.localhost", QueueAddress("123456789012", "a.fifo.late")),
         ("127.0.0.1:9324", None),
         ("sqs.us-east-1.amazonaws.com", None),
         ("123456789012.localhost", None),

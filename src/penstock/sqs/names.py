@@ -23,8 +23,10 @@ LATE_SUFFIX = ".late"
 _STANDARD_NAME = re.compile(r"[A-Za-z0-9_-]{1,80}")
 _FIFO_NAME = re.compile(r"[A-Za-z0-9_-]{1,75}\.fifo")
 _ACCOUNT = re.compile(r"[0-9]{12}")
-_ARN = re.compile(r"arn:(aws[a-z-]{0,20}):sqs:([a-z0-9-]{1,40}):([0-9]{12}):([A-Za-z0-9_.-]{1,80})")
-_VIRTUAL_HOST = re.compile(r"([A-Za-z0-9_-]{1,80}(?:\.fifo)?)\.([0-9]{12})\.[A-Za-z0-9.-]+(?::[0-9]+)?")
+_ARN = re.compile(r"arn:(aws[a-z-]{0,20}):sqs:([a-z0-9-]{1,40}):([0-9]{12}):([A-Za-z0-9_.-]{1,85})")
+_VIRTUAL_HOST = re.compile(
+    r"([A-Za-z0-9_-]{1,80}(?:\.fifo)?(?:\.late)?)\.([0-9]{12})\.[A-Za-z0-9.-]+(?::[0-9]+)?"
+)
 _REGION = r"[a-z]{2}-[a-z-]{1,30}-[0-9]"
 _REGION_IN_HOST = re.compile(rf"(?:^|\.)(?:sqs\.({_REGION})|({_REGION})\.queue)\.")
 

@@ -181,7 +181,7 @@ def test_a_stamp_from_the_future_fails_its_own_entry_of_a_batch() -> None:
     assert [sent.id for sent in result.successful] == ["now", "old"]
     (failed,) = result.failed
     assert (failed.id, failed.code, failed.sender_fault) == ("ahead", "InvalidParameterValue", True)
-    assert "the producer's clock is ahead" in failed.message
+    assert "the producer's clock is ahead" in (failed.message or "")
     front.node.advance(1_000)
     assert queue.bodies() == ["old", "now"]
 
