@@ -1,4 +1,6 @@
-"""The metadata store as commands use it: the files in the data directory, whether a server runs there or not."""
+"""The metadata store as commands use it: the files in the data directory, whether a server runs there or not; or the etcd
+of a cluster, where the directory or the configuration is one's.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +9,14 @@ import os
 import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from penstock.cli.exits import NOT_FOUND, USAGE, CommandError
-from penstock.config import ConfigurationError, ServeConfig, load_serve_config
+from penstock.config import ConfigurationError, load_frontend_config, load_serve_config
+from penstock.config.sources import given_attributes
 from penstock.metadata.master_key import MasterKey, MasterKeyError, load_or_make_master_key
+from penstock.metadata.opening import StoreUrlError, open_metadata_store
+from penstock.metadata.remote.settings import MetadataUrlError, read_secret
 from penstock.metadata.store.interface import MetadataStore, StoreUnavailableError
 from penstock.metadata.store.sqlite import open_sqlite_store
 from penstock.metadata.user_administration import NotFoundError, UserAdministration, UserError
@@ -22,45 +27,91 @@ Result = TypeVar("Result")
 class OpenMetadata:
     """A store that is open, and the means to change users in it."""
 
-    def __init__(self, store: MetadataStore, config: ServeConfig) -> None:
+    def __init__(self, store: MetadataStore, key_file: Path) -> None:
         self.store = store
         self.users = UserAdministration(store, os.urandom, lambda: time.time_ns() // 1_000_000)
-        self._config = config
+        self._key_file = key_file
 
     async def master_key(self) -> MasterKey:
         """Made at first use; never anew while there are secrets that the old one encrypted."""
-        file = Path(self._config.metadata_key_path)
-        return load_or_make_master_key(file, os.urandom, may_make=not await self.users.keys())
+        return load_or_make_master_key(self._key_file, os.urandom, may_make=not await self.users.keys())
+
+
+class _Place(NamedTuple):
+    """Where the metadata is, and the key that opens its secrets."""
+
+    file: Path | None
+    """Of a single server; None: there is a cluster."""
+    cluster: ClusterMetadata | None
+    key_file: Path
+
+
+class ClusterMetadata(NamedTuple):
+    """The metadata of a cluster."""
+
+    url: str
+    secret_file: str | None
 
 
 def with_metadata(data: str | None, work: Callable[[OpenMetadata], Awaitable[Result]]) -> Result:
-    """Runs `work` on the store of a data directory; what is wrong becomes a sentence."""
-    config_file = os.environ.get("PENSTOCK_CONFIG")
+    """Runs `work` on the store of a data directory, or of a cluster; what is wrong becomes a sentence."""
     try:
-        config = load_serve_config(
-            Path(config_file) if config_file else None,
-            flags={} if data is None else {"data_directory": data},
-        )
+        place = _local_cluster(data) or _configured(data)
+        return asyncio.run(_with_metadata(place, work))
     except ConfigurationError as error:
         raise CommandError(str(error), USAGE) from None
-    try:
-        return asyncio.run(_with_metadata(config, work))
     except NotFoundError as error:
         raise CommandError(str(error), NOT_FOUND) from None
-    except (UserError, StoreUnavailableError, MasterKeyError) as error:
+    except (UserError, StoreUnavailableError, StoreUrlError, MetadataUrlError, MasterKeyError) as error:
         raise CommandError(str(error)) from None
 
 
-async def _with_metadata(config: ServeConfig, work: Callable[[OpenMetadata], Awaitable[Result]]) -> Result:
-    file = Path(config.metadata_path)
+def _local_cluster(data: str | None) -> _Place | None:
+    """The directory may be that of `penstock cluster up`."""
+    from penstock.runtime.local_cluster.directory import ClusterDirectory, DirectoryError
+
+    directory = ClusterDirectory(Path(data)) if data is not None else None
     try:
-        file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    except OSError as error:
-        raise CommandError(
-            f"cannot make {file.parent}: {error.strerror or error}. Name another directory with --data."
-        ) from None
-    store = await open_sqlite_store(file)
+        state = directory.load() if directory is not None else None
+    except DirectoryError as error:
+        raise CommandError(str(error)) from None
+    if directory is None or state is None:
+        return None
+    return _Place(None, ClusterMetadata(state.plan.etcd_url, None), directory.master_key_file)
+
+
+def _configured(data: str | None) -> _Place:
+    """The file that `PENSTOCK_CONFIG` names may be that of a front end of a cluster."""
+    named = os.environ.get("PENSTOCK_CONFIG")
+    file, flags = Path(named) if named else None, {} if data is None else {"data_directory": data}
+    if "cluster_metadata" in given_attributes(file):
+        front_end = load_frontend_config(file, flags=flags)
+        if front_end.cluster_metadata is not None:
+            cluster = ClusterMetadata(front_end.cluster_metadata, front_end.cluster_secret_file)
+            return _Place(None, cluster, Path(front_end.metadata_key_path))
+    config = load_serve_config(file, flags=flags)
+    return _Place(Path(config.metadata_path), None, Path(config.metadata_key_path))
+
+
+async def _with_metadata(place: _Place, work: Callable[[OpenMetadata], Awaitable[Result]]) -> Result:
+    store = await _opened(place)
     try:
-        return await work(OpenMetadata(store, config))
+        return await work(OpenMetadata(store, place.key_file))
     finally:
         await store.close()
+
+
+async def _opened(place: _Place) -> MetadataStore:
+    if place.cluster is not None:
+        secret_file = place.cluster.secret_file
+        return await open_metadata_store(
+            place.cluster.url, read_secret(Path(secret_file)) if secret_file is not None else None
+        )
+    assert place.file is not None
+    try:
+        place.file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise CommandError(
+            f"cannot make {place.file.parent}: {error.strerror or error}. Name another directory with --data."
+        ) from None
+    return await open_sqlite_store(place.file)

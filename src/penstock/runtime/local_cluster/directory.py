@@ -71,6 +71,11 @@ class ClusterDirectory:
         """What the processes of the cluster prove to each other."""
         return self.path / "secret"
 
+    @property
+    def master_key_file(self) -> Path:
+        """What opens the secrets of users, for all front ends."""
+        return self.path / "master-key"
+
     def place(self, name: str) -> Path:
         """The directory of a process."""
         return self.path / name

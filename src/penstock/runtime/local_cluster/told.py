@@ -74,7 +74,7 @@ def _front_end(planned: Planned, plan: ClusterPlan, directory: ClusterDirectory)
         "sqs": {"listen": planned.address("sqs"), "public_url": plan.sqs_url},
         "storage": {"directory": str(_data(planned, directory))},
         # All front ends of a cluster read the same users' secrets.
-        "metadata": {"key_file": str(directory.path / "master-key")},
+        "metadata": {"key_file": str(directory.master_key_file)},
     }
 
 
