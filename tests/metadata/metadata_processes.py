@@ -8,6 +8,8 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 from penstock.metadata.remote.store import RemoteStore, open_remote_store
@@ -31,30 +33,30 @@ class MetadataProcesses:
     async def start(self, *names: str) -> None:
         """Returns when each is registered and hears from etcd; a server that was there before keeps its address."""
         for name in names:
-            ready = self._directory / f"{name}.ready"
-            ready.unlink(missing_ok=True)
-            with (self._directory / f"{name}.log").open("ab") as log:
-                self._processes[name] = subprocess.Popen(
-                    [
-                        *(sys.executable, "-m", "penstock.cli.main", "metadata"),
-                        *("--name", name, "--etcd", self._etcd_url),
-                        *("--listen", self.addresses.get(name, "127.0.0.1:0")),
-                        *("--secret-file", str(self._directory / "secret"), "--ready-file", str(ready)),
-                        *self._options,
-                    ],
-                    stdout=log,
-                    stderr=log,
-                    env={key: value for key, value in os.environ.items() if not key.startswith("PENSTOCK_")},
-                )
+            self._spawn(name)
         for name in names:
             facts = await self._ready(name)
             assert facts["store_connected"], self.log(name)
             self.addresses[name] = facts["address"]
 
+    def _spawn(self, name: str) -> None:
+        ready = self._directory / f"{name}.ready"
+        ready.unlink(missing_ok=True)
+        command = [
+            *(sys.executable, "-m", "penstock.cli.main", "metadata"),
+            *("--name", name, "--etcd", self._etcd_url),
+            *("--listen", self.addresses.get(name, "127.0.0.1:0")),
+            *("--secret-file", str(self._directory / "secret"), "--ready-file", str(ready)),
+            *self._options,
+        ]
+        with (self._directory / f"{name}.log").open("ab") as log:
+            own = {key: value for key, value in os.environ.items() if not key.startswith("PENSTOCK_")}
+            self._processes[name] = subprocess.Popen(command, stdout=log, stderr=log, env=own)
+
     async def _ready(self, name: str) -> dict[str, str]:
         ready = self._directory / f"{name}.ready"
         async with asyncio.timeout(READY_SECONDS):
-            while not ready.exists():  # noqa: ASYNC110  # a process tells of itself by a file
+            while not ready.exists():  # a process tells of itself by a file
                 assert self._processes[name].poll() is None, self.log(name)
                 await asyncio.sleep(0.02)
         facts: dict[str, str] = json.loads(ready.read_text())
@@ -88,9 +90,23 @@ class MetadataProcesses:
             if handle.servers.addresses(None)[0] == self.addresses[name]:
                 return handle
 
-    async def close(self) -> None:
-        for handle in self._handles:
-            await handle.close()
+    @asynccontextmanager
+    async def used(self) -> AsyncIterator[None]:
+        """Closes the handles that were opened within."""
+        try:
+            yield
+        finally:
+            for handle in self._handles:
+                await handle.close()
+            self._handles.clear()
+
+    async def heal(self) -> None:
+        """Every server runs again."""
+        for process in self._processes.values():
+            process.send_signal(signal.SIGCONT)
+        await self.start(*(name for name, process in self._processes.items() if process.poll() is not None))
+
+    def end(self) -> None:
         for process in self._processes.values():
             process.kill()
             process.wait()
