@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -60,27 +60,58 @@ def new_cluster(directory: Path, nodes: int, front_ends: int, report: Report) ->
 async def campaign(
     cluster: LocalCluster, *, seed: int, count: int, clients: int, victims: tuple[Victim, ...], report: Report
 ) -> Outcome:
-    """Runs on a cluster that is up; the outcome says which promises were broken."""
+    """Fault after fault on a cluster that is up; the outcome says which promises were broken."""
+    dice = random.Random(seed)
+
+    async def strikes(workload: Workload, outcome: Outcome) -> None:
+        for number, fault in enumerate(faults(seed, count, victims), 1):
+            workload.check_alive()
+            name = await _victim(cluster, fault, dice)
+            outcome.faults.append(f"{fault.kind} {name}")
+            acknowledged = outcome.ledger.counts["acknowledged"]
+            report(f"{number} of {count}: {fault} ({name}); {acknowledged:,} acknowledged")
+            await asyncio.to_thread(strike, cluster, fault.kind, name)
+            await asyncio.sleep(fault.seconds)
+            await asyncio.to_thread(heal, cluster, fault.kind, name)
+            outcome.settle_seconds.append(await _settle(cluster, outcome.ledger))
+            if dead := cluster.dead():
+                outcome.ledger.violations.append(
+                    f"{', '.join(dead)} died of itself after {outcome.faults[-1]}"
+                )
+            if outcome.ledger.violations:
+                return
+
+    return await _under_load(cluster, clients, strikes, report)
+
+
+async def rolling_restart(cluster: LocalCluster, *, clients: int, report: Report) -> Outcome:
+    """Every process is stopped in order and started again, one after the other, as for a new version."""
+
+    async def restarts(workload: Workload, outcome: Outcome) -> None:
+        for planned in cluster.plan.processes:
+            workload.check_alive()
+            if planned.role == "balancer":
+                continue  # it is the one door; it takes over new configurations without being stopped
+            report(f"restarting {planned.name}")
+            outcome.faults.append(f"restart {planned.name}")
+            await asyncio.to_thread(cluster.stop, planned.name)
+            await asyncio.to_thread(cluster.start, planned.name)
+            outcome.settle_seconds.append(await _settle(cluster, outcome.ledger))
+            if outcome.ledger.violations:
+                return
+
+    return await _under_load(cluster, clients, restarts, report)
+
+
+async def _under_load(
+    cluster: LocalCluster, clients: int, work: Callable[[Workload, Outcome], Awaitable[None]], report: Report
+) -> Outcome:
     ledger = Ledger(visibility_seconds=VISIBILITY_SECONDS)
     outcome = Outcome(ledger)
     workload = Workload(ledger, cluster.plan.native_url, cluster.plan.sqs_url, clients)
-    dice = random.Random(seed)
     await workload.start()
     await _settle(cluster, ledger)
-    for number, fault in enumerate(faults(seed, count, victims), 1):
-        workload.check_alive()
-        name = await _victim(cluster, fault, dice)
-        outcome.faults.append(f"{fault.kind} {name}")
-        report(f"{number} of {count}: {fault} ({name}); {ledger.counts['acknowledged']:,} acknowledged")
-        await asyncio.to_thread(strike, cluster, fault.kind, name)
-        await asyncio.sleep(fault.seconds)
-        await asyncio.to_thread(heal, cluster, fault.kind, name)
-        outcome.settle_seconds.append(await _settle(cluster, ledger))
-        if dead := cluster.dead():
-            ledger.violations.append(f"{', '.join(dead)} died of itself after {outcome.faults[-1]}")
-            break
-        if ledger.violations:
-            break
+    await work(workload, outcome)
     report("resting; everything that was acknowledged must come")
     await workload.stop_sending()
     deadline = time.monotonic() + SETTLE_SECONDS
