@@ -165,6 +165,17 @@ def test_other_queues_keep_stamps_and_check_them(ordering: str) -> None:
     assert rig.partition.commit_wait.last_us == 0, "a producer cannot move the server's time"
 
 
+@pytest.mark.parametrize("overflow", ["reject", "drop-oldest"])
+def test_late_messages_take_no_room_in_a_full_queue(overflow: str) -> None:
+    rig = producer_stamped(window_ms=0, max_messages=2, overflow=overflow)
+    send(rig, encode([b"a", b"b"]), stamped(1, NOW_US))
+    let_out(rig, START_MS)
+    send(rig, encode([b"late", b"late"]), stamped(2, NOW_US - 5))
+    assert rig.partition.totals.dropped == 0
+    assert rig.partition.moves == {("orders.late", "late"): [(3, 2)]}
+    assert rig.take(10) == [1, 2]
+
+
 # -- best-effort queues --------------------------------------------------------------------------------------
 
 

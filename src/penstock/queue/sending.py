@@ -63,7 +63,9 @@ def admit(
     if settings.ordering in BY_TIME or batch.columns & STAMPS or said.time_us:
         skipped = fresh[0] if duplicates else 0
         stamps = stamp(partition, batch, said, skipped, now_ms, now)
-    room = _make_room(partition, batch, now_ms, may_move=may_move)
+    room: list[Written] = []
+    if stamps.lateness is None or stamps.late < batch.count:  # late ones do not stay
+        room = _make_room(partition, batch, now_ms, may_move=may_move)
     first = partition.table.next
     # A duplicate of a message in the same batch was given as an index; now its number is known.
     duplicates = [
