@@ -44,6 +44,9 @@ class ModelManager:
 class World:
     """Five nodes in three zones."""
 
+    disks_lost = 0.1
+    """How many restarts are with an empty disk."""
+
     def __init__(self, seed: int, nodes: int = 5, replication: str = "sync") -> None:
         self.random = random.Random(seed)
         self.now_ms = 1_000_000
@@ -120,7 +123,7 @@ class World:
         if not node.up:
             # Nobody replaces a disk so fast that a manager still believes in the life before.
             is_known = all(manager.heard >= node.crashed_at for manager in self.managers)
-            if self.random.random() < 0.1 and is_known and self.can_lose_disk_of(node):
+            if self.random.random() < self.disks_lost and is_known and self.can_lose_disk_of(node):
                 node.wipe()
             node.register(self.now_ms)
             self.forget_confirmations(node)
