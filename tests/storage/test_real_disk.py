@@ -14,8 +14,7 @@ from typing import TypeVar
 
 import pytest
 
-from penstock.runtime.disk import BUFFERS_PER_CALL, RealDisk, RealFile
-from penstock.runtime.file_system import kind_of
+from penstock.runtime.disk import BUFFERS_PER_CALL, RealDisk
 from penstock.storage.checkpoint import Checkpoint
 from penstock.storage.disk import DirectoryBusyError, DiskFailedError, DiskFullError, WouldBlockError
 from penstock.storage.flush import Flush
@@ -92,97 +91,6 @@ def test_many_buffers_and_short_writes(tmp_path: Path, monkeypatch: pytest.Monke
     file.close()
 
 
-@pytest.fixture
-def calls(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The writes and syncs that the kernel is asked for, in order."""
-    seen: list[str] = []
-    pwritev, fdatasync = os.pwritev, os.fdatasync
-
-    def write(descriptor: int, buffers: list[bytes], offset: int, flags: int = 0) -> int:
-        seen.append("write" if not flags else "write and sync")
-        return pwritev(descriptor, buffers, offset, flags)
-
-    def sync(descriptor: int) -> None:
-        seen.append("sync")
-        fdatasync(descriptor)
-
-    monkeypatch.setattr(os, "pwritev", write)
-    monkeypatch.setattr(os, "fdatasync", sync)
-    return seen
-
-
-def file_of(directory: Path, *, syncs: bool) -> RealFile:
-    descriptor = os.open(directory / "file", os.O_RDWR | os.O_CREAT, 0o600)
-    return RealFile("file", descriptor, syncs_with_the_write=syncs)
-
-
-def test_write_and_sync_in_one_call_where_the_file_system_heeds_it(tmp_path: Path, calls: list[str]) -> None:
-    file = file_of(tmp_path, syncs=True)
-    file.write_synced_at(2, [b"ab", bytearray(b"cd")])
-    assert calls == ["write and sync"]
-    assert file.read_at(0, 10) == b"\0\0abcd"
-    calls.clear()
-    buffers = [b"%05d" % number for number in range(BUFFERS_PER_CALL + 1)]
-    file.write_synced_at(0, buffers)
-    assert calls == ["write", "write", "sync"]
-    assert file.read_at(0, 10**6) == b"".join(buffers)
-
-
-def test_write_and_sync_in_two_calls_elsewhere(tmp_path: Path, calls: list[str]) -> None:
-    file = file_of(tmp_path, syncs=False)
-    file.write_synced_at(0, [b"abcd"])
-    assert calls == ["write", "sync"]
-    assert file.read_at(0, 10) == b"abcd"
-
-
-def test_a_kernel_that_does_not_know_the_flag_is_asked_once(
-    tmp_path: Path, calls: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    watched = os.pwritev
-
-    def refuse(descriptor: int, buffers: list[bytes], offset: int, flags: int = 0) -> int:
-        if flags:
-            calls.append("refused")
-            raise OSError(errno.EOPNOTSUPP, "not supported")
-        return watched(descriptor, buffers, offset)
-
-    monkeypatch.setattr(os, "pwritev", refuse)
-    file = file_of(tmp_path, syncs=True)
-    file.write_synced_at(0, [b"abcd"])
-    file.write_synced_at(4, [b"efgh"])
-    assert calls == ["refused", "write", "sync", "write", "sync"]
-    assert file.read_at(0, 10) == b"abcdefgh"
-
-
-def test_a_short_synced_write_is_made_whole_and_synced(
-    tmp_path: Path, calls: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def short(descriptor: int, buffers: list[bytes], offset: int, flags: int = 0) -> int:
-        calls.append("short")
-        return os.pwrite(descriptor, b"".join(buffers)[:3], offset)
-
-    monkeypatch.setattr(os, "pwritev", short)
-    file = file_of(tmp_path, syncs=True)
-    file.write_synced_at(0, [b"abcd", b"efgh"])
-    assert calls == ["short", "short", "sync"]
-    assert file.read_at(0, 10) == b"abcdefgh"
-
-
-MOUNTS = """\
-22 1 254:0 / / rw,relatime shared:1 - ext4 /dev/vda rw
-30 22 0:26 / /dev/shm rw,nosuid shared:4 - tmpfs tmpfs rw
-41 22 254:16 / /data rw,relatime - xfs /dev/vdb rw
-broken line
-"""
-
-
-@pytest.mark.parametrize(
-    ("device", "kind"), [((254, 0), "ext4"), ((0, 26), "tmpfs"), ((254, 16), "xfs"), ((8, 1), None)]
-)
-def test_the_kind_of_file_system_is_that_of_its_device(device: tuple[int, int], kind: str | None) -> None:
-    assert kind_of(os.makedev(*device), MOUNTS) == kind
-
-
 def test_reads_at_the_end_and_allocation(tmp_path: Path) -> None:
     disk = RealDisk(tmp_path)
     file = disk.open("file", create=True)
@@ -212,9 +120,6 @@ def test_errors_are_told_in_the_words_of_storage(
         monkeypatch.setattr(os, name, refuse)
     with pytest.raises(expected, match="writing file"):
         file.write_at(0, [b"x"])
-    for syncs in (True, False):
-        with pytest.raises(expected, match="writing"):
-            file_of(tmp_path, syncs=syncs).write_synced_at(0, [b"x"])
     with pytest.raises(expected, match="syncing file"):
         file.sync()
     with pytest.raises(expected, match="allocating 1 bytes for file"):

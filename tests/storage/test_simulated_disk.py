@@ -119,46 +119,6 @@ def test_what_a_failed_sync_did_not_write_no_later_sync_writes() -> None:
     assert disk.crash().contents(name)[:4] == bytes(4)
 
 
-def test_a_synced_write_is_on_disk_and_those_around_it_are_not() -> None:
-    seen = set()
-    for seed in range(40):
-        disk, name = with_file(seed)
-        file = disk.open(name)
-        file.write_at(0, [b"a" * 2048])
-        file.write_synced_at(512, [b"s" * 100, b"s" * 412])
-        assert file.read_at(0, 2048) == b"a" * 512 + b"s" * 512 + b"a" * 1024
-        content = disk.crash().contents(name)
-        assert content[512:1024] == b"s" * 512
-        seen.add((content[:512] == b"a" * 512, content[1024:2048] == b"a" * 1024))
-    assert {(True, True), (False, False)} < seen
-
-
-def test_the_power_may_go_between_a_write_and_its_sync() -> None:
-    seen = set()
-    for seed in range(40):
-        disk, name = with_file(seed)
-        file = disk.open(name)
-        disk.power_off_after = disk.operations + 1
-        with pytest.raises(PowerLoss):
-            file.write_synced_at(0, [b"s" * 2048])
-        content = disk.crash().contents(name)[:2048]
-        seen.add("all" if content == b"s" * 2048 else "none" if b"s" not in content else "torn")
-    assert seen == {"all", "none", "torn"}
-
-
-def test_a_synced_write_that_fails_is_never_written_and_others_may_be() -> None:
-    disk, name = with_file(1)
-    file = disk.open(name)
-    file.write_at(512, [b"kept"])
-    disk.fault = lambda what, _: DiskFailedError("simulated") if what == "sync" else None
-    with pytest.raises(DiskFailedError):
-        file.write_synced_at(0, [b"lost"])
-    disk.fault = None
-    file.sync()
-    content = disk.crash().contents(name)
-    assert (content[:4], content[512:516]) == (bytes(4), b"kept")
-
-
 def test_a_copy_is_a_world_of_its_own() -> None:
     disk, name = with_file(1)
     disk.open(name).write_at(0, [b"unsynced"])

@@ -16,7 +16,6 @@ from pathlib import Path
 
 from penstock.model.batch import Buffer
 from penstock.model.limits import MEBIBYTE
-from penstock.runtime.file_system import syncs_with_the_write
 from penstock.storage.disk import DirectoryBusyError, DiskFailedError, DiskFullError, WouldBlockError
 
 BUFFERS_PER_CALL = 1024
@@ -63,11 +62,10 @@ def _sync_folder(path: Path) -> None:
 class RealFile:
     """An open file of the data directory."""
 
-    def __init__(self, name: str, descriptor: int, *, syncs_with_the_write: bool) -> None:
+    def __init__(self, name: str, descriptor: int) -> None:
         self._name = name
         self._descriptor = descriptor
         self._may_refuse_to_wait = True
-        self._syncs_with_the_write = syncs_with_the_write
 
     @property
     def name(self) -> str:
@@ -88,21 +86,6 @@ class RealFile:
         except OSError as error:
             kind = DiskFullError if error.errno in _FULL else DiskFailedError
             raise kind(f"writing {self._name}: {error.strerror or error}") from error
-
-    def write_synced_at(self, offset: int, buffers: Sequence[Buffer]) -> None:
-        """One system call for both where that is as good as two: the interpreter's lock is asked for once."""
-        if self._syncs_with_the_write and len(buffers) <= BUFFERS_PER_CALL:
-            try:
-                if os.pwritev(self._descriptor, buffers, offset, os.RWF_DSYNC) == sum(map(len, buffers)):
-                    return
-            except OSError as error:
-                if error.errno not in _NOT_SUPPORTED:
-                    kind = DiskFullError if error.errno in _FULL else DiskFailedError
-                    raise kind(f"writing and syncing {self._name}: {error.strerror or error}") from error
-                self._syncs_with_the_write = False
-        # Also after a short write: its bytes are written once more, and all are synced.
-        self.write_at(offset, buffers)
-        self.sync()
 
     def _write_rest(self, offset: int, rest: bytes) -> int:
         view = memoryview(rest)
@@ -184,7 +167,6 @@ class RealDisk:
             if not self.directory.is_dir():
                 self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
                 _sync_folder(self.directory.parent)
-        self._syncs_with_the_write = syncs_with_the_write(self.directory)
 
     def lock(self) -> None:
         """Holds for as long as the process lives or until `close`; the kernel lets go of a dead one's."""
@@ -216,8 +198,7 @@ class RealDisk:
     def open(self, name: str, *, create: bool = False) -> RealFile:
         with _said_plainly(f"opening {name}"):
             flags = os.O_RDWR | (os.O_CREAT if create else 0)
-            descriptor = os.open(self.directory / name, flags, 0o600)
-            return RealFile(name, descriptor, syncs_with_the_write=self._syncs_with_the_write)
+            return RealFile(name, os.open(self.directory / name, flags, 0o600))
 
     def list(self, folder: str) -> list[str]:
         with _said_plainly(f"listing {folder or self.directory}"):

@@ -42,17 +42,6 @@ class SimulatedFile:
         self._disk.take_space(offset + len(data) - len(self._inode.content))
         self._inode.write(offset, data)
 
-    def write_synced_at(self, offset: int, buffers: Sequence[Buffer]) -> None:
-        """Two operations: the power may go, and a fault may strike, between the write and its sync."""
-        self.write_at(offset, buffers)
-        end = offset + sum(map(len, buffers))
-        try:
-            self._disk.begin("sync", self._name)
-        except DiskFailedError:
-            self._inode.forget_range(offset, end)
-            raise
-        self._inode.sync_range(offset, end)
-
     def read_at(self, offset: int, size: int, *, block: bool = True) -> bytes:
         self._disk.check_power()
         if not block and self._disk.is_cold():

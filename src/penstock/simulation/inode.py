@@ -36,26 +36,9 @@ class Inode:
             _put(self._durable, offset, data)
         self._unsynced.clear()
 
-    def sync_range(self, start: int, end: int) -> None:
-        """Makes the bytes of a range durable, and no other: what was written around it is as unsafe as before."""
-        _put(self._durable, start, self.content[start:end])
-        self.forget_range(start, end)
-
     def forget_unsynced(self) -> None:
         """What a failed sync leaves: reads still see the bytes, no later sync will write them."""
         self._unsynced.clear()
-
-    def forget_range(self, start: int, end: int) -> None:
-        """What a failed sync of a range leaves."""
-        self._unsynced = [
-            (at, part)
-            for offset, data in self._unsynced
-            for at, part in (
-                (offset, data[: max(0, start - offset)]),
-                (max(offset, end), data[max(0, end - offset) :]),
-            )
-            if part
-        ]
 
     def flip(self, offset: int, mask: int) -> None:
         """Changes a stored byte behind everyone's back."""

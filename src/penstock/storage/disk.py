@@ -1,8 +1,7 @@
 """What storage asks of a disk; `runtime.disk` is the real one, `simulation.disk` its twin.
 
 Names are relative to the data directory, with '/' between folders. All calls are synchronous. A write is on
-disk only after `File.sync`, or when it was made with `File.write_synced_at`; a created, renamed or removed name
-only after `Disk.sync_directory`.
+disk only after `File.sync`; a created, renamed or removed name only after `Disk.sync_directory`.
 """
 
 from __future__ import annotations
@@ -37,12 +36,6 @@ class File(Protocol):
 
     def write_at(self, offset: int, buffers: Sequence[Buffer]) -> None:
         """Writes all buffers, one after the other, from `offset` on."""
-
-    def write_synced_at(self, offset: int, buffers: Sequence[Buffer]) -> None:
-        """Writes all buffers like `write_at` and returns when these bytes are on disk.
-
-        It promises nothing about writes before it that were not synced, not even those to the same file.
-        """
 
     def read_at(self, offset: int, size: int, *, block: bool = True) -> bytes:
         """Up to `size` bytes (fewer only at the end of the file).

@@ -54,16 +54,10 @@ class Flush(Job):
             buffers, size = self._encode(piece)
             if size:
                 file = piece.file.file
-                if piece is not last:
-                    # A file is on disk before the next one is written, in either durability: recovery rests on it.
-                    # All of the file, with what flushes before this one may have left unsynced.
-                    file.write_at(piece.start, buffers)
+                file.write_at(piece.start, buffers)
+                # A file is on disk before the next one is written, in either durability: recovery rests on it.
+                if self._sync or piece is not last:
                     file.sync()
-                elif self._sync:
-                    # All that lies before this piece was synced already, so these bytes are all there is to sync.
-                    file.write_synced_at(piece.start, buffers)
-                else:
-                    file.write_at(piece.start, buffers)
                 self.written_bytes += size
                 self.ends[piece.file.number] = piece.start + size
 
