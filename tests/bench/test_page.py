@@ -108,7 +108,7 @@ def test_order_is_one_row_a_kind_and_a_plot(tmp_path: Path) -> None:
     assert rows[1].startswith("| best-effort | 900 k/s | 900 k/s | ")
     assert rows[2].startswith("| fifo, one group | 450 k/s (0.50 ×) | ")
     assert rows[2].endswith("| 2.00 / 2.00 ms (0.50 / 0.50 ×) |  |")
-    assert rows[-1].endswith("| 10.0 % |")
+    assert rows[-1].endswith("| up to 10.0 % |")
     plot = ET.parse(tmp_path / "images" / "order.svg")
     words = [text.text for text in plot.iter("{http://www.w3.org/2000/svg}text")]
     assert {mode.title for mode in MODES} < set(words)

@@ -88,7 +88,9 @@ async def measure(
     for kind, ask in kinds.items():
         measured = await rate(ask, seconds, processes)
         median, slow = await latency(ask, seconds / 2)
-        cost = f"{measured.server_seconds / measured.answers * 1e6:5.0f} us of the servers" if processes else ""
+        cost = (
+            f"{measured.server_seconds / measured.answers * 1e6:5.0f} us of the servers" if processes else ""
+        )
         print(
             f"{name:<34} {kind:<11} {measured.answers / measured.seconds:>7,.0f}/s "
             f"  p50 {median:7.3f} ms   p99 {slow:7.3f} ms   {cost}",

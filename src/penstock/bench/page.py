@@ -72,7 +72,7 @@ def provenance(report: Report, sections: Sequence[str]) -> str:
     machine = report.machine
     text = (
         f"Version {report.penstock_version}, {report.started_at[:10]}: {machine.cores} cores ({machine.processor}), "
-        f"{machine.memory_bytes / _GIBIBYTE:.0f} GiB, {machine.kernel}, {machine.filesystem.partition(' on ')[0]}, "
+        f"{machine.memory_bytes / _GIBIBYTE:.0f} GiB, {machine.kernel.partition('-')[0]}, {machine.filesystem.partition(' on ')[0]}, "
         f"{machine.python}. Medians of the rounds, then lowest and highest round. "
         f"Load {machine.load_before:.1f} before the run; "
     )
