@@ -331,3 +331,18 @@ async def test_a_server_describes_itself() -> None:
         assert {one.server for one in described.values() if one is not None} == {"m0", "m1"}
         assert sum(one.writes for one in described.values() if one is not None) == 1
         assert all(one is not None and one.following for one in described.values())
+
+
+@async_test
+async def test_a_server_that_is_cut_off_from_the_store_is_left_for_one_that_is_not() -> None:
+    async with house(count=2) as made:
+        store, writer = await made.servers.open_to(0), MemoryStore(made.contents)
+        first = await writer.put("a", b"1")
+        await until(lambda: all(one.follower.cache.version_of("a") == first for one in made.servers.servers))
+        made.stores[0].deaf = True
+        made.servers.servers[0].follower.following = False  # as after a watch that failed
+        second = await writer.put("a", b"2", first)
+        await until(lambda: made.servers.servers[1].follower.cache.version_of("a") == second)
+        assert await store.look_up("a") == ("a", b"1", first), "known, and said to be behind"
+        assert await store.look_up("a") == ("a", b"2", second), "so that the other is asked next"
+        made.stores[0].deaf = False

@@ -73,7 +73,7 @@ class MetadataServerConfig(ClusterOptions):
         metadata=option(
             "metadata.max_connections",
             kinds.count(1, 1_000_000),
-            "How many may be connected to a metadata server at once: two for each front end.",
+            "How many may be connected to a metadata server at once: three for each front end.",
         ),
     )
 

@@ -114,6 +114,8 @@ class Found(msgspec.Struct, frozen=True, array_like=True, tag="found"):
     """The entry, its value in the body; version 0: there is none."""
 
     version: int
+    behind: bool = False
+    """The server does not hear from the store at present: the entry may have changed long ago."""
 
 
 class Listed(msgspec.Struct, frozen=True, array_like=True, tag="listed"):

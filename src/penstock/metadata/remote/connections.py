@@ -31,6 +31,8 @@ class Connections:
 
     def trusted_first(self, addresses: Iterable[str]) -> list[str]:
         """The same order, but for those who failed a moment ago: they are last."""
+        if not self._suspects:
+            return list(addresses)
         now = self._clock()
         self._suspects = {one: until for one, until in self._suspects.items() if until > now}
         return sorted(addresses, key=lambda one: one in self._suspects)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 
 from penstock.metadata.organisation.organisation import Organisation, agreed
+from penstock.metadata.organisation.shard_map import shard_of
 from penstock.metadata.remote.connection import Reply
 from penstock.metadata.remote.connections import Connections, closed
 from penstock.metadata.remote.failures import NotDoneError, PerhapsDoneError, ServerFailure, StoreFailedError
 from penstock.metadata.remote.settings import RemoteSettings
 from penstock.metadata.store.interface import StoreUnavailableError
 from penstock.model.batch import Buffer
-from penstock.wire.metadata_messages import Request
+from penstock.wire.metadata_messages import Found, Request
 
 SHORTEST_SHARE_SECONDS = 1.0
 PAUSE_SECONDS = 0.05
@@ -25,16 +26,32 @@ class Servers:
     def __init__(self, settings: RemoteSettings, name: str) -> None:
         self.timeout_seconds = settings.timeout_seconds
         self.connections = Connections(settings.secret, name)
-        self.organisation: Organisation = agreed({})
+        self._organisation = agreed({})
+        self._orders: dict[int | None, list[str]] = {}
+        """By shard: whom to ask in which order; worked out once for every set of servers."""
         self._given = settings.addresses
         self._name = name
         self._room = asyncio.Semaphore(REQUESTS_AT_ONCE)
 
+    @property
+    def organisation(self) -> Organisation:
+        """The servers as they were heard of last."""
+        return self._organisation
+
+    @organisation.setter
+    def organisation(self, organisation: Organisation) -> None:
+        self._organisation = organisation
+        self._orders.clear()
+
     def addresses(self, key: str | None) -> list[str]:
         """Those to ask for a key, or for anything, in order; the ones that were given are asked in any case."""
-        servers = self.organisation.servers
-        known = [servers[name].address for name in self.organisation.to_ask(self._name, key)]
-        return self.connections.trusted_first(dict.fromkeys([*known, *self._given]))
+        shard = shard_of(key) if key is not None and self._organisation.sharded else None
+        order = self._orders.get(shard)
+        if order is None:
+            servers = self._organisation.servers
+            known = [servers[name].address for name in self._organisation.to_ask(self._name, key)]
+            order = self._orders[shard] = list(dict.fromkeys([*known, *self._given]))
+        return self.connections.trusted_first(order)
 
     async def ask(self, key: str | None, request: Request) -> Reply:
         """Asks something that does no harm when it is asked twice, until a server answers.
@@ -53,9 +70,12 @@ class Servers:
                     if left <= 0:
                         raise self.unavailable(failures)
                     try:
-                        return await self.connections.ask(address, request, b"", min(share, left))
+                        reply = await self.connections.ask(address, request, b"", min(share, left))
                     except ServerFailure as error:
                         failures[address] = error
+                    else:
+                        self._note_behind(address, reply)
+                        return reply
                 self._all_without_store([failures.get(one) for one in addresses])
                 await self.pause(min(PAUSE_SECONDS, max(deadline - loop.time(), 0)))
 
@@ -108,6 +128,11 @@ class Servers:
         return StoreUnavailableError(
             f"no metadata server answered within {self.timeout_seconds:g} s, try again ({said})"
         )
+
+    def _note_behind(self, address: str, reply: Reply) -> None:
+        """A server that does not hear from the store may be the only one: others have the same and are asked next."""
+        if isinstance(reply.answer, Found) and reply.answer.behind and not self._organisation.sharded:
+            self.connections.suspect(address)
 
     def _all_without_store(self, failures: list[ServerFailure | None]) -> None:
         """All of them are there and none has its store: waiting longer is the caller's to decide."""

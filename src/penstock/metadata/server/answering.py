@@ -54,7 +54,7 @@ async def answered(service: MetadataService, request: Request, body: bytes) -> t
     match request:
         case Get():
             found = await service.get(request)
-            return Found(found.version), found.value
+            return Found(found.version, found.behind), found.value
         case Put():
             return Written(await service.put(request, body)), b""
         case Delete():

@@ -168,7 +168,7 @@ class ClientConnection(asyncio.Protocol):
         if isinstance(request, Get) and self._greeted:
             known = self._house.service.known(request)
             if known is not None:
-                self._send(request_id, encode_message(Found(known.version)), known.value)
+                self._send(request_id, encode_message(Found(known.version, known.behind)), known.value)
                 return
         if not self._greeted:
             self._greet(request_id, request)

@@ -56,6 +56,11 @@ class EntryCache:
             self._entries.move_to_end(key)
         return entry
 
+    def version_of(self, key: str) -> int:
+        """The version of an entry, `ABSENT` where there is none; does not count as a use of it."""
+        entry = self._entries.get(key)
+        return entry.version if entry is not None else ABSENT
+
     def list(self, prefix: str) -> Listing | None:
         """All entries under the prefix by key, or None if not all of them are here."""
         if not self.complete:
@@ -125,9 +130,9 @@ class EntryCache:
         key, value, version = change
         for ticket in self._under_way.get(key, ()):
             ticket.newest = max(ticket.newest, version)
-        known = self._entries.get(key)
-        if version <= max(known.version if known is not None else ABSENT, self._guards.get(key, ABSENT)):
+        if version <= max(self.version_of(key), self._guards.get(key, ABSENT)):
             return
+        known = self._entries.get(key)
         if known is not None:
             self._forget(known)
         self._guards.pop(key, None)

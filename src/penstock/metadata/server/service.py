@@ -41,6 +41,8 @@ class Value(NamedTuple):
 
     version: int
     value: bytes
+    behind: bool = False
+    """From a cache that does not hear from the store."""
 
 
 class MetadataService:
@@ -69,7 +71,7 @@ class MetadataService:
         if entry is None:
             return None
         self.counts.hits += 1
-        return Value(entry.version, entry.value)
+        return Value(entry.version, entry.value, not self._follower.following)
 
     async def get(self, request: Get) -> Value:
         """An entry that the cache does not have, or that must be as it is now."""
@@ -79,7 +81,7 @@ class MetadataService:
             except ServerFailure:
                 continue  # the next one that has the shard, and in the end this one by itself
             if isinstance(reply.answer, Found):
-                return Value(reply.answer.version, reply.body)
+                return Value(reply.answer.version, reply.body, reply.answer.behind)
         self.counts.misses += 1
         entry: Entry | None = await self._reads.get(request.key)
         return Value(entry.version, entry.value) if entry is not None else Value(ABSENT, b"")
