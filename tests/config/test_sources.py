@@ -10,6 +10,7 @@ from penstock.config import (
     ConfigurationError,
     FrontendConfig,
     MetadataServerConfig,
+    NodeConfig,
     ServeConfig,
     likely_role,
     load_config,
@@ -18,6 +19,7 @@ from penstock.config import (
 )
 from penstock.config.frontend import OPTIONS as FRONTEND_OPTIONS
 from penstock.config.metadata_server import OPTIONS as METADATA_SERVER_OPTIONS
+from penstock.config.node import OPTIONS as NODE_OPTIONS
 from penstock.config.option import Options
 from penstock.config.roles import ROLES as ROLES_OF_PENSTOCK
 from penstock.config.serve import OPTIONS
@@ -194,13 +196,15 @@ ROLES = pytest.mark.parametrize(
         (ServeConfig, OPTIONS),
         (FrontendConfig, FRONTEND_OPTIONS),
         (MetadataServerConfig, METADATA_SERVER_OPTIONS),
+        (NodeConfig, NODE_OPTIONS),
     ],
 )
 
 
 @ROLES
 def test_every_field_has_an_option_and_its_default_is_allowed(
-    role: type[ServeConfig] | type[FrontendConfig] | type[MetadataServerConfig], options: Options
+    role: type[ServeConfig] | type[FrontendConfig] | type[MetadataServerConfig] | type[NodeConfig],
+    options: Options,
 ) -> None:
     assert {attribute for attribute, _ in options.values()} == {entry.name for entry in fields(role)}
     for attribute, option in options.values():
@@ -210,7 +214,8 @@ def test_every_field_has_an_option_and_its_default_is_allowed(
 
 @ROLES
 def test_the_reference_names_every_option_with_its_default_and_its_variable(
-    role: type[ServeConfig] | type[FrontendConfig] | type[MetadataServerConfig], options: Options
+    role: type[ServeConfig] | type[FrontendConfig] | type[MetadataServerConfig] | type[NodeConfig],
+    options: Options,
 ) -> None:
     text = REFERENCE.read_text()
     for attribute, option in options.values():
@@ -275,6 +280,7 @@ def test_a_front_end_listens_somewhere(tmp_path: Path) -> None:
         ("frontend.backend = 'queues.example:9326'\nstorage.directory = 'data'", {}, "frontend"),
         ("frontend.backend = 7", {}, "serve"),
         ("metadata.organisation = 'replicated'", {}, "metadata"),
+        ("cluster.zone = 'a'\nstorage.durability = 'os'", {}, "node"),
         ("not TOML", {}, "serve"),
     ],
 )
@@ -291,4 +297,5 @@ def test_every_role_can_be_loaded() -> None:
         "serve": ServeConfig,
         "frontend": FrontendConfig,
         "metadata": MetadataServerConfig,
+        "node": NodeConfig,
     }

@@ -16,7 +16,7 @@ from penstock.cli.parameters import Json
 def check_config(
     file: Annotated[Path, typer.Argument(help="The TOML file.", show_default=False)],
     role: Annotated[
-        Literal["serve", "frontend", "metadata"] | None,
+        Literal["serve", "frontend", "metadata", "node"] | None,
         typer.Option(
             "--role",
             help="For which command; otherwise the one role that alone can be told what the file says, else serve.",

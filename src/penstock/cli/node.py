@@ -7,8 +7,13 @@ import typer
 from penstock.cli.exits import reported
 from penstock.cli.output import moment, moment_json, print_facts, print_json, print_line
 from penstock.cli.parameters import DEFAULT_URL, Json, Url
+from penstock.cli.run_node import run
 
-app = typer.Typer(no_args_is_help=True, help="The server: its disk, its memory, what is wrong with it.")
+app = typer.Typer(
+    no_args_is_help=True,
+    help="The server: its disk, its memory, what is wrong with it; and nodes of a cluster.",
+)
+app.command("run")(run)
 
 
 @app.command("show")

@@ -7,22 +7,25 @@ from pathlib import Path
 
 from penstock.config.frontend import FrontendConfig
 from penstock.config.metadata_server import MetadataServerConfig
+from penstock.config.node import NodeConfig
 from penstock.config.option import Options, options_of
 from penstock.config.serve import ServeConfig
 from penstock.config.sources import (
     given_attributes,
     load_frontend_config,
     load_metadata_server_config,
+    load_node_config,
     load_serve_config,
 )
 
-RoleConfig = ServeConfig | FrontendConfig | MetadataServerConfig
+RoleConfig = ServeConfig | FrontendConfig | MetadataServerConfig | NodeConfig
 
-SERVE, FRONTEND, METADATA = "serve", "frontend", "metadata"
+SERVE, FRONTEND, METADATA, NODE = "serve", "frontend", "metadata", "node"
 ROLES: dict[str, Options] = {
     SERVE: options_of(ServeConfig),
     FRONTEND: options_of(FrontendConfig),
     METADATA: options_of(MetadataServerConfig),
+    NODE: options_of(NodeConfig),
 }
 """By the command that runs the role: everything that it can be told."""
 
@@ -31,6 +34,7 @@ _LOADERS: dict[str, Load] = {
     SERVE: load_serve_config,
     FRONTEND: load_frontend_config,
     METADATA: load_metadata_server_config,
+    NODE: load_node_config,
 }
 
 
@@ -45,11 +49,14 @@ def likely_role(file: Path | None = None, environment: Mapping[str, str] | None 
     """The one role that alone can be told something of what is said; the server, unless there is just one such."""
     given = given_attributes(file, environment)
     found = [role for role in ROLES if given & _only_of(role)]
+    if found == [SERVE, NODE]:  # a node stores as a server does, so only what a server cannot be told counts
+        return NODE
     return found[0] if len(found) == 1 else SERVE
 
 
 def _only_of(role: str) -> set[str]:
     """What no other role can be told."""
     own = {attribute for attribute, _ in ROLES[role].values()}
-    others = (options for other, options in ROLES.items() if other != role)
+    alike = {SERVE: NODE}.get(role)
+    others = (options for other, options in ROLES.items() if other not in (role, alike))
     return own.difference(attribute for options in others for attribute, _ in options.values())

@@ -20,15 +20,17 @@ from penstock.config.frontend import OPTIONS as FRONTEND_OPTIONS
 from penstock.config.frontend import FrontendConfig
 from penstock.config.metadata_server import OPTIONS as METADATA_SERVER_OPTIONS
 from penstock.config.metadata_server import MetadataServerConfig
+from penstock.config.node import OPTIONS as NODE_OPTIONS
+from penstock.config.node import NodeConfig
 from penstock.config.option import Option
 from penstock.config.problems import ConfigurationError, Problem
 from penstock.config.serve import OPTIONS as SERVE_OPTIONS
 from penstock.config.serve import ServeConfig
 from penstock.config.sqs import SqsOptions
 
-OPTIONS = {**SERVE_OPTIONS, **FRONTEND_OPTIONS, **METADATA_SERVER_OPTIONS}
+OPTIONS = {**SERVE_OPTIONS, **FRONTEND_OPTIONS, **METADATA_SERVER_OPTIONS, **NODE_OPTIONS}
 TABLES = sorted({key.rpartition(".")[0] for key in OPTIONS})
-Role = TypeVar("Role", ServeConfig, FrontendConfig, MetadataServerConfig)
+Role = TypeVar("Role", ServeConfig, FrontendConfig, MetadataServerConfig, NodeConfig)
 
 FILE_BYTES = 1 << 20
 _TABLE = re.compile(r"\s*\[\s*([A-Za-z0-9_.\"'\s-]+?)\s*\]\s*(?:#.*)?$")
@@ -64,6 +66,15 @@ def load_metadata_server_config(
 ) -> MetadataServerConfig:
     """The configuration of `penstock metadata`, in the same way."""
     return _load(MetadataServerConfig, file, environment, flags)
+
+
+def load_node_config(
+    file: Path | None = None,
+    environment: Mapping[str, str] | None = None,
+    flags: Mapping[str, str] | None = None,
+) -> NodeConfig:
+    """The configuration of `penstock node run`, in the same way."""
+    return _load(NodeConfig, file, environment, flags)
 
 
 def given_attributes(

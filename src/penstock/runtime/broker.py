@@ -24,11 +24,14 @@ from __future__ import annotations
 import asyncio
 import random
 import secrets
+from collections.abc import Callable
+from typing import TypeVar
 
 from penstock import __version__
 from penstock.backend.node import Environment, Node
 from penstock.backend.opening import OpeningReport
 from penstock.config.address import Address
+from penstock.config.engine import EngineOptions
 from penstock.config.serve import ServeConfig
 from penstock.ordering.timestamp_id import draw_process
 from penstock.runtime.clock import WallClock
@@ -50,6 +53,8 @@ from penstock.storage.store import Store
 LAST_ANSWERS_SECONDS = 5.0
 """How long clients get to read their last answers when the server stops."""
 THREADS_SECONDS = 10.0
+
+AnyNode = TypeVar("AnyNode", bound=Node)
 
 
 class Broker:
@@ -117,7 +122,10 @@ async def open_broker(config: ServeConfig) -> Broker:
     check_loopback(config.listen, "--listen 127.0.0.1:9326")
     listener = bind(config.listen, "--listen")
     try:
-        disk, node, clock, node_clock = _open_node(config)
+        disk, node, clock, node_clock = open_engine(
+            config,
+            lambda store, environment, now_ms: Node(store, environment, now_ms, config.max_unflushed_bytes),
+        )
     except BaseException:
         listener.close()
         raise
@@ -161,7 +169,10 @@ async def open_broker(config: ServeConfig) -> Broker:
     return broker
 
 
-def _open_node(config: ServeConfig) -> tuple[RealDisk, Node, WallClock, NodeClock]:
+def open_engine(
+    config: EngineOptions, make: Callable[[Store, Environment, int], AnyNode]
+) -> tuple[RealDisk, AnyNode, WallClock, NodeClock]:
+    """The node over its directory, recovered, with its clocks; raises `StartError`."""
     directory = config.data_directory
     disk: RealDisk | None = None
     try:
@@ -186,7 +197,7 @@ def _open_node(config: ServeConfig) -> tuple[RealDisk, Node, WallClock, NodeCloc
             node_clock.drift_ppm,
             draw_process(random.SystemRandom()),
         )
-        node = Node(store, environment, clock.now_ms(), config.max_unflushed_bytes)
+        node = make(store, environment, clock.now_ms())
         node_clock.begin_after(node.last_stamp_us)
         return disk, node, clock, node_clock
     except BaseException as error:

@@ -143,6 +143,7 @@ class Driver:
                 self._write(connection, buffers)
             if ran_inline:
                 self._start_flush()  # of what came of the first
+            self._ship()
             if not self._closing:
                 self._hand_out_jobs()
             if (congested := node.congested()) is not self.congested:
@@ -156,6 +157,9 @@ class Driver:
         if quiet is not None and not (self._flush_under_way or self._jobs_under_way or quiet.done()):
             quiet.set_result(None)
 
+    def _ship(self) -> None:
+        """For nodes that are not alone: what was appended goes to the others while the disk is at it."""
+
     def _start_flush(self) -> bool:
         """Hands out the next flush, unless one is under way or there is nothing; True if it has ended already."""
         if self._flush_under_way:
@@ -163,6 +167,7 @@ class Driver:
         alone = self._requests_in_turn == 1
         self._requests_in_turn = 0
         flush = self._node.take_flush()
+        self._ship()
         if flush is None:
             return False
         if alone:

@@ -32,7 +32,9 @@ from penstock.runtime.processors import SharedProcessor, use_processors
 from penstock.runtime.remote_front_end import RemoteFrontEnd, open_front_end
 
 if TYPE_CHECKING:
+    from penstock.config.node import NodeConfig
     from penstock.runtime.cluster_front_end import ClusterFrontEnd
+    from penstock.runtime.cluster_node import ClusterNode
     from penstock.runtime.metadata_service import MetadataProcess
 
 log = logging.getLogger(__name__)
@@ -111,6 +113,15 @@ def run_metadata_server(config: MetadataServerConfig, announce: Callable[[Metada
     set_up_logging(config.log_level, config.log_format)
     warning = _allow_files(config.metadata_max_connections)
     return _run(lambda: open_metadata_service(config), announce, warning, config.processors)
+
+
+def run_node(config: NodeConfig, announce: Callable[[ClusterNode], None]) -> int:
+    """The same for a node of a cluster."""
+    from penstock.runtime.cluster_node import open_cluster_node  # a single server needs none of it
+
+    set_up_logging(config.log_level, config.log_format)
+    warning = _allow_files(config.max_connections)
+    return _run(lambda: open_cluster_node(config), announce, warning, config.processors)
 
 
 def _run(

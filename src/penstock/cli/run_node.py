@@ -1,0 +1,214 @@
+"""`penstock node run`: a node of a cluster, which holds partitions of queues by the cluster's layout."""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from penstock.cli.exits import FAILED, CommandError, reported
+from penstock.cli.output import console, error_console, print_facts, print_json
+from penstock.cli.parameters import ConfigFile, Cpus, Json, LogFormat, LogLevel, ReadyFile
+from penstock.cli.serve import write_ready_file
+
+if TYPE_CHECKING:
+    from penstock.config import NodeConfig
+    from penstock.runtime.cluster_node import ClusterNode
+
+
+@reported
+def run(
+    name: Annotated[
+        str | None,
+        typer.Option(
+            "--name",
+            help="What this node is called in the cluster; its data belongs to the name, so keep it.",
+            metavar="NAME",
+            show_default=False,
+        ),
+    ] = None,
+    zone: Annotated[
+        str | None,
+        typer.Option(
+            "--zone", help="Where it stands: rack, room, provider's zone.", metavar="ZONE", show_default=False
+        ),
+    ] = None,
+    cluster: Annotated[
+        str | None,
+        typer.Option(
+            "--cluster",
+            help="The cluster's metadata, such as etcd://127.0.0.1:2379.",
+            metavar="URL",
+            show_default=False,
+        ),
+    ] = None,
+    secret_file: Annotated[
+        str | None,
+        typer.Option(
+            "--secret-file",
+            help="The file with the secret that all processes of the cluster know.",
+            metavar="FILE",
+            show_default=False,
+        ),
+    ] = None,
+    data: Annotated[
+        str | None,
+        typer.Option(
+            "--data", help="The directory for all data (penstock-data).", metavar="DIR", show_default=False
+        ),
+    ] = None,
+    listen: Annotated[
+        str | None,
+        typer.Option(
+            "--listen",
+            help="Where front ends connect (127.0.0.1:9326).",
+            metavar="HOST:PORT",
+            show_default=False,
+        ),
+    ] = None,
+    peers_listen: Annotated[
+        str | None,
+        typer.Option(
+            "--peers-listen",
+            help="Where other nodes connect (127.0.0.1:9328).",
+            metavar="HOST:PORT",
+            show_default=False,
+        ),
+    ] = None,
+    advertise: Annotated[
+        str | None,
+        typer.Option(
+            "--advertise",
+            help="How front ends reach it, if not where it listens.",
+            metavar="HOST:PORT",
+            show_default=False,
+        ),
+    ] = None,
+    peers_advertise: Annotated[
+        str | None,
+        typer.Option(
+            "--peers-advertise",
+            help="How other nodes reach it, if not where it listens.",
+            metavar="HOST:PORT",
+            show_default=False,
+        ),
+    ] = None,
+    monitoring_listen: Annotated[
+        str | None,
+        typer.Option(
+            "--monitoring-listen",
+            help="Where monitoring looks (127.0.0.1:9325); off: nowhere.",
+            metavar="HOST:PORT",
+            show_default=False,
+        ),
+    ] = None,
+    durability: Annotated[
+        str | None,
+        typer.Option(
+            "--durability", help="sync (default): on disk before it is acknowledged; os: faster, weaker."
+        ),
+    ] = None,
+    config: ConfigFile = None,
+    cpus: Cpus = None,
+    log_level: LogLevel = None,
+    log_format: LogFormat = None,
+    ready_file: ReadyFile = None,
+    json: Json = False,
+) -> None:
+    """Run a node of a cluster: it holds the partitions that the cluster's layout gives it."""
+    started = time.perf_counter()
+    from penstock.config import ConfigurationError, load_node_config
+
+    flags = {
+        "cluster_name": name,
+        "cluster_zone": zone,
+        "cluster_metadata": cluster,
+        "cluster_secret_file": secret_file,
+        "data_directory": data,
+        "listen": listen,
+        "cluster_peers_listen": peers_listen,
+        "cluster_advertise": advertise,
+        "cluster_peers_advertise": peers_advertise,
+        "monitoring_listen": monitoring_listen,
+        "durability": durability,
+        "processors": cpus,
+        "log_level": log_level,
+        "log_format": log_format,
+    }
+    try:
+        chosen = load_node_config(
+            config, flags={flag: value for flag, value in flags.items() if value is not None}
+        )
+    except ConfigurationError as error:
+        for problem in error.problems:
+            error_console().print(f"error: {problem}", style="red", markup=False)
+        raise typer.Exit(FAILED) from None
+    from penstock.runtime.listening import StartError
+    from penstock.runtime.process import run_node
+
+    def announce(node: ClusterNode) -> None:
+        facts = _ready_facts(node, chosen, time.perf_counter() - started)
+        if json:
+            print_json(facts)
+        else:
+            _show(node, chosen, facts)
+        if ready_file is not None:
+            write_ready_file(ready_file, facts)
+
+    try:
+        code = run_node(chosen, announce)
+    except StartError as error:
+        raise CommandError(str(error)) from None
+    raise typer.Exit(code)
+
+
+def _ready_facts(node: ClusterNode, config: NodeConfig, seconds: float) -> dict[str, Any]:
+    """Where everything is, for programs."""
+    from penstock import __version__
+
+    report = node.report
+    return {
+        "event": "ready",
+        "version": __version__,
+        "node": node.name,
+        "zone": config.cluster_zone,
+        "url": f"penstock://{node.address}",
+        "host": node.address.host,
+        "port": node.address.port,
+        "peers": str(node.peers_address),
+        "metrics_url": node.monitoring.url if node.monitoring is not None else None,
+        "cluster": config.cluster_metadata,
+        "data_directory": node.directory,
+        "durability": config.durability,
+        "process": os.getpid(),
+        "start_seconds": round(seconds, 4),
+        "recovery": {
+            "partitions": report.queues,
+            "messages": report.messages,
+            "records_replayed": report.replayed,
+            "torn_tail": report.torn,
+            "damages": list(report.damages),
+        },
+    }
+
+
+def _show(node: ClusterNode, config: NodeConfig, facts: dict[str, Any]) -> None:
+    report = node.report
+    print_facts(
+        f"Penstock {facts['version']}, node {node.name}, is ready",
+        {
+            "native": f"{node.address}  (for front ends that know the cluster's secret)",
+            "peers": facts["peers"],
+            "zone": config.cluster_zone or "none",
+            "cluster": config.cluster_metadata or "",
+            "metrics": facts["metrics_url"] or "off",
+            "data": node.directory,
+            "recovered": f"{report.queues:,} partitions, {report.messages:,} messages, "
+            f"{report.replayed:,} records replayed",
+            "started in": f"{facts['start_seconds']:.2f} s",
+        },
+    )
+    for damage in report.damages:
+        console().print(f"  damaged, to be restored from a replica: {damage}", style="bold red", markup=False)

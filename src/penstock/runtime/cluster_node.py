@@ -1,0 +1,225 @@
+"""A node of a cluster as a service: its engine, its streams to other nodes, its place in the layout, its manager.
+
+Opening:
+  1. addresses, name and secret are checked, both sockets are bound
+  2. the directory is taken and locked, the journal is replayed; nothing of it is served yet
+  3. the metadata is read, streams to other nodes are taken, the node says under its lease that it lives
+  4. the native protocol listens: whoever asks is told `not-primary` until the layout says otherwise
+  5. the node stands for the office of the cluster's manager
+
+Closing goes the other way round: the node leaves the layout first, so that others take over while it still finishes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+
+from penstock.backend.opening import OpeningReport
+from penstock.backend.replication.replicated_node import ReplicatedNode
+from penstock.cluster.layout import NodeEntry
+from penstock.config.address import Address
+from penstock.config.node import NodeConfig
+from penstock.manager.manager import Manager
+from penstock.metadata.mirror import MetadataMirror
+from penstock.metadata.store.interface import MetadataStore
+from penstock.runtime.broker import LAST_ANSWERS_SECONDS, THREADS_SECONDS, open_engine
+from penstock.runtime.cluster_store import cluster_secret, open_cluster_store
+from penstock.runtime.disk import RealDisk
+from penstock.runtime.engine_link.local_link import LocalRoute
+from penstock.runtime.front_door import FrontDoor
+from penstock.runtime.listening import StartError, bind
+from penstock.runtime.monitoring import Monitoring, open_monitoring
+from penstock.runtime.node_clock import NodeClock
+from penstock.runtime.peers.cluster_driver import ClusterDriver
+from penstock.runtime.peers.layout_follower import LayoutFollower
+from penstock.runtime.peers.peer_links import PeerLinks
+from penstock.runtime.peers.registration import Registration
+from penstock.runtime.server import Server
+
+log = logging.getLogger(__name__)
+
+
+class ClusterNode:
+    """Everything of `penstock node run`; made by `open_cluster_node`."""
+
+    front_door: FrontDoor | None = None
+    """It speaks no SQS; front ends do."""
+
+    def __init__(
+        self,
+        name: str,
+        node: ReplicatedNode,
+        disk: RealDisk,
+        node_clock: NodeClock,
+        driver: ClusterDriver,
+        server: Server,
+        links: PeerLinks,
+        store: MetadataStore,
+        address: Address,
+        peers_address: Address,
+    ) -> None:
+        self.name = name
+        self.address = address
+        self.peers_address = peers_address
+        self.directory = str(disk.directory)
+        self.monitoring: Monitoring | None = None
+        self.registration: Registration | None = None
+        self.links = links
+        self.mirror = MetadataMirror(store)
+        self._node = node
+        self._disk = disk
+        self._node_clock = node_clock
+        self._driver = driver
+        self._server = server
+        self._store = store
+        self._follower: LayoutFollower | None = None
+        self._manager: Manager | None = None
+        self._tasks: list[asyncio.Task[None]] = []
+
+    @property
+    def report(self) -> OpeningReport:
+        """What recovery found."""
+        return self._node.opening_report
+
+    @property
+    def failure(self) -> BaseException | None:
+        """Why it stopped by itself, if it did."""
+        return self._driver.failure
+
+    @property
+    def partner_threads(self) -> tuple[int, ...]:
+        """Threads that hand the interpreter's lock to the event loop's and take it back, all the time."""
+        return (self._driver.flush_thread_id,)
+
+    async def ended(self) -> None:
+        """Returns when the node has failed or was closed."""
+        await self._driver.ended.wait()
+
+    async def join(self, registration: Registration, now_ms: WallNow) -> None:
+        """Takes the node's place in the layout."""
+        self.registration = registration
+        self.mirror.start()
+        await self.mirror.ready.wait()
+        self._follower = LayoutFollower(self.name, self.mirror, self._driver, self.links, registration)
+        self._follower.start()
+        self._tasks.append(asyncio.create_task(registration.run(), name="registration"))
+        await registration.registered.wait()
+        self._manager = Manager(self._store, self.name, now_ms)
+        self._tasks.append(asyncio.create_task(self._manager.run(), name="manager"))
+
+    async def close(self) -> None:
+        """Leaves the layout, finishes what has begun, and stops."""
+        if self.monitoring is not None:
+            await self.monitoring.close()
+        if self._manager is not None:
+            self._manager.stop()
+        for task in self._tasks:
+            if task.get_name() != "manager":
+                task.cancel()
+        if self.registration is not None:
+            await self.registration.leave()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._server.stop_accepting()
+        await self._driver.close()
+        if self._follower is not None:
+            await self._follower.close()
+        await self.links.close()
+        await self._server.close(0.0 if self._driver.failure else LAST_ANSWERS_SECONDS)
+        self._driver.join(THREADS_SECONDS)
+        await self.mirror.close()
+        await self._store.close()
+        self._node_clock.close()
+        self._disk.close()
+
+
+WallNow = Callable[[], int]
+
+
+async def open_cluster_node(config: NodeConfig, store: MetadataStore | None = None) -> ClusterNode:
+    """A node that is in the layout and listens; raises `StartError`. A `store` that is given is closed with it."""
+    if config.cluster_name is None:
+        raise StartError("a node needs a name that it keeps: give it with --name NAME")
+    if config.cluster_metadata is None and store is None:
+        raise StartError("a node needs the cluster's metadata: name it with --cluster etcd://HOST:PORT")
+    if config.cluster_secret_file is None:
+        raise StartError("a node needs the cluster's secret: name its file with --secret-file FILE")
+    for listen, said, flag in (
+        (config.listen, config.cluster_advertise, "--advertise"),
+        (config.cluster_peers_listen, config.cluster_peers_advertise, "--peers-advertise"),
+    ):
+        if said is None and listen.host in ("0.0.0.0", "::"):
+            raise StartError(
+                f"nobody can reach {listen}: say with {flag} HOST:PORT how others reach this node"
+            )
+    name, secret = config.cluster_name, cluster_secret(config.cluster_secret_file)
+    if store is None:
+        assert config.cluster_metadata is not None
+        store = await open_cluster_store(config.cluster_metadata, secret)
+    listener = bind(config.listen, "--listen")
+    try:
+        peers_listener = bind(config.cluster_peers_listen, "--peers-listen")
+    except BaseException:
+        listener.close()
+        raise
+    try:
+        disk, node, clock, node_clock = open_engine(
+            config,
+            lambda store, environment, now_ms: ReplicatedNode(
+                store,
+                environment,
+                now_ms,
+                name=name,
+                secret=secret,
+                started_ms=now_ms,
+                max_unflushed_bytes=config.max_unflushed_bytes,
+            ),
+        )
+    except BaseException:
+        listener.close()
+        peers_listener.close()
+        await store.close()
+        raise
+    loop = asyncio.get_running_loop()
+    server = Server(
+        max_connections=config.max_connections,
+        write_buffer_bytes=config.write_buffer_bytes,
+        hello_timeout_ms=config.hello_timeout_ms,
+        secret=secret,
+    )
+    route = LocalRoute(server.write)
+
+    def failed() -> None:
+        server.drop_all()
+        route.close("the node has failed")
+
+    driver = ClusterDriver(
+        node, clock, loop, write=route.write, congestion_changed=server.congestion_changed, failed=failed
+    )
+    links = PeerLinks(name, secret, driver)
+    driver.write_peer = links.write
+    address = Address(config.listen.host, listener.getsockname()[1])
+    peers_address = Address(config.cluster_peers_listen.host, peers_listener.getsockname()[1])
+    service = ClusterNode(name, node, disk, node_clock, driver, server, links, store, address, peers_address)
+    node_clock.start()
+    try:
+        await links.listen(peers_listener)
+        await server.start(driver, listener)
+        entry = NodeEntry(
+            node=name,
+            zone=config.cluster_zone,
+            native=str(config.cluster_advertise or address),
+            peers=str(config.cluster_peers_advertise or peers_address),
+            started_ms=node.replication.started_ms,
+        )
+        registration = Registration(store, entry, clock.now_ms, driver.lease_renewed, driver.new_life)
+        await service.join(registration, clock.now_ms)
+        if config.monitoring_listen is not None:
+            service.monitoring = await open_monitoring(
+                config.monitoring_listen, route.link(driver, loop), clock
+            )
+    except BaseException:
+        await service.close()
+        raise
+    return service

@@ -1,0 +1,172 @@
+"""The streams of a node to all others: it listens, and dials those whose name comes after its own.
+
+So there is one stream for each pair. A stream that breaks is dialled again, soon at first and then more slowly; a node
+that is not in the layout any more is let go.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from penstock.config.address import Address
+from penstock.model.batch import Buffer
+from penstock.runtime.peers.peer_connection import PeerConnection
+from penstock.wire.frames import Frame
+
+log = logging.getLogger(__name__)
+
+FIRST_PAUSE_SECONDS = 0.05
+LONGEST_PAUSE_SECONDS = 1.0
+DIAL_SECONDS = 2.0
+BACKLOG = 64
+
+
+class Handler(Protocol):
+    """Who hears the other nodes: the driver."""
+
+    def peer_connected(self, node: str) -> None: ...
+    def peer_disconnected(self, node: str) -> None: ...
+    def peer_frames(self, node: str, frames: Sequence[Frame]) -> str | None:
+        """Frames arrived; why the stream is to be cut, if it is."""
+        ...
+
+
+class PeerLinks:
+    """All streams of a node."""
+
+    def __init__(self, name: str, secret: bytes, handler: Handler) -> None:
+        self.name = name
+        self.secret = secret
+        self._handler = handler
+        self._addresses: dict[str, str] = {}
+        self._connections: dict[str, PeerConnection] = {}
+        self._unnamed: set[PeerConnection] = set()
+        self._dialling: dict[str, asyncio.Task[None]] = {}
+        self._wanted: dict[str, asyncio.Event] = {}
+        """By node that is dialled: set when its stream has ended."""
+        self._server: asyncio.Server | None = None
+        self._closed = False
+
+    async def listen(self, listener: socket.socket) -> None:
+        """Takes connections of other nodes from now on."""
+        loop = asyncio.get_running_loop()
+        self._server = await loop.create_server(lambda: self._new(None), sock=listener, backlog=BACKLOG)
+
+    @property
+    def connected(self) -> list[str]:
+        """The nodes to which there is a stream."""
+        return sorted(self._connections)
+
+    def _new(self, expected: str | None) -> PeerConnection:
+        connection = PeerConnection(self, expected)
+        self._unnamed.add(connection)
+        return connection
+
+    def know(self, addresses: Mapping[str, str]) -> None:
+        """Where the other nodes that live listen, by name."""
+        self._addresses = {name: place for name, place in addresses.items() if name != self.name}
+        for name in self._addresses:
+            if name > self.name and name not in self._dialling and not self._closed:
+                self._dialling[name] = asyncio.create_task(self._keep(name), name=f"peer {name}")
+
+    async def _keep(self, name: str) -> None:
+        """Keeps a stream to a node for as long as it is in the layout."""
+        pause, failing = FIRST_PAUSE_SECONDS, False
+        ended = self._wanted[name] = asyncio.Event()
+        try:
+            while name in self._addresses:
+                why = await self._dial(name, self._addresses[name], ended)
+                if why is None:
+                    pause, failing = FIRST_PAUSE_SECONDS, False
+                    await ended.wait()
+                elif not failing:
+                    failing = True
+                    log.warning("node %s cannot be reached at %s: %s", name, self._addresses.get(name), why)
+                await asyncio.sleep(pause)
+                pause = min(pause * 2, LONGEST_PAUSE_SECONDS)
+        finally:
+            self._dialling.pop(name, None)
+            self._wanted.pop(name, None)
+
+    async def _dial(self, name: str, place: str, ended: asyncio.Event) -> str | None:
+        """Connects; None once the other has said its name, else why not."""
+        address = Address.parse(place, default_port=0)
+        ended.clear()
+        loop = asyncio.get_running_loop()
+        try:
+            async with asyncio.timeout(DIAL_SECONDS):
+                _, connection = await loop.create_connection(
+                    lambda: self._new(name), address.host, address.port
+                )
+                while self._connections.get(name) is not connection:
+                    if connection not in self._unnamed:
+                        return "it ended the connection before it had said who it is"
+                    await asyncio.sleep(0.005)
+        except TimeoutError:
+            return "it does not answer"
+        except OSError as error:
+            return error.strerror or str(error)
+        return None
+
+    # -- connections -----------------------------------------------------------------------------------------
+
+    def introduced(self, connection: PeerConnection) -> bool:
+        """Both ends have proven who they are."""
+        name = connection.peer
+        self._unnamed.discard(connection)
+        if name is None or name == self.name or self._closed:
+            return False
+        older = self._connections.pop(name, None)
+        if older is not None:
+            self._handler.peer_disconnected(name)
+            older.end("it has connected anew")
+        self._connections[name] = connection
+        log.info("connected to node %s", name)
+        self._handler.peer_connected(name)
+        return True
+
+    def arrived(self, connection: PeerConnection, frames: Sequence[Frame]) -> None:
+        """Frames of a node."""
+        name = connection.peer
+        if name is not None and self._connections.get(name) is connection:
+            why = self._handler.peer_frames(name, frames)
+            if why is not None:
+                connection.end(why)
+
+    def ended(self, connection: PeerConnection, why: str) -> None:
+        """A connection is gone."""
+        self._unnamed.discard(connection)
+        name = connection.peer
+        if name is None:
+            if not self._closed and connection.expected is None:
+                log.warning("cut off somebody who connected as a node: %s", why)
+            return
+        if self._connections.get(name) is connection:
+            del self._connections[name]
+            log.info("lost the connection to node %s: %s", name, why)
+            if not self._closed:
+                self._handler.peer_disconnected(name)
+        if name in self._wanted and name not in self._connections:
+            self._wanted[name].set()
+
+    def write(self, name: str, buffers: Sequence[Buffer]) -> None:
+        """Sends to a node, if it is connected."""
+        connection = self._connections.get(name)
+        if connection is not None:
+            connection.write(buffers)
+
+    async def close(self) -> None:
+        """Ends all streams."""
+        self._closed = True
+        if self._server is not None:
+            self._server.close()
+        tasks = list(self._dialling.values())
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        for connection in [*self._connections.values(), *self._unnamed]:
+            connection.end("this node stops")
