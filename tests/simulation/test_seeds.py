@@ -10,6 +10,7 @@ from hashlib import sha256
 import pytest
 
 from penstock.simulation.campaign import run_seed, run_seeds
+from penstock.simulation.machine import Machine
 
 SEEDS = range(1, 41)
 
@@ -43,3 +44,8 @@ def _trace_digest(seed: int, hash_seed: str) -> str:
     assert b"every promise held" in done.stdout
     assert len(done.stdout.splitlines()) > 100
     return sha256(done.stdout).hexdigest()
+
+
+def test_a_server_that_never_starts_is_no_success(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Machine, "boot", lambda self: False)
+    assert "liveness" in {violation.checker for violation in run_seed(1).violations}

@@ -28,10 +28,14 @@ def run_seed(seed: int, bug: str | None = None, *, keep_trace: bool = False) -> 
     """Runs one seed, with a planted bug if one is named."""
     with planted(bug):
         outcome = simulate(seed)
-    trace = outcome.trace if keep_trace or outcome.violations else []
+    violations = list(outcome.violations)
+    if not outcome.messages:
+        # A server that never comes up breaks no promise about messages, and proves nothing either.
+        violations.append(Violation("liveness", outcome.simulated_ms, "no message was ever stored"))
+    trace = outcome.trace if keep_trace or violations else []
     return SeedReport(
         seed,
-        outcome.violations,
+        violations,
         trace,
         outcome.messages,
         outcome.deliveries,
