@@ -50,7 +50,7 @@ def order_table(report: Report, _: Sequence[str]) -> str:
                 for name in (f"order.{mode.name}.late.{size}" for size in sizes)
                 if name in figures
             ]
-            cells.append(f"up to {number(max(worst))} %" if worst else "")
+            cells.append(f"up to {number(max(worst))} %" if any(worst) else "none" if worst else "")
         rows.append(f"| {mode.title} | {' | '.join(cells)} |")
     return "\n".join(rows)
 
