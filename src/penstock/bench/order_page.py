@@ -12,7 +12,7 @@ from penstock.bench.report import Report
 from penstock.bench.sections.throughput import size_name
 from penstock.bench.table import number
 
-_WIDTH, _ROW, _TOP, _LABELS, _PANEL, _GAP = 1000, 40, 70, 190, 340, 60
+_WIDTH, _ROW, _TOP, _LABELS, _PANEL, _GAP = 1000, 40, 70, 220, 315, 60
 _COLOURS = ("#2f6f9f", "#9cc3dd", "#c0582b", "#e9b08f")
 """In, out, p50, p99."""
 
