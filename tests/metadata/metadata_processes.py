@@ -23,7 +23,7 @@ class MetadataProcesses:
 
     def __init__(self, directory: Path, etcd_url: str, *options: str) -> None:
         self._directory = directory
-        self._etcd_url = etcd_url
+        self.etcd_url = etcd_url
         self._options = options
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
         self.addresses: dict[str, str] = {}
@@ -44,7 +44,7 @@ class MetadataProcesses:
         ready.unlink(missing_ok=True)
         command = [
             *(sys.executable, "-m", "penstock.cli.main", "metadata"),
-            *("--name", name, "--etcd", self._etcd_url),
+            *("--name", name, "--etcd", self.etcd_url),
             *("--listen", self.addresses.get(name, "127.0.0.1:0")),
             *("--secret-file", str(self._directory / "secret"), "--ready-file", str(ready)),
             *self._options,

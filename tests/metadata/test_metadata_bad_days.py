@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import itertools
 import signal
 import time
 from collections.abc import AsyncIterator, Iterator
@@ -57,18 +56,18 @@ def servers(_three_servers: MetadataProcesses) -> MetadataProcesses:
     return _three_servers
 
 
-@pytest.fixture(params=ORGANISATIONS)
-def servers_of_trio(
-    request: pytest.FixtureRequest, etcd_trio: EtcdServers, tmp_path: Path
-) -> Iterator[tuple[EtcdServers, str, MetadataProcesses]]:
-    """Two servers over an etcd of three members, and the namespace there."""
-    namespace = f"bad-days-{next(_numbers)}"
-    url = etcd_trio.url(namespace, options="timeout=1")
-    for running in _running(tmp_path, url, request.param, TWO):
-        yield etcd_trio, namespace, running
+@pytest.fixture(scope="module", params=ORGANISATIONS)
+def _two_servers(
+    request: pytest.FixtureRequest, _three_members: EtcdServers, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[MetadataProcesses]:
+    url = _three_members.url(f"bad-days-{request.param}", options="timeout=1")
+    yield from _running(tmp_path_factory.mktemp("metadata-trio"), url, request.param, TWO)
 
 
-_numbers = itertools.count()
+@pytest.fixture
+def servers_of_trio(_two_servers: MetadataProcesses, etcd_trio: EtcdServers) -> MetadataProcesses:
+    """Two servers over an etcd of three members."""
+    return _two_servers
 
 
 class Writer:
@@ -213,13 +212,13 @@ async def test_a_server_that_stops_takes_itself_off_the_map(servers: MetadataPro
 
 
 @async_test
-async def test_etcd_loses_its_leader(servers_of_trio: tuple[EtcdServers, str, MetadataProcesses]) -> None:
-    etcd, _, servers = servers_of_trio
+async def test_etcd_loses_its_leader(servers_of_trio: MetadataProcesses, etcd_trio: EtcdServers) -> None:
+    servers, etcd = servers_of_trio, etcd_trio
     async with servers.used():
         store = await servers.open()
-        writer = Writer(store, "k")
+        writer = Writer(store, "led")
         await writer.write(10)
-        watch = store.watch("k/", min(writer.acknowledged.values()) - 1)
+        watch = store.watch("led/", min(writer.acknowledged.values()) - 1)
         (await etcd.leader()).signal(signal.SIGKILL)
         found = await asyncio.gather(*(store.look_up(key) for key in writer.acknowledged))
         assert all(entry is not None for entry in found)
@@ -231,9 +230,9 @@ async def test_etcd_loses_its_leader(servers_of_trio: tuple[EtcdServers, str, Me
 
 @async_test
 async def test_etcd_is_gone_for_some_seconds(
-    servers_of_trio: tuple[EtcdServers, str, MetadataProcesses],
+    servers_of_trio: MetadataProcesses, etcd_trio: EtcdServers
 ) -> None:
-    etcd, namespace, servers = servers_of_trio
+    servers, etcd = servers_of_trio, etcd_trio
     async with servers.used():
         store = await servers.open(options="timeout=5")
         known = {f"k/{number}": await store.put(f"k/{number}", b"x") for number in range(10)}
@@ -260,7 +259,7 @@ async def test_etcd_is_gone_for_some_seconds(
             assert await store.look_up(key) == (key, b"x", version)
             assert mirror.cache.get(key) == (key, b"x", version)
         await etcd.heal()
-        straight = await open_etcd_store(etcd.url(namespace, options="timeout=20"))
+        straight = await open_etcd_store(servers.etcd_url.replace("timeout=1", "timeout=20"))
         entry = await straight.get("k/0")
         assert entry is not None
         heard = asyncio.Event()

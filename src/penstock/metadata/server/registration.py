@@ -81,7 +81,8 @@ class Registration:
                 )
                 return
             except (StoreUnavailableError, LeaseEndedError, VersionConflictError) as error:
-                _log.info("metadata server %s is not registered yet: %s", self._entry.name, error)
+                what = "is not registered yet" if self._lease is None else "could not renew its registration"
+                _log.info("metadata server %s %s: %s", self._entry.name, what, error)
                 if isinstance(error, LeaseEndedError | VersionConflictError):
                     self._lease = None
             await self._pause(self._lease_seconds / RENEWALS_PER_LEASE)
