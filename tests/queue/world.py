@@ -171,9 +171,12 @@ class World:
         self.rig.upkeep(self.now_ms)
 
     def purge(self) -> None:
-        """Everything goes."""
+        """Everything goes, from a log too."""
         staying = sum(1 for m in self.reference.messages.values() if m.state != "moving")
-        assert self.rig.carry_out(settling.purge(self.rig.partition, self.now_ms)) == staying
+        log = self.rig.partition.log
+        lost = staying if log is None else max(staying, log.messages)
+        assert self.rig.carry_out(settling.purge(self.rig.partition, self.now_ms)) == lost
+        assert log is None or not log.messages
         self.reference.purge()
 
     def change(self, **changes: object) -> None:
