@@ -189,7 +189,7 @@ def _drain(url: str, node: str, *, remove: bool, seconds: float) -> None:
     most = max((len(seen.entry.replicas) for seen in view.partitions.values()), default=0)
     if len(others) < most:
         error_console().print(
-            f"a queue has {most} replicas and only {len(others)} other nodes live: such queues wait until there are more",
+            f"a queue has {most} replicas and only {len(others)} other nodes live: such queues have fewer meanwhile, but never so few that sends are refused",
             style="yellow",
             markup=False,
         )

@@ -13,7 +13,7 @@ from types import FrameType
 import msgspec
 
 from penstock.runtime.local_cluster.cluster import LocalCluster, StartFailedError
-from penstock.runtime.local_cluster.running import identified
+from penstock.runtime.local_cluster.running import identified, is_alive
 
 LOOK_SECONDS = 0.3
 INTERRUPTS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -51,14 +51,15 @@ class Watcher:
 
     def look(self) -> None:
         """One look at all processes."""
-        for name in self._cluster.dead():
-            process = self._cluster.state.running[name]
+        state = self._cluster.state
+        for name, process in state.running.items():
+            planned = state.plan.find(name)
+            if planned is None or is_alive(process):
+                continue
             if (name, process.process) not in self._told:
                 self._told.add((name, process.process))
-                planned = self._cluster.planned(name)
-                self._tell(f"{name} has died; its log is {self._cluster.log_of(planned)}")
-                if not self._supervise:
-                    self._tell(f"`penstock cluster start {name}` brings it back")
+                again = "" if self._supervise else f"; `penstock cluster start {name}` brings it back"
+                self._tell(f"{name} has died{again}; its log is {self._cluster.log_of(planned)}")
             if self._supervise:
                 self._bring_back(name)
 
