@@ -65,6 +65,12 @@ class Logbook:
             self._store.remember(position, record, batch)
         partition.apply(record, batch, position)
 
+    def write_cut(self, queue_id: int, last: int) -> None:
+        """Appends that records after `last` are no more."""
+        log = self._store.replica_log
+        assert log is not None
+        self._put(lambda: log.cut(queue_id, last))
+
     def write_image(self, queue_id: int, index: int, part: int, parts: int, data: bytes) -> None:
         """Appends a part of a partition's state."""
         log = self._store.replica_log

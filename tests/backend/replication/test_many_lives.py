@@ -32,10 +32,10 @@ class Asked:
 class World:
     """A cluster and one client of it, who is never told a lie."""
 
-    def __init__(self, seed: int, **settings: object) -> None:
+    def __init__(self, seed: int) -> None:
         self.cluster = Cluster(seed)
         self.random = self.cluster.random
-        self.cluster.create(visibility_timeout_ms=2_000, **settings)
+        self.cluster.create(visibility_timeout_ms=2_000)
         self.cluster.settle(300)
         self.under_way: list[Asked] = []
         self.next_batch = 1

@@ -32,7 +32,9 @@ def positions(state: ClusterState, follower: Follower, asked: Iterable[int]) -> 
     unfit = [
         known.entry.partition
         for known in state.layout
-        if known.entry.primary == state.node and not is_fit(state.parts, follower, known.entry)
+        if known.entry.primary == state.node
+        and known.entry.partition not in state.led
+        and not is_fit(state.parts, follower, known.entry)
     ]
     for queue_id in {*asked, *unfit}:
         known = state.layout.get(queue_id)

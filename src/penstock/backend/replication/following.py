@@ -13,6 +13,7 @@ from penstock.backend.parts import NodeParts
 from penstock.backend.replication.peer_stream import PeerStream, weight
 from penstock.backend.replication.whole_state import build, is_missing_batches, marks_of, place_batches
 from penstock.model.batch import Batch
+from penstock.model.errors import PenstockError
 from penstock.model.records import QueueCreated, QueueDeleted, QueueRemoved, Sent, decode_record
 from penstock.queue import living_files, snapshot
 from penstock.queue.partition import Partition
@@ -53,6 +54,8 @@ class Follower:
         self.partitions: dict[int, FollowedPartition] = {}
         self._unflushed: deque[tuple[int, str, int, int, int, int]] = deque()
         """(journal position, node, partition, epoch, index, bytes taken) of what waits for the disk."""
+        self._to_cut: dict[int, FollowedPartition] = {}
+        """Cuts that wait for the disk or for a checkpoint."""
         self._cuts: dict[Job, FollowedPartition] = {}
         self.jobs: list[Job] = []
         self.checkpoint_is_under_way: Callable[[], bool] = lambda: False
@@ -219,21 +222,21 @@ class Follower:
         """The primary does not have the records after `last`: they were never committed."""
         if self._follows(followed, stream, message.epoch):
             followed.cutting = message.last
+            self._to_cut[followed.queue_id] = followed
 
     @property
     def has_cuts_to_begin(self) -> bool:
         """Whether a cut waits for the disk or for a checkpoint."""
-        cutting = sum(followed.cutting is not None for followed in self.partitions.values())
-        return cutting > len(self._cuts)
+        return bool(self._to_cut)
 
     def step(self) -> None:
         """Begins cuts that wait for the disk or for a checkpoint."""
-        parts = self._parts
-        for followed in self.partitions.values():
-            if followed.cutting is None or followed in self._cuts.values():
-                continue
-            store = parts.store
+        parts, store = self._parts, self._parts.store
+        for queue_id, followed in list(self._to_cut.items()):
             if store.committed_position < store.appended_position or self.checkpoint_is_under_way():
+                return
+            del self._to_cut[queue_id]
+            if followed.cutting is None or self.partitions.get(queue_id) is not followed:
                 continue
             partition = parts.catalogue.partitions[followed.queue_id]
             assert store.replica_log is not None
@@ -254,17 +257,22 @@ class Follower:
         assert isinstance(job, RebuildJob)
         parts, queue_id, last = self._parts, followed.queue_id, followed.cutting
         partition: Partition | None = job.built
+        if self.partitions.get(queue_id) is not followed or last is None:
+            return True  # it was dropped meanwhile
         if partition is None or partition.index != last or not self._has_files(partition):
             followed.needs_whole = True
         else:
-            assert parts.store.replica_log is not None
+            try:
+                parts.logbook.write_cut(queue_id, last)
+            except PenstockError:  # no room in the journal: from the start
+                self._to_cut[queue_id] = followed
+                return True
             log.info(
                 "partition %d goes back from record %d to %d: the rest was never committed",
                 queue_id,
                 parts.catalogue.partitions[queue_id].index,
                 last,
             )
-            parts.store.replica_log.cut(queue_id, last)
             parts.catalogue.partitions[queue_id] = partition
         self._cut_done(followed)
         return True
