@@ -346,3 +346,48 @@ async def test_a_server_that_is_cut_off_from_the_store_is_left_for_one_that_is_n
         assert await store.look_up("a") == ("a", b"1", first), "known, and said to be behind"
         assert await store.look_up("a") == ("a", b"2", second), "so that the other is asked next"
         made.stores[0].deaf = False
+
+
+class SlowStore(MemoryStore):
+    """Writes when it is told to."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked, self.told = asyncio.Event(), asyncio.Event()
+
+    async def put(self, key: str, value: bytes, version: int | None = None, lease: int | None = None) -> int:
+        if key == "slow":
+            self.asked.set()
+            await self.told.wait()
+        return await super().put(key, value, version, lease)
+
+
+@async_test
+async def test_a_server_that_stops_answers_what_it_has_begun() -> None:
+    slow = SlowStore()
+
+    async def open_slow() -> MemoryStore:
+        return slow
+
+    servers = Servers(open_slow, "replicated")
+    await servers.start(1)
+    store = await servers.open(options="timeout=1")
+    writing = asyncio.ensure_future(store.put("slow", b"", ABSENT))
+    await slow.asked.wait()
+    stopping = asyncio.ensure_future(servers.servers[0].close())
+    with pytest.raises(StoreUnavailableError, match="try again"):
+        while True:  # as long as it does not know yet that it stops
+            await store.put("another", b"")
+    slow.told.set()
+    assert await writing > ABSENT
+    await stopping
+    await servers.close()
+
+
+@async_test
+async def test_a_value_that_no_frame_holds_is_refused_before_it_is_sent() -> None:
+    async with house(count=1) as made:
+        store = await made.servers.open()
+        with pytest.raises(StoreUnavailableError, match="larger than metadata servers take"):
+            await store.put("a", bytes(5 << 20))
+        assert await store.get("a") is None

@@ -152,7 +152,12 @@ async def run(etcd: str, seconds: float) -> None:
                     handles = [await open_remote_store(url) for _ in range(8)]
                     for handle in handles:
                         await settled(handle, count)
-                    await measure(f"{organisation}, {count} servers", _questions(handles), seconds, processes)
+                    await measure(
+                        f"{organisation}, {count} server{'s' * (count > 1)}",
+                        _questions(handles),
+                        seconds,
+                        processes,
+                    )
                 finally:
                     for handle in handles:
                         await handle.close()

@@ -51,6 +51,8 @@ from penstock.wire.metadata_messages import (
 )
 
 MAP_PAUSE_SECONDS = 1.0
+VALUE_BYTES = 3 << 20
+"""More than etcd takes, less than a server's frames."""
 Answered = TypeVar("Answered")
 
 _log = logging.getLogger(__name__)
@@ -87,6 +89,8 @@ class RemoteStore:
     # -- writing ---------------------------------------------------------------------------------------------
 
     async def put(self, key: str, value: bytes, version: int | None = None, lease: int | None = None) -> int:
+        if len(value) > VALUE_BYTES:
+            raise StoreUnavailableError(f"a value of {len(value)} bytes is larger than metadata servers take")
         return await self._write(key, version, Put(key, version, lease), value)
 
     async def delete(self, key: str, version: int | None = None) -> int:

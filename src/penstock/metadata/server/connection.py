@@ -13,7 +13,6 @@ from typing import Protocol, cast
 
 import msgspec
 
-from penstock.metadata.remote.failures import ServerFailure
 from penstock.metadata.server.answering import answered, failed, listing_parts
 from penstock.metadata.server.service import MetadataService
 from penstock.metadata.server.watching import Watching
@@ -98,12 +97,24 @@ class ClientConnection(asyncio.Protocol):
         self._writable = asyncio.Event()
         self._writable.set()
         self._reading = True
+        self._stopping = False
         self._out: list[Buffer] = []
 
     @property
     def watches(self) -> int:
         """How many it has."""
         return len(self._watches)
+
+    async def drain(self, seconds: float) -> None:
+        """Takes no more requests and ends when those under way are answered, so long at most."""
+        self._stopping = True
+        for watch in list(self._watches.values()):
+            watch.cancel()
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=seconds)
+        self._flush()
+        if self._transport is not None:
+            self._transport.close()
 
     def close(self) -> None:
         """Ends it."""
@@ -172,6 +183,9 @@ class ClientConnection(asyncio.Protocol):
                 return
         if not self._greeted:
             self._greet(request_id, request)
+            return
+        if self._stopping:
+            self._say(request_id, Failed("not-done", "this metadata server is stopping"))
             return
         match request:
             case Ping():
@@ -249,7 +263,7 @@ class ClientConnection(asyncio.Protocol):
                     self._say(request_id, Changes(told.upto), body)
             finally:
                 await news.aclose()
-        except (Exception, ServerFailure) as error:
+        except Exception as error:
             self._say(request_id, failed(error))
 
     # -- writing ---------------------------------------------------------------------------------------------

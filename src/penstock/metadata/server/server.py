@@ -26,6 +26,8 @@ from penstock.wire.metadata_messages import Description, Welcome
 
 STRANGERS_AT_ONCE = 256
 """How many may be connected that have not proven themselves yet."""
+STOP_SECONDS = 3.0
+"""How long a stop waits for requests that are under way."""
 REFUSALS_SAID_EVERY_SECONDS = 10.0
 
 _log = logging.getLogger(__name__)
@@ -92,11 +94,12 @@ class MetadataServer:
         return address
 
     async def close(self) -> None:
-        """Takes itself off the map, then ends all connections."""
+        """Takes itself off the map, answers what is under way, then ends all connections."""
         if self._server is not None:
             self._server.close()
         if self.registration is not None:
             await self.registration.close()
+        await asyncio.gather(*(one.drain(STOP_SECONDS) for one in list(self._connections)))
         for connection in list(self._connections):
             connection.close()
         self._peers.close()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator
+from contextlib import aclosing
 
 from penstock.metadata.server.bell import rung
 from penstock.metadata.server.follower import Follower
@@ -41,9 +42,10 @@ class Watching:
                     )
                 news = follower.changes.news(prefix, after)
                 if news is None:
-                    async for news in self._news_of_store(prefix, after):
-                        after = news.upto
-                        yield news
+                    async with aclosing(self._news_of_store(prefix, after)) as told:
+                        async for news in told:
+                            after = news.upto
+                            yield news
                     continue
                 after = news.upto
                 if news.changes:
