@@ -371,13 +371,13 @@ async def test_a_server_that_stops_answers_what_it_has_begun() -> None:
 
     servers = Servers(open_slow, "replicated")
     await servers.start(1)
-    store = await servers.open(options="timeout=1")
-    writing = asyncio.ensure_future(store.put("slow", b"", ABSENT))
+    patient, hasty = await servers.open(), await servers.open(options="timeout=0.3")
+    writing = asyncio.ensure_future(patient.put("slow", b"", ABSENT))
     await slow.asked.wait()
     stopping = asyncio.ensure_future(servers.servers[0].close())
     with pytest.raises(StoreUnavailableError, match="try again"):
         while True:  # as long as it does not know yet that it stops
-            await store.put("another", b"")
+            await hasty.put("another", b"")
     slow.told.set()
     assert await writing > ABSENT
     await stopping
