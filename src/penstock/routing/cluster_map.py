@@ -79,6 +79,10 @@ class ClusterMap:
             if value is not None:
                 self.apply(key, None)
             return
+        self.touch(key)
+
+    def touch(self, key: str) -> None:
+        """Calls everybody who listens."""
         for listener in self._listeners:
             listener(key)
 

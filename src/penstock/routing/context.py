@@ -11,6 +11,29 @@ from penstock.routing.spread import REMEMBERED, Spread
 from penstock.routing.steps import Look, Steps
 
 
+class FreeIds:
+    """Ids of queues and partitions that were taken from the store's count and not used yet."""
+
+    def __init__(self) -> None:
+        self._free = range(0)
+        self.counting = False
+        """Whether somebody is taking more from the store."""
+        self.wanted = 0
+        """How many those need who wait for that."""
+
+    def take(self, count: int) -> range | None:
+        """So many; None where there are too few."""
+        if len(self._free) < count:
+            return None
+        taken, self._free = self._free[:count], self._free[count:]
+        return taken
+
+    def set_aside(self, ids: range) -> None:
+        """More are ours; what was left of earlier ones is never used."""
+        self._free = ids
+        self.wanted = 0
+
+
 class RoutingContext:
     """One of each for a router."""
 
@@ -31,7 +54,7 @@ class RoutingContext:
         """Of queues whose maker says nothing of it."""
         self.spread = Spread(load)
         self._numbers: dict[int, int] = {}
-        self._free_ids: range = range(0)
+        self.ids = FreeIds()
         self._credits: dict[tuple[tuple[int, int], ...], list[float]] = {}
 
     def next_number(self, partition: int) -> int:
@@ -39,17 +62,6 @@ class RoutingContext:
         number = self._numbers.get(partition, 0) + 1
         self._numbers[partition] = number
         return number
-
-    def take_ids(self, count: int) -> range | None:
-        """Ids of queues and partitions that were set aside; None where there are too few."""
-        if len(self._free_ids) < count:
-            return None
-        taken, self._free_ids = self._free_ids[:count], self._free_ids[count:]
-        return taken
-
-    def set_aside(self, ids: range) -> None:
-        """Ids that are this router's; what was left of earlier ones is never used."""
-        self._free_ids = ids
 
     def weighted_shares(self, queues: tuple[tuple[int, int], ...], messages: int) -> list[int]:
         """So many messages among queues by weight; what does not divide evenly goes around from call to call."""

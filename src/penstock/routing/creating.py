@@ -21,7 +21,7 @@ from penstock.cluster.placement import Census, TooFewNodesError, first_entries, 
 from penstock.model import limits
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.model.settings import QueueSettings, check_queue_name, check_settings
-from penstock.routing.context import RoutingContext
+from penstock.routing.context import FreeIds, RoutingContext
 from penstock.routing.describing import describe_entry
 from penstock.routing.steps import PATIENCE_MS, ConflictError, Look, Put, Reply, Steps, Stored, Until
 from penstock.wire.messages import CreateQueue
@@ -188,17 +188,33 @@ def _gone(context: RoutingContext, name: str) -> Steps[None]:
 
 
 def _ids(context: RoutingContext, count: int) -> Steps[list[int]]:
-    taken = context.take_ids(count)
+    """Ids that nobody else has. One request takes some from the store's count for all that wait here meanwhile."""
+    ids = context.ids
     for _ in range(ATTEMPTS):
+        taken = ids.take(count)
         if taken is not None:
             return list(taken)
+        if ids.counting:
+            ids.wanted += count
+            yield Until(lambda: not ids.counting, PATIENCE_MS)
+            continue
+        ids.counting = True
+        try:
+            yield from _count_on(ids, count)
+        finally:
+            ids.counting = False
+            context.map.touch(NEXT_ID)
+    raise PenstockError(ErrorCode.OVERLOADED, "too many queues are made at once; try again")
+
+
+def _count_on(ids: FreeIds, count: int) -> Steps[None]:
+    for _ in range(ATTEMPTS):
         stored: Stored = yield Look(NEXT_ID)
         first = int(stored.value) if stored.value is not None else 1
-        aside = max(IDS_AT_ONCE, count)
+        aside = max(IDS_AT_ONCE, count + ids.wanted)
         try:
             yield Put(NEXT_ID, str(first + aside).encode(), stored.version)
         except ConflictError:
             continue
-        context.set_aside(range(first, first + aside))
-        taken = context.take_ids(count)
-    raise PenstockError(ErrorCode.OVERLOADED, "too many queues are made at once; try again")
+        ids.set_aside(range(first, first + aside))
+        return

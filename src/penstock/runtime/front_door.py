@@ -194,10 +194,13 @@ async def _open_store(config: FrontDoorConfig) -> MetadataStore:
 
 def _master_key(config: FrontDoorConfig, mirror: MetadataMirror) -> MasterKey:
     has_secrets = bool(mirror.cache.list(KEYS))
+    key_file = Path(config.metadata_key_path)
     try:
-        return load_or_make_master_key(
-            Path(config.metadata_key_path), secrets.token_bytes, may_make=not has_secrets
-        )
+        key_file.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise StartError(f"cannot make the directory of {key_file}: {error.strerror or error}") from None
+    try:
+        return load_or_make_master_key(key_file, secrets.token_bytes, may_make=not has_secrets)
     except MasterKeyError as error:
         raise StartError(str(error)) from None
 

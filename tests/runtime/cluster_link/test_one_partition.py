@@ -106,6 +106,17 @@ async def test_the_same_queue_made_by_many_at_once_is_one_queue(tmp_path: Path) 
 
 
 @async_test
+async def test_many_queues_are_made_at_once(tmp_path: Path) -> None:
+    async with small_cluster(tmp_path) as cluster:
+        link = await cluster.link()
+        waiting = [asked(link, CreateQueue(f"queue-{n}", QueueSettings()))[1] for n in range(150)]
+        answers = [(await future).answer for future in waiting]
+        ids = [answer.queue_id for answer in answers if isinstance(answer, QueueDescription)]
+        partitions = [partition for node in cluster.nodes.values() for partition in node.leads]
+        assert len({*ids, *partitions}) == 300
+
+
+@async_test
 async def test_a_setting_is_changed_in_the_layout_and_on_the_node(tmp_path: Path) -> None:
     async with small_cluster(tmp_path) as cluster:
         link = await cluster.link()
