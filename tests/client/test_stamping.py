@@ -353,3 +353,20 @@ async def test_the_servers_stamp_is_told_to_who_sent_and_to_who_receives() -> No
         assert first.stamped_at < second.stamped_at
         (message,) = await queue.receive(1, wait=20)
         assert message.stamped_at == first.stamped_at
+
+
+@async_test
+async def test_batches_that_wait_for_room_do_not_overtake_each_other() -> None:
+    async with served() as (_, client):
+        queue = await client.create_queue("orders", ordering="clock", stamps="producer", window=0)
+        batch = [bytes(64 * 1024)] * 16
+        waves = 4
+
+        async def send_some() -> None:
+            for _ in range(waves):
+                await queue.send_batch(batch)
+
+        await asyncio.gather(*(send_some() for _ in range(12)))
+        statistics = (await queue.describe()).statistics
+        assert statistics.sent_total == 12 * waves * len(batch)
+        assert statistics.late_total == 0

@@ -27,6 +27,8 @@ class Route:
         self.description: QueueDescription | None = None
         """As of the last look; settings may have changed since."""
         self._describing: asyncio.Future[QueueDescription] | None = None
+        self.turn = asyncio.Lock()
+        """Held by the batch that goes next: who began to send first is stamped and sent first, also where all wait."""
 
     def learn(self, description: QueueDescription) -> QueueDescription:
         """Takes what the server just said about the queue."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from penstock.client.call import FutureCall, expecting
 from penstock.client.incarnation import Incarnation
@@ -44,10 +46,12 @@ async def send_messages(route: Route, messages: Sequence[Sendable], wanted: bool
     """Returns when the batch is on disk. `wanted`: whether to stamp it; None: as the queue's order demands."""
     reading_us = route.stamping.reading_us()
     payload = encode_outgoing(messages)  # what is wrong with the messages is known before the server is asked
-    stamps = await _stamps(route, messages, reading_us, wanted)
-    if (column := stamps_column(stamps)) is not None:
-        payload = encode_outgoing(messages, column)
-    return await send_payload(route, payload, stamps)
+    async with route.turn:
+        stamps = await _stamps(route, messages, reading_us, wanted)
+        if (column := stamps_column(stamps)) is not None:
+            payload = encode_outgoing(messages, column)
+        underway = await _start(route, payload, stamps)
+    return await _finish(route, payload, stamps, underway)
 
 
 async def _stamps(
@@ -62,29 +66,53 @@ async def _stamps(
     return route.stamping.stamp(plan, [reading_us] * len(messages), messages)
 
 
-async def send_payload(route: Route, payload: bytes, stamps: Stamps | None = None) -> SendResult:
+async def send_payload(route: Route, payload: bytes) -> SendResult:
     """Returns when the batch is on disk. Sent again after a broken connection, it is not stored twice."""
-    incarnation = route.incarnation or await route.resolve()
-    try:
-        return await _send(route, incarnation, payload, stamps)
-    except PenstockError as error:
-        if error.code is not ErrorCode.QUEUE_NOT_FOUND:
-            raise
-        present = await route.refresh(incarnation)
-        if present is None:
-            raise
-        return await _send(route, present, payload, stamps)
+    async with route.turn:
+        underway = await _start(route, payload, None)
+    return await _finish(route, payload, None, underway)
 
 
-async def _send(route: Route, incarnation: Incarnation, payload: bytes, stamps: Stamps | None) -> SendResult:
+class _Underway(NamedTuple):
+    """A batch that was sent and is not answered yet."""
+
+    incarnation: Incarnation
+    number: int
+    answer: asyncio.Future[SendResult]
+
+    async def result(self) -> SendResult:
+        try:
+            return await self.answer
+        finally:
+            self.incarnation.answered(self.number)
+
+
+async def _start(route: Route, payload: bytes, stamps: Stamps | None) -> _Underway:
+    """Sends the batch as soon as there is room; whoever calls has the turn."""
     link = route.link
+    incarnation = route.incarnation or await route.resolve()
     while link.congested:
         await link.room()
     while (number := incarnation.take_number()) is None:
         await incarnation.number_free()
+    call = FutureCall(link.loop, _result)
     try:
-        call = FutureCall(link.loop, _result)
         link.start(call, send_head(route, incarnation, number, stamps), (payload,))
-        return await call.future
-    finally:
+    except BaseException:
         incarnation.answered(number)
+        raise
+    return _Underway(incarnation, number, call.future)
+
+
+async def _finish(route: Route, payload: bytes, stamps: Stamps | None, underway: _Underway) -> SendResult:
+    """The answer; where the queue was made again meanwhile, that of the new one."""
+    try:
+        return await underway.result()
+    except PenstockError as error:
+        if error.code is not ErrorCode.QUEUE_NOT_FOUND:
+            raise
+        if await route.refresh(underway.incarnation) is None:
+            raise
+    async with route.turn:
+        underway = await _start(route, payload, stamps)
+    return await underway.result()
