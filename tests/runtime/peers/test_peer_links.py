@@ -1,0 +1,166 @@
+"""Streams between nodes: one for each pair, dialled again when they break, and closed to strangers."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+
+from penstock.runtime.peers.peer_links import PeerLinks
+from penstock.wire.frames import Frame, encode_frame
+
+SECRET = b"a secret that both of them know."
+WAIT_SECONDS = 20
+
+
+class Heard:
+    """What a node hears; somebody may wait for it."""
+
+    def __init__(self) -> None:
+        self.peers: list[str] = []
+        self.lost: list[str] = []
+        self.frames: list[tuple[str, bytes]] = []
+        self.verdict: str | None = None
+        self._changed = asyncio.Condition()
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def peer_connected(self, node: str) -> None:
+        self.peers.append(node)
+        self._tell()
+
+    def peer_disconnected(self, node: str) -> None:
+        self.lost.append(node)
+        self._tell()
+
+    def peer_frames(self, node: str, frames: Sequence[Frame]) -> str | None:
+        self.frames += [(node, bytes(frame.body)) for frame in frames]
+        self._tell()
+        return self.verdict
+
+    def _tell(self) -> None:
+        task = asyncio.create_task(self._notify())
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _notify(self) -> None:
+        async with self._changed:
+            self._changed.notify_all()
+
+    async def until(self, holds: Callable[[], bool]) -> None:
+        async with asyncio.timeout(WAIT_SECONDS), self._changed:
+            await self._changed.wait_for(holds)
+
+
+@asynccontextmanager
+async def node(name: str, secret: bytes = SECRET) -> AsyncIterator[tuple[PeerLinks, Heard, str]]:
+    """A node's links, what it hears, and where it listens."""
+    heard = Heard()
+    links = PeerLinks(name, secret, heard)
+    listener = socket.create_server(("127.0.0.1", 0))
+    listener.setblocking(False)
+    place = f"127.0.0.1:{listener.getsockname()[1]}"
+    await links.listen(listener)
+    try:
+        yield links, heard, place
+    finally:
+        await links.close()
+
+
+class LogWatch(logging.Handler):
+    """Waits for a line in the log."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self._text = text
+        self._said = asyncio.Event()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if self._text in record.getMessage():
+            self._said.set()
+
+    async def said(self) -> None:
+        log = logging.getLogger("penstock.runtime.peers.peer_links")
+        log.addHandler(self)
+        try:
+            async with asyncio.timeout(WAIT_SECONDS):
+                await self._said.wait()
+        finally:
+            log.removeHandler(self)
+
+
+def test_two_nodes_have_one_stream_and_large_frames_pass() -> None:
+    async def scenario() -> None:
+        async with node("a") as (a, heard_a, place_a), node("b") as (b, heard_b, place_b):
+            places = {"a": place_a, "b": place_b}
+            a.know(places)
+            b.know(places)
+            await heard_a.until(lambda: heard_a.peers == ["b"])
+            await heard_b.until(lambda: heard_b.peers == ["a"])
+            large = bytes(range(256)) * 8_192
+            a.write("b", encode_frame(0, b"head", [large]))
+            b.write("a", encode_frame(0, b"head", [b"small"]))
+            await heard_b.until(lambda: heard_b.frames == [("a", large)])
+            await heard_a.until(lambda: heard_a.frames == [("b", b"small")])
+            assert (a.connected, b.connected) == (["b"], ["a"])
+
+    asyncio.run(scenario())
+
+
+def test_a_stream_that_breaks_is_made_anew() -> None:
+    async def scenario() -> None:
+        async with node("a") as (a, heard_a, place_a), node("b") as (_b, heard_b, place_b):
+            a.know({"a": place_a, "b": place_b})
+            await heard_b.until(lambda: heard_b.peers == ["a"])
+            heard_b.verdict = "it is said that this is no message"
+            a.write("b", encode_frame(0, b"head", [b"x"]))
+            await heard_a.until(lambda: heard_a.lost == ["b"])
+            heard_b.verdict = None
+            await heard_a.until(lambda: heard_a.peers == ["b", "b"])
+            await heard_b.until(lambda: heard_b.peers == ["a", "a"])
+            assert heard_b.lost == ["a"]
+
+    asyncio.run(scenario())
+
+
+def test_a_stranger_is_cut_off_and_never_heard() -> None:
+    async def scenario() -> None:
+        async with (
+            node("a", b"another secret, not that one....") as (a, heard_a, _),
+            node("b") as (_b, heard_b, place_b),
+        ):
+            a.know({"b": place_b})
+            await LogWatch("cut off somebody").said()
+            assert not heard_a.peers
+            assert not heard_b.peers
+
+    asyncio.run(scenario())
+
+
+def test_bytes_that_are_no_introduction_are_not_read_on() -> None:
+    async def scenario() -> None:
+        async with node("b") as (_, heard, place):
+            host, port = place.split(":")
+            reader, writer = await asyncio.open_connection(host, int(port))
+            writer.write(b"\xff" * 100_000)
+            async with asyncio.timeout(WAIT_SECONDS):
+                try:
+                    while await reader.read(4096):
+                        pass
+                except ConnectionError:
+                    pass
+            writer.close()
+            assert not heard.peers
+
+    asyncio.run(scenario())
+
+
+def test_an_address_that_is_another_nodes_now_is_not_taken_for_the_old_one() -> None:
+    async def scenario() -> None:
+        async with node("a") as (a, heard_a, _), node("c") as (_, _, place_c):
+            a.know({"b": place_c})
+            await LogWatch("cannot be reached").said()
+            assert not heard_a.peers
+
+    asyncio.run(scenario())
