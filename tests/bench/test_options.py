@@ -5,10 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 from penstock.bench import command
 from penstock.bench.machine import Bystanders, filesystem_of
-from penstock.bench.options import SECTIONS, SQS_SECTIONS, BenchOptions, parse_counts
+from penstock.bench.options import ALL_SECTIONS, SECTIONS, SQS_SECTIONS, BenchOptions, parse_counts
+from penstock.bench.progress import Progress
 
 
 def test_counts_may_be_short() -> None:
@@ -81,3 +83,10 @@ def test_our_own_work_is_nobody_elses() -> None:
     others = Bystanders()
     sum(range(2_000_000))
     assert 0 <= others.share() <= 1
+
+
+def test_every_section_can_be_measured_and_has_its_share_of_the_progress() -> None:
+    assert set(command._MEASURES) == set(ALL_SECTIONS)
+    progress = Progress(Console(stderr=True), ALL_SECTIONS)
+    for section in ALL_SECTIONS:
+        progress.begin(section)

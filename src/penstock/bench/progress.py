@@ -25,6 +25,10 @@ _WEIGHTS = {
     "sqs-idle": 40,
     "log": 90,
     "order": 300,
+    "cluster-throughput": 60,
+    "cluster-single": 40,
+    "cluster-failover": 500,
+    "cluster-queues": 60,
 }
 """Seconds of a full run; a quick one is in proportion."""
 
