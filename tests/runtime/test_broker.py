@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import socket
+import time
 from pathlib import Path
 
 import pytest
 
+import penstock
 from penstock.backend.node import Node
 from penstock.config import Address, ServeConfig
 from penstock.model.limits import DAY_MS
 from penstock.model.settings import QueueSettings
+from penstock.runtime import broker as broker_module
 from penstock.runtime.broker import open_broker
 from penstock.runtime.clock import WallClock
 from penstock.runtime.embedded import running_server
@@ -257,3 +261,20 @@ def test_the_defaults_of_configuration_and_storage_agree() -> None:
         options.checkpoint_journal_bytes,
     )
     assert (config.segment_bytes, config.cache_bytes) == (options.segment_bytes, options.cache_bytes)
+
+
+@async_test
+async def test_time_goes_on_where_it_was_when_the_clock_is_set_back_between_two_starts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with running_server(tmp_path, small_config()) as server, penstock.connect(server.url) as client:
+        await (await client.create_queue("edits", ordering="causal", window=0.05)).send(b"before")
+    set_back = functools.partial(WallClock, lambda: time.time_ns() - 3_600 * 10**9)
+    monkeypatch.setattr(broker_module, "WallClock", set_back)
+    async with running_server(tmp_path, small_config()) as server, penstock.connect(server.url) as client:
+        edits = client.queue("edits")
+        await edits.send(b"after")
+        for body in (b"before", b"after"):
+            (message,) = await edits.receive(wait=10)
+            assert message.body == body
+            await message.delete()

@@ -59,3 +59,16 @@ def test_it_never_steps_back(moves: list[tuple[int, int]]) -> None:
         now_ms = clock.now_ms()
         assert now_ms >= last_ms
         last_ms = now_ms
+
+
+def test_it_begins_after_what_is_on_record() -> None:
+    hands = Hands()
+    clock = hands.clock()
+    clock.begin_after(
+        1_700_000_000_000 + 3_600_000
+    )  # the system's clock was set back by an hour between two starts
+    assert clock.now_ms() == 1_700_003_600_000
+    hands.pass_time(10 * SECOND)
+    assert clock.now_ms() == 1_700_003_609_000
+    clock.begin_after(0)
+    assert clock.now_ms() == 1_700_003_609_000

@@ -33,6 +33,8 @@ class OpeningReport(NamedTuple):
     replayed: int
     torn: str | None
     damages: list[str]
+    newest_ms: int
+    """When the newest message was sent: the clock must not begin before."""
 
 
 def open_node(
@@ -169,4 +171,7 @@ def _report(parts: NodeParts, replayed: int) -> OpeningReport:
         if torn
         else None,
         damages=parts.catalogue.damages(),
+        newest_ms=max(
+            (partition.last_sent_ms for partition in parts.catalogue.partitions.values()), default=0
+        ),
     )

@@ -199,6 +199,7 @@ def open_engine(
         )
         node = make(store, environment, clock.now_ms())
         node_clock.begin_after(node.last_stamp_us)
+        clock.begin_after(node.opening_report.newest_ms)
         return disk, node, clock, node_clock
     except BaseException as error:
         if disk is not None:

@@ -1,4 +1,4 @@
-"""The real clock: wall time in milliseconds that never steps back within the process.
+"""The real clock: wall time in milliseconds that never steps back, within the process and behind what is on record.
 
 Forward steps of the system's clock are taken over at once. After a step backward time goes on at nine tenths
 of its pace until the system's clock has caught up: leases end a little late meanwhile, never early, and
@@ -23,6 +23,10 @@ class WallClock:
         self._monotonic_ns = monotonic_ns
         self._last_ns = wall_ns()
         self._last_monotonic_ns = monotonic_ns()
+
+    def begin_after(self, last_ms: int) -> None:
+        """Time goes on after what an earlier process wrote down, though the system's clock was set back since."""
+        self._last_ns = max(self._last_ns, last_ms * 1_000_000)
 
     def now_ms(self) -> int:
         """The time now."""
