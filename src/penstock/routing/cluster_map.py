@@ -169,6 +169,11 @@ class ClusterMap:
         """Those that live and may be given partitions."""
         return [entry for name, entry in sorted(self.nodes.items()) if name not in self._draining]
 
+    def ever_known(self) -> set[str]:
+        """The nodes that live, that have lived while this map was made, and that hold anything."""
+        held = {node for entry in self.partitions.values() for node in entry.replicas}
+        return held.union(self._last_known)
+
     def serves(self, queue: QueueEntry) -> bool:
         """Whether every partition of a queue is served."""
         return all(self.leader(partition) is not None for partition in queue.partitions)

@@ -147,8 +147,13 @@ def _placed(
     context: RoutingContext, name: str, queue_id: int, partitions: list[int], settings: QueueSettings
 ) -> list[PartitionEntry]:
     nodes = context.map.open_nodes()
+    replicas = settings.replicas
+    if settings.least_in_sync <= len(nodes) < replicas <= len(context.map.ever_known()):
+        replicas = len(
+            nodes
+        )  # a node is away: the manager makes the missing replicas when it is back or replaced
     try:
-        placed = place(nodes, partitions, settings.replicas, Census(context.map.partitions.values()))
+        placed = place(nodes, partitions, replicas, Census(context.map.partitions.values()))
     except TooFewNodesError as error:
         raise PenstockError(
             ErrorCode.NOT_ENOUGH_REPLICAS, f"queue {name!r} cannot be made now: {error}"

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from penstock.cluster.layout import node_key
 from penstock.model.batch import Batch, encode_parts
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.model.settings import QueueSettings
@@ -28,7 +29,7 @@ from penstock.wire.messages import (
 )
 from tests.runtime.cluster_link.harness import small_cluster
 from tests.runtime.engine_link.linked_node import ask, asked
-from tests.runtime.harness import async_test
+from tests.runtime.harness import async_test, until
 
 
 @async_test
@@ -165,6 +166,25 @@ async def test_more_replicas_than_nodes_are_refused(tmp_path: Path) -> None:
             await ask(link, CreateQueue("orders", QueueSettings(replicas=4)))
         assert refused.value.code is ErrorCode.NOT_ENOUGH_REPLICAS
         assert "4 replicas" in refused.value.message
+
+
+@async_test
+async def test_while_a_node_is_away_queues_are_made_on_the_others(tmp_path: Path) -> None:
+    async with small_cluster(tmp_path) as cluster:
+        link = await cluster.link()
+        await cluster.store.delete(node_key("two"))
+        await until(lambda: "two" not in link.map.nodes)
+        made = (await ask(link, CreateQueue("orders", QueueSettings(replicas=3)))).answer
+        assert isinstance(made, QueueDescription)
+        assert made.settings.replicas == 3
+        (entry,) = link.map.partitions.values()
+        assert sorted(entry.replicas) == ["one", "three"]
+        await cluster.store.delete(node_key("one"))
+        await until(lambda: "one" not in link.map.nodes)
+        with pytest.raises(PenstockError) as refused:
+            await ask(link, CreateQueue("more", QueueSettings(replicas=3)))
+        assert refused.value.code is ErrorCode.NOT_ENOUGH_REPLICAS
+        assert refused.value.retryable
 
 
 @async_test
