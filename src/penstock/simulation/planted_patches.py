@@ -215,7 +215,7 @@ def departs_before_arrival() -> Sequence[Patch]:
             real(parts, source, target, reason, runs, now_ms)
             return
         pieces = list(parts.bodies.each(source, runs))
-        origins = [moves._origin(source, source.name, reason, piece, now_ms) for piece in pieces]
+        origins = [moves.origin_of(source, source.name, reason, piece, now_ms) for piece in pieces]
         parts.write(source, moving.finish_move(source, runs, now_ms))
 
         def arrive() -> None:
