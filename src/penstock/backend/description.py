@@ -14,6 +14,7 @@ def describe_node(
     store = parts.store
     statistics = store.statistics()
     cpu_seconds, memory_bytes = environment.usage()
+    leads, follows = parts.cluster.count() if parts.cluster is not None else (0, 0)
     return NodeDescription(
         node=store.identity.node,
         version=environment.version,
@@ -32,4 +33,6 @@ def describe_node(
         cpu_seconds=cpu_seconds,
         memory_bytes=memory_bytes,
         damage=parts.catalogue.damages(),
+        leads=leads,
+        follows=follows,
     )

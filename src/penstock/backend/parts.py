@@ -28,8 +28,10 @@ from penstock.queue.sorted_order import Clock
 from penstock.queue.weighted_shares import SharesInUse, WeightedSet
 from penstock.storage.errors import Damage, DamagedEntryError
 from penstock.storage.store import Store
-from penstock.wire.messages import Answer, Failed, ReplicaStatus
+from penstock.wire.messages import Answer, Failed, QueueDescription, QueueList, ReplicaStatus
 
+_TELLS_NO_MESSAGES = Failed | QueueDescription | QueueList
+"""Answers that any node of a cluster may give, whoever leads."""
 _TELLS_READERS = Sent | GroupChanged
 """What a reader at the end of a retained log waits for, or must know of."""
 
@@ -55,8 +57,11 @@ class GrantedGroup(NamedTuple):
 class ClusterPart(Protocol):
     """What handlers ask of the node's part in a cluster."""
 
-    def needs(self, about: int | Sequence[int]) -> Sequence[Need]:
-        """What must be committed before anybody may be told of these partitions as they are now."""
+    def needs(self, about: int | Sequence[int], *, served_only: bool) -> Sequence[Need]:
+        """What must be committed before anybody may be told of these partitions as they are now.
+
+        Of a partition that this node does not serve nothing is told, unless only those count that it does serve.
+        """
 
     def has_queue(self, name: str) -> bool:
         """Whether the cluster has a queue, or a partition of one, of that name."""
@@ -66,6 +71,9 @@ class ClusterPart(Protocol):
 
     def describe(self, queue_id: int) -> ReplicaStatus | None:
         """The node's part in a partition."""
+
+    def count(self) -> tuple[int, int]:
+        """How many partitions this node leads, and how many it follows."""
 
     def damaged(self, queue_id: int) -> None:
         """Stored data of the partition is not what was written."""
@@ -185,7 +193,9 @@ class NodeParts:
 
         In a cluster, what the queues have that the answer is about must be committed as well.
         """
-        needs = () if self.cluster is None or not about else self.cluster.needs(about)
+        needs: Sequence[Need] = ()
+        if self.cluster is not None and about:
+            needs = self.cluster.needs(about, served_only=isinstance(answer, _TELLS_NO_MESSAGES))
         self.outbox.put(
             self.store.appended_position, connection, request_id, answer, body, leases, stamp_us, needs
         )

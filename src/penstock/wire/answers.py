@@ -210,6 +210,9 @@ class NodeDescription(msgspec.Struct, frozen=True, array_like=True, tag=111):
     cpu_seconds: float
     memory_bytes: int
     damage: list[str]
+    leads: int = 0
+    """In a cluster: partitions that this node leads, and those that it follows."""
+    follows: int = 0
 
 
 Answer = (

@@ -214,6 +214,7 @@ class Cluster:
                 epoch=entry.epoch + 1,
                 primary=chosen,
                 primary_started_ms=self.machines[chosen].started_ms,
+                in_sync=[name for name in entry.in_sync if name in fit],
                 hand_over_to=None,
             )
         )

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from penstock.model.batch import Batch, encode_parts
+from penstock.model.runs import count_of
 from penstock.wire import messages
 from tests.backend.replication.cluster import NAMES, Cluster, Machine
 from tests.backend.replication.test_failover import assert_same
@@ -109,12 +110,11 @@ class World:
                 for sequence, message in enumerate(batch.bodies(), head.first):
                     self.delivered(sequence, message, answer.until_ms, now_ms)
             self.leases.append((answer.token, runs))
-        elif isinstance(answer, messages.Settled):
-            if answer.outcomes[0].done == sum(count for _, count in asked.runs):
-                for first, count in asked.runs:
-                    self.deleted.update(range(first, first + count))
-                    for sequence in range(first, first + count):
-                        self.held.pop(sequence, None)
+        elif isinstance(answer, messages.Settled) and answer.outcomes[0].done == count_of(asked.runs):
+            for first, count in asked.runs:
+                self.deleted.update(range(first, first + count))
+                for sequence in range(first, first + count):
+                    self.held.pop(sequence, None)
 
     def delivered(self, sequence: int, body: bytes, until_ms: int, now_ms: int) -> None:
         assert self.acknowledged.get(sequence, body) == body, f"message {sequence} has another body"

@@ -267,12 +267,7 @@ class Follower:
             except PenstockError:  # no room in the journal: from the start
                 self._to_cut[queue_id] = followed
                 return True
-            log.info(
-                "partition %d goes back from record %d to %d: the rest was never committed",
-                queue_id,
-                parts.catalogue.partitions[queue_id].index,
-                last,
-            )
+            _report_cut(parts.catalogue.partitions[queue_id], partition)
             parts.catalogue.partitions[queue_id] = partition
         self._cut_done(followed)
         return True
@@ -303,6 +298,8 @@ class Follower:
         followed.image.append(data)
         if message.part + 1 == message.parts:
             partition = snapshot.load_from_elsewhere(b"".join(followed.image))
+            if partition.table.next < parts.catalogue.partitions[queue_id].table.next:
+                _report_cut(parts.catalogue.partitions[queue_id], partition)
             followed.image = []
             followed.needs_whole = False
             parts.catalogue.partitions[queue_id] = partition
@@ -337,3 +334,26 @@ class Follower:
         finally:
             place_batches(partition, stored)  # also where the journal had no room for all: those come again
         self._note(stream, followed, len(body))
+
+
+def _report_cut(before: Partition, after: Partition) -> None:
+    """With `async` what is cut may have been acknowledged: that is never hidden."""
+    messages = max(0, before.table.next - after.table.next)
+    if before.settings.replication == "async" and messages:
+        log.warning(
+            "partition %d of %r lost %d messages (records %d to %d) in a failover: an earlier primary may have "
+            "acknowledged them before any other node had them (replication 'async')",
+            before.queue_id,
+            before.name,
+            messages,
+            after.index + 1,
+            before.index,
+        )
+    else:
+        log.info(
+            "partition %d of %r goes back from record %d to %d: the rest was never committed",
+            before.queue_id,
+            before.name,
+            before.index,
+            after.index,
+        )

@@ -55,14 +55,17 @@ class Leadership:
 
     # -- what is committed -----------------------------------------------------------------------------------
 
-    def needs(self, about: int | Sequence[int]) -> Sequence[Need]:
-        """See `ClusterPart`."""
+    def needs(self, about: int | Sequence[int], *, served_only: bool) -> Sequence[Need]:
+        """See `ClusterPart`. Nobody leads epoch 0, so what needs it is never told."""
+        found: list[Need] = []
         partitions = self.state.parts.catalogue.partitions
-        return [
-            (queue_id, led.epoch, partitions[queue_id].index)
-            for queue_id in ((about,) if isinstance(about, int) else dict.fromkeys(about))
-            if (led := self.state.led.get(queue_id)) is not None
-        ]
+        for queue_id in (about,) if isinstance(about, int) else dict.fromkeys(about):
+            led = self.state.led.get(queue_id)
+            if led is not None and self.state.serves(queue_id):
+                found.append((queue_id, led.epoch, partitions[queue_id].index))
+            elif not served_only:
+                found.append((queue_id, 0, 0))
+        return found
 
     def is_committed(self, need: Need) -> bool | None:
         """Whether it is; None where this node does not lead in that epoch any more."""

@@ -48,9 +48,9 @@ class Replication:
 
     # -- what handlers ask -----------------------------------------------------------------------------------
 
-    def needs(self, about: int | Sequence[int]) -> Sequence[Need]:
+    def needs(self, about: int | Sequence[int], *, served_only: bool) -> Sequence[Need]:
         """See `ClusterPart`."""
-        return self.leadership.needs(about)
+        return self.leadership.needs(about, served_only=served_only)
 
     def check_takes_sends(self, queue_id: int) -> None:
         """See `ClusterPart`."""
@@ -59,6 +59,10 @@ class Replication:
     def describe(self, queue_id: int) -> ReplicaStatus | None:
         """See `ClusterPart`."""
         return describe(self.state, self.follower, queue_id)
+
+    def count(self) -> tuple[int, int]:
+        """See `ClusterPart`."""
+        return len(self.state.led), len(self.follower.partitions)
 
     def has_queue(self, name: str) -> bool:
         """See `ClusterPart`."""
