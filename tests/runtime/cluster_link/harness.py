@@ -46,6 +46,9 @@ class StandIn:
         self.leads: set[int] = set()
         self.serves = True
         """Whether it says that it serves what it is to lead."""
+        self.silent = False
+        """Whether it takes requests and says nothing, as one that is cut off or stopped does."""
+        self.unanswered = 0
         server.broker._server.secret = SECRET
         node: Any = server.broker._node
         self._parts = node._parts
@@ -53,6 +56,9 @@ class StandIn:
 
         def refusing(connection: int, request_id: int, request: Any, body: memoryview, now_ms: int) -> None:
             partition = getattr(request, "queue_id", None)
+            if partition is not None and self.silent:
+                self.unanswered += 1
+                return
             if partition is not None and partition not in self.leads:
                 raise PenstockError(ErrorCode.NOT_PRIMARY, "another node leads it")
             dispatch(connection, request_id, request, body, now_ms)

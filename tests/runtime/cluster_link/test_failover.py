@@ -20,6 +20,7 @@ from penstock.runtime.cluster_link.cluster_link import ClusterLink
 from penstock.wire.messages import (
     CreateQueue,
     Delete,
+    DeleteQueue,
     Delivery,
     DescribeQueue,
     QueueDescription,
@@ -163,6 +164,46 @@ async def test_a_receive_that_waits_goes_on_at_the_new_primary(tmp_path: Path) -
         settled = (await ask(link, Delete([Receipt(reply.answer.token, [(1, 1)])]))).answer
         assert isinstance(settled, Settled)
         assert settled.outcomes[0].done == 1
+
+
+@async_test
+async def test_a_node_that_says_nothing_is_not_waited_for_once_another_leads(tmp_path: Path) -> None:
+    async with small_cluster(tmp_path, ("one", "two")) as cluster:
+        link = await cluster.link()
+        queue = await made(link)
+        partition = await only_partition(cluster)
+        old = cluster.nodes[leader(cluster, partition)]
+        old.silent = True
+        sends = [asked(link, Send(queue.queue_id), encode_parts([b"%d" % number]))[1] for number in range(5)]
+        await until(lambda: old.unanswered == 5)
+        await cluster.move(partition, other(cluster, old.name))
+        numbers = [answer.runs for send in sends if isinstance(answer := (await send).answer, SendResult)]
+        assert numbers == [[(number, 1)] for number in range(1, 6)]
+
+
+@async_test
+async def test_a_queue_made_anew_is_another_one(tmp_path: Path) -> None:
+    async with small_cluster(tmp_path, ("one", "two")) as cluster:
+        link = await cluster.link()
+        stale = await cluster.link(_DeafStore(cluster.store))
+        first = await made(link)
+        assert (await ask(stale, DescribeQueue("orders"))).answer is not None
+        partition = await only_partition(cluster)
+        await ask(link, DeleteQueue("orders"))
+        await cluster.store.delete(partition_key(partition))  # what the manager does
+        await cluster.store.delete(queue_key("orders"))
+        for node in cluster.nodes.values():
+            node.leads.discard(partition)
+        second = await made(link)
+        assert second.queue_id > first.queue_id
+        for one in (link, stale):
+            with pytest.raises(PenstockError) as gone:
+                await ask(one, Send(first.queue_id), encode_parts([b"old"]))
+            assert gone.value.code is ErrorCode.QUEUE_NOT_FOUND
+        await ask(link, Send(second.queue_id), encode_parts([b"new"]))
+        described = (await ask(link, DescribeQueue("orders"))).answer
+        assert isinstance(described, QueueDescription)
+        assert described.statistics.ready == 1
 
 
 @async_test
