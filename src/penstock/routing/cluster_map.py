@@ -146,6 +146,12 @@ class ClusterMap:
         """Which queue a partition is or was part of."""
         return self._homes.get(partition)
 
+    def name_of(self, partition: int) -> str | None:
+        """The name of the queue that a partition is part of, as far as that is there."""
+        home = self._homes.get(partition)
+        queue = self._incarnations.get(home.queue_id) if home is not None else None
+        return queue.name if queue is not None else None
+
     def leader(self, partition: int) -> Leader | None:
         """Who serves a partition; None while nobody is known to."""
         entry = self.partitions.get(partition)

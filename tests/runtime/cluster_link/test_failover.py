@@ -200,6 +200,9 @@ async def test_a_queue_made_anew_is_another_one(tmp_path: Path) -> None:
             with pytest.raises(PenstockError) as gone:
                 await ask(one, Send(first.queue_id), encode_parts([b"old"]))
             assert gone.value.code is ErrorCode.QUEUE_NOT_FOUND
+        seen = (await ask(stale, DescribeQueue("orders"))).answer
+        assert isinstance(seen, QueueDescription)
+        assert seen.queue_id == second.queue_id
         await ask(link, Send(second.queue_id), encode_parts([b"new"]))
         described = (await ask(link, DescribeQueue("orders"))).answer
         assert isinstance(described, QueueDescription)

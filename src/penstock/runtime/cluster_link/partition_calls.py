@@ -14,7 +14,7 @@ from functools import partial
 
 import msgspec
 
-from penstock.cluster.layout import NODES, PARTITIONS, partition_key
+from penstock.cluster.layout import NODES, PARTITIONS, partition_key, queue_key
 from penstock.frontend.steps import Reply as LinkReply
 from penstock.metadata.store.interface import StoreUnavailableError
 from penstock.model.errors import ErrorCode, PenstockError
@@ -254,6 +254,10 @@ class PartitionCalls:
     async def _looked_up(self, partition: int) -> None:
         try:
             await self._refresh(partition_key(partition))
+            entry = self._map.partitions.get(partition)
+            name = self._map.name_of(partition)
+            if (entry is None or entry.retired) and name is not None:
+                await self._refresh(queue_key(name))  # who looks it up by its name finds what is there now
         except StoreUnavailableError:
             pass  # what is known has to do
         finally:
