@@ -214,6 +214,27 @@ def test_dead_letters_cross_from_node_to_node() -> None:
     assert not list(target.replication.state.parts.catalogue.partitions[2].origins)
 
 
+def test_a_message_does_not_leave_before_its_arrival_is_committed() -> None:
+    cluster = Cluster()
+    cluster.create("dead", 2, ("b", "c", "a"))
+    cluster.create(
+        "q", 1, ("a", "b", "c"), dead_letter_queue="dead", max_receives=1, visibility_timeout_ms=50
+    )
+    cluster.settle(500)
+    fill(cluster, 1)
+    cluster.parted = {frozenset("bc")}
+    cluster.cut("b", "c")  # so that nothing is committed at the target
+    cluster.ask(messages.Receive(1, 10))
+    cluster.settle(600)
+    source = cluster.machines["a"].node
+    assert source is not None
+    assert source.replication.state.parts.catalogue.partitions[1].moves
+    cluster.parted = set()
+    cluster.settle(2_000)
+    assert not source.replication.state.parts.catalogue.partitions[1].moves
+    assert received(cluster, 2) == 1
+
+
 def test_a_planned_move_hands_over_everything() -> None:
     cluster = Cluster()
     cluster.create()
