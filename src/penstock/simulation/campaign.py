@@ -7,9 +7,11 @@ from collections.abc import Iterator, Sequence
 from multiprocessing import get_context
 from typing import NamedTuple
 
-from penstock.simulation.planted_bugs import planted
+from penstock.simulation.cluster.planted_bugs import CLUSTER_BUGS
+from penstock.simulation.cluster.world import simulate_cluster
+from penstock.simulation.planted_bugs import patched, planted
 from penstock.simulation.violation import Violation
-from penstock.simulation.world import simulate
+from penstock.simulation.world import Outcome, simulate
 
 
 class SeedReport(NamedTuple):
@@ -24,10 +26,11 @@ class SeedReport(NamedTuple):
     simulated_ms: int
 
 
-def run_seed(seed: int, bug: str | None = None, *, keep_trace: bool = False) -> SeedReport:
-    """Runs one seed, with a planted bug if one is named."""
-    with planted(bug):
-        outcome = simulate(seed)
+def run_seed(
+    seed: int, bug: str | None = None, *, nodes: int | None = None, keep_trace: bool = False
+) -> SeedReport:
+    """Runs one seed, of a cluster where `nodes` says how large; with a planted bug if one is named."""
+    outcome = _simulate(seed, bug, nodes)
     violations = list(outcome.violations)
     if not outcome.messages:
         # A server that never comes up breaks no promise about messages, and proves nothing either.
@@ -44,16 +47,27 @@ def run_seed(seed: int, bug: str | None = None, *, keep_trace: bool = False) -> 
     )
 
 
-def _run(task: tuple[int, str | None]) -> SeedReport:
-    return run_seed(*task)
+def _simulate(seed: int, bug: str | None, nodes: int | None) -> Outcome:
+    if nodes is None:
+        with planted(bug):
+            return simulate(seed)
+    with patched(CLUSTER_BUGS[bug].patches() if bug is not None else ()):
+        return simulate_cluster(seed, nodes)
 
 
-def run_seeds(seeds: Sequence[int], bug: str | None = None, jobs: int | None = None) -> Iterator[SeedReport]:
+def _run(task: tuple[int, str | None, int | None]) -> SeedReport:
+    seed, bug, nodes = task
+    return run_seed(seed, bug, nodes=nodes)
+
+
+def run_seeds(
+    seeds: Sequence[int], bug: str | None = None, jobs: int | None = None, *, nodes: int | None = None
+) -> Iterator[SeedReport]:
     """Runs seeds, as many at a time as there are cores, and reports them in order."""
     jobs = min(jobs or os.cpu_count() or 1, len(seeds))
     if jobs <= 1:
-        yield from (run_seed(seed, bug) for seed in seeds)
+        yield from (run_seed(seed, bug, nodes=nodes) for seed in seeds)
         return
     # Fresh processes: a forked one would inherit threads that do not run in it.
     with get_context("spawn").Pool(jobs) as pool:
-        yield from pool.imap(_run, [(seed, bug) for seed in seeds])
+        yield from pool.imap(_run, [(seed, bug, nodes) for seed in seeds])

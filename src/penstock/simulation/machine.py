@@ -66,6 +66,7 @@ class Machine:
         """When to lose the power next."""
         self.max_unflushed_bytes = 64 * 1024
         self.most_unflushed_bytes = 0
+        self.name = "machine"
         self.identity = Identity("simulated", random.randbytes(32))
         self.starts = 0
         self.observer: Callable[[AppendedRecord], None] = lambda record: None
@@ -105,7 +106,7 @@ class Machine:
             store.observer = self.observer
             self.clock.started()
             environment = Environment("simulated", "simulated", lambda: (0.0, 0), self.clock.interval)
-            node = Node(store, environment, self._schedule.now_ms, self.max_unflushed_bytes)
+            node = self._make_node(store, environment)
         except PowerLoss:
             self._not_started("lost power while it started", power=True)
             return False
@@ -120,10 +121,10 @@ class Machine:
             self.defects.append((self._schedule.now_ms, f"at the start: {type(error).__name__}: {error}"))
             return False
         self.disk.power_off_after = None
-        self._driver = SimulatedDriver(self, node, store, self._schedule, self._random, self._trace)
+        self._driver = self._make_driver(node, store)
         report = node.opening_report
         self._trace.add(
-            "machine",
+            self.name,
             f"started: {report.messages} messages, {report.replayed} records replayed, torn {report.torn}, "
             f"damages {report.damages}",
         )
@@ -132,8 +133,14 @@ class Machine:
         self._driver.wake()
         return True
 
+    def _make_node(self, store: ObservedStore, environment: Environment) -> Node:
+        return Node(store, environment, self._schedule.now_ms, self.max_unflushed_bytes)
+
+    def _make_driver(self, node: Node, store: ObservedStore) -> SimulatedDriver:
+        return SimulatedDriver(self, node, store, self._schedule, self._random, self._trace)
+
     def _not_started(self, why: str, *, power: bool = False) -> None:
-        self._trace.add("machine", why)
+        self._trace.add(self.name, why)
         self._leave_disk(power=power)
 
     def crash(self, *, power: bool) -> None:
@@ -141,7 +148,7 @@ class Machine:
         driver = self._driver
         if driver is None:
             return
-        self._trace.add("machine", "lost power" if power else "was killed")
+        self._trace.add(self.name, "lost power" if power else "was killed")
         half_done = driver.half_done()
         self._random.shuffle(half_done)
         for call in self.going_down:
@@ -161,7 +168,7 @@ class Machine:
         driver = self._driver
         if driver is None:
             return
-        self._trace.add("machine", "stops")
+        self._trace.add(self.name, "stops")
         driver.finish()
         driver.call(lambda node: node.close(self._schedule.now_ms))
         if self._driver is driver:
@@ -173,7 +180,7 @@ class Machine:
         """As in the real driver: an error out of the node ends the process."""
         if self._driver is None:
             return
-        self._trace.add("machine", f"the node failed: {type(error).__name__}: {error}")
+        self._trace.add(self.name, f"the node failed: {type(error).__name__}: {error}")
         if not isinstance(error, StorageFailedError):
             self.defects.append((self._schedule.now_ms, f"{type(error).__name__}: {error}"))
         for call in self.going_down:

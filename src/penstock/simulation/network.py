@@ -40,11 +40,14 @@ class Network:
         """A connection, or None where nobody listens."""
         if not self.acceptor.accepts():
             return None
-        link = Link(self, self._next_number, arrived, lost)
+        link = self._make_link(arrived, lost)
         self._next_number += 1
         self.open_links[link.number] = link
         self.acceptor.opened(link)
         return link
+
+    def _make_link(self, arrived: Callable[[bytes], None], lost: Callable[[], None]) -> Link:
+        return Link(self, self._next_number, arrived, lost)
 
     def delay_ms(self) -> int:
         """How long a piece is on its way."""

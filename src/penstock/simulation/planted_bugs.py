@@ -54,11 +54,12 @@ def planted(name: str | None) -> AbstractContextManager[None]:
     """With the bug of that name inside; None: without any."""
     if name is not None and name not in BUGS:
         raise ValueError(f"there is no planted bug {name!r}")
-    return _patched(BUGS[name].patches() if name is not None else ())
+    return patched(BUGS[name].patches() if name is not None else ())
 
 
 @contextmanager
-def _patched(patches: Sequence[Patch]) -> Iterator[None]:
+def patched(patches: Sequence[Patch]) -> Iterator[None]:
+    """With these patches on."""
     with ExitStack() as stack:
         for owner, attribute, replacement in patches:
             stack.callback(setattr, owner, attribute, getattr(owner, attribute))

@@ -1,0 +1,228 @@
+"""What goes wrong in a cluster: machines, the network between them, the store, disks and clocks; each at its own pace."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from random import Random
+
+from penstock.simulation.cluster.fabric import SHAPES, Fabric
+from penstock.simulation.cluster.machine import ClusterMachine
+from penstock.simulation.cluster.metadata import SimulatedMetadata
+from penstock.simulation.cluster.scenario import ClusterFaultPlan
+from penstock.simulation.damage import pick_byte
+from penstock.simulation.driver import DiskPace
+from penstock.simulation.history import BitFlip, History
+from penstock.simulation.schedule import Schedule
+from penstock.simulation.trace import Trace
+from penstock.storage.errors import StorageError
+
+_RESTART_MS = (10, 100, 900, 3_000, 6_000)
+
+
+class ClusterFaults:
+    """Does harm until told to stop, then makes everything well again."""
+
+    def __init__(
+        self,
+        plan: ClusterFaultPlan,
+        machines: list[ClusterMachine],
+        fabric: Fabric,
+        metadata: SimulatedMetadata,
+        history: History,
+        schedule: Schedule,
+        random: Random,
+        trace: Trace,
+    ) -> None:
+        self._plan_of_run = plan
+        self._machines = machines
+        self._fabric = fabric
+        self._metadata = metadata
+        self._history = history
+        self._schedule = schedule
+        self._random = random
+        self._trace = trace
+        self._over = False
+        self._damaged = random.choice(machines)
+        """The only one whose disk is damaged, where that is planned."""
+        self.refusals: list[tuple[int, str]] = []
+        for machine in machines:
+            machine.going_down.append(lambda store, machine=machine: self._went_down(machine))  # type: ignore[misc]
+
+    def start(self) -> None:
+        """Plans the first of each kind."""
+        plan = self._plan_of_run
+        if plan.slow_network:
+            self._fabric.slow((0, self._random.choice((20, 80, 300))))
+        for every_ms, fault in (
+            (plan.crashes_ms, self._crash),
+            (plan.cuts_ms, self._cut),
+            (plan.store_away_ms, self._take_store_away),
+            (plan.pauses_ms, self._pause),
+            (plan.disconnects_ms, self._disconnect),
+            (plan.slow_disk_ms, self._slow_disk),
+            (plan.full_disk_ms, self._fill_disk),
+            (plan.clock_ms, self._disturb_clock),
+            (plan.flips_ms, self._flip),
+        ):
+            if every_ms:
+                self._plan(every_ms, fault)
+
+    def heal(self) -> None:
+        """No more faults: everybody runs, reaches everybody, and has room."""
+        self._over = self._fabric.calm = True
+        self._fabric.slow((0, 3))
+        self._fabric.mend()
+        if self._metadata.away:
+            self._metadata.come_back()
+        for machine in self._machines:
+            machine.pace = DiskPace()
+            machine.trap = None
+            machine.disk.capacity = None
+            machine.clock.heal()
+            machine.resume()
+            if not machine.is_up:
+                self._boot(machine)
+
+    def _plan(self, every_ms: int, fault: Callable[[], None]) -> None:
+        def strike() -> None:
+            if not self._over:
+                fault()
+                self._plan(every_ms, fault)
+
+        self._schedule.after(self._random.randint(every_ms // 3, every_ms * 2), strike)
+
+    def _later(self, low_ms: int, high_ms: int, call: Callable[[], None]) -> None:
+        """The end of a fault; healing has done it already."""
+        self._schedule.after(self._random.randint(low_ms, high_ms), lambda: None if self._over else call())
+
+    # -- machines --------------------------------------------------------------------------------------------
+
+    def _crash(self) -> None:
+        count = 1
+        if self._plan_of_run.most_crash and self._random.random() < 0.4:
+            count = self._random.choice((len(self._machines) // 2 + 1, len(self._machines)))
+        for machine in self._random.sample(self._machines, count):
+            if not machine.is_up:
+                continue
+            how = self._random.random()
+            if how < 0.3 and count == 1:
+                machine.trap = self._random.choice(("in a flush", "after a flush", "in a job"))
+            elif how < 0.7:
+                machine.crash(power=True)
+            elif how < 0.9:
+                machine.crash(power=False)
+            else:
+                machine.resume()
+                machine.stop()
+
+    def _went_down(self, machine: ClusterMachine) -> None:
+        self._schedule.after(self._random.choice(_RESTART_MS), lambda: self._boot(machine))
+
+    def _boot(self, machine: ClusterMachine) -> None:
+        if machine.is_up:
+            return
+        if not self._over and self._plan_of_run.crashes_ms and self._random.random() < 0.1:
+            machine.disk.power_off_after = machine.disk.operations + self._random.randint(0, 12)
+        try:
+            booted = machine.boot()
+        except StorageError as error:
+            self.refusals.append((self._schedule.now_ms, f"{machine.name}: {type(error).__name__}: {error}"))
+            return
+        if not booted:
+            self._went_down(machine)
+
+    def _pause(self) -> None:
+        machine = self._random.choice(self._machines)
+        self._trace.add("faults", f"{machine.name} stands still")
+        machine.pause()
+
+        def go_on() -> None:
+            self._trace.add("faults", f"{machine.name} goes on")
+            machine.resume()
+
+        self._later(200, 6_000, go_on)
+
+    # -- the network and the store ---------------------------------------------------------------------------
+
+    def _cut(self) -> None:
+        self._trace.add("faults", self._fabric.cut(self._random.choice(SHAPES)))
+
+        def mend() -> None:
+            self._trace.add("faults", "everybody reaches everybody")
+            self._fabric.mend()
+
+        self._later(200, 5_000, mend)
+
+    def _disconnect(self) -> None:
+        network = self._fabric.clients[self._random.choice(self._machines).name]
+        if network.open_links:
+            network.open_links[self._random.choice(sorted(network.open_links))].break_off()
+
+    def _take_store_away(self) -> None:
+        if self._metadata.away:
+            return
+        self._trace.add("faults", "the metadata store is away")
+        self._metadata.away = True
+
+        def come_back() -> None:
+            self._trace.add("faults", "the metadata store is back")
+            self._metadata.come_back()
+
+        self._later(300, 6_000, come_back)
+
+    # -- disks and clocks ------------------------------------------------------------------------------------
+
+    def _slow_disk(self) -> None:
+        machine = self._random.choice(self._machines)
+        low, high = self._random.choice(((5, 60), (50, 400), (300, 1_500)))
+        self._trace.add("faults", f"the disk of {machine.name} takes {low} to {high} ms")
+        machine.pace = DiskPace((low, high), (low, 2 * high))
+
+        def recover() -> None:
+            machine.pace = DiskPace()
+
+        self._later(500, 3_000, recover)
+
+    def _fill_disk(self) -> None:
+        machine = self._random.choice(self._machines)
+        if machine.disk.capacity is not None:
+            return
+        machine.disk.capacity = machine.disk.used_bytes() + self._random.choice((0, 5_000, 60_000))
+        self._trace.add("faults", f"the disk of {machine.name} is nearly full")
+
+        def free() -> None:
+            machine.disk.capacity = None
+
+        self._later(500, 5_000, free)
+
+    def _disturb_clock(self) -> None:
+        if self._random.random() < 0.4:
+            forward_ms = self._random.choice((20, 500, 3_000))
+            self._trace.add("faults", f"all clocks step forward by {forward_ms} ms")
+            self._history.clock_steps_ms.append(self._schedule.now_ms)
+            self._schedule.step_clock(forward_ms)
+            return
+        machine = self._random.choice(self._machines)
+        self._trace.add("faults", f"{machine.name}: {machine.clock.disturb()}")
+
+    def _flip(self) -> None:
+        """Damages one machine's disk; half of the time it is restarted, so that damage is found."""
+        machine = self._damaged
+        node, store = machine.replicated, machine.store
+        if node is None or store is None:
+            return
+        living = {
+            position
+            for partition in node._parts.catalogue.partitions.values()
+            for position in partition.table.living_positions(set(partition.table.files))
+        }
+        victim = pick_byte(machine.disk, store.identity.seed, store.committed_position, living, self._random)
+        if victim is None:
+            return
+        machine.disk.flip_bit(victim.file, victim.offset, self._random.randrange(8))
+        self._history.flips.append(BitFlip(self._schedule.now_ms, victim.file, victim.owner))
+        self._trace.add(
+            "faults", f"{machine.name}: flips a bit of {victim.file}, owned by partition {victim.owner}"
+        )
+        if self._random.random() < 0.5:
+            machine.crash(power=False)

@@ -1,0 +1,211 @@
+"""A machine of a simulated cluster: what a single one is, with a node that replicates, streams to others, and pauses."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from random import Random
+
+from penstock.backend.environment import Environment
+from penstock.backend.node import Node
+from penstock.backend.replication.replicated_node import ReplicatedNode
+from penstock.model.errors import PenstockError
+from penstock.simulation.clocks import NodeClock
+from penstock.simulation.cluster.member import Member
+from penstock.simulation.cluster.metadata import SimulatedMetadata
+from penstock.simulation.disk import SimulatedDisk
+from penstock.simulation.driver import SimulatedDriver
+from penstock.simulation.machine import Machine
+from penstock.simulation.network import Link
+from penstock.simulation.observed_store import ObservedStore
+from penstock.simulation.schedule import Schedule
+from penstock.simulation.trace import Trace
+from penstock.storage.options import StorageOptions
+from penstock.wire.frames import FrameReader
+
+SECRET = b"cluster secret of 32 bytes......"
+
+
+class ClusterDriver(SimulatedDriver):
+    """Also writes to other nodes, and passes on what the node wants of the layout."""
+
+    machine: ClusterMachine
+
+    def _later(self, delay_ms: int, call: Callable[[], None]) -> None:
+        def run() -> None:
+            self.machine.do(lambda: None if self.ended else call())
+
+        self._schedule.after(delay_ms, run)
+
+    def _turn(self, node: Node) -> None:
+        super()._turn(node)
+        if not self.ended:
+            assert isinstance(node, ReplicatedNode)
+            self.machine.ship(node)
+            self._set_timer(node)
+
+
+class ClusterMachine(Machine):
+    """One computer of several."""
+
+    def __init__(
+        self,
+        name: str,
+        metadata: SimulatedMetadata,
+        schedule: Schedule,
+        random: Random,
+        trace: Trace,
+        disk: SimulatedDisk,
+        options: StorageOptions,
+        clock: NodeClock,
+    ) -> None:
+        super().__init__(schedule, random, trace, disk, options, clock)
+        self.name = name
+        self._metadata = metadata
+        self._started_ms = 0
+        self.member: Member | None = None
+        self.turned: Callable[[ClusterMachine, ReplicatedNode], None] = lambda machine, node: None
+        """Called after every turn, to look at the node."""
+        self._paused = False
+        self._held: deque[Callable[[], None]] = deque()
+        self._streams: dict[str, tuple[FrameReader, Callable[[bytes], None], Link]] = {}
+
+    @property
+    def replicated(self) -> ReplicatedNode | None:
+        """The node, while it serves."""
+        node = self.node
+        assert node is None or isinstance(node, ReplicatedNode)
+        return node
+
+    def boot(self) -> bool:
+        """Starts the process, which then looks for its place in the cluster."""
+        if not super().boot():
+            return False
+        node = self.replicated
+        assert node is not None
+        self.member = Member(self, node, self._metadata, self._schedule, self._trace, self._started_ms)
+        return True
+
+    def _make_node(self, store: ObservedStore, environment: Environment) -> Node:
+        now_ms = self._schedule.now_ms
+        self._started_ms = max(now_ms, self._started_ms + 1)
+        return ReplicatedNode(
+            store,
+            environment,
+            now_ms,
+            name=self.name,
+            secret=SECRET,
+            started_ms=self._started_ms,
+            max_unflushed_bytes=self.max_unflushed_bytes,
+        )
+
+    def _make_driver(self, node: Node, store: ObservedStore) -> SimulatedDriver:
+        driver = ClusterDriver(self, node, store, self._schedule, self._random, self._trace)
+        driver.machine = self
+        return driver
+
+    def _end(self, *, power: bool) -> None:
+        if self.member is not None:
+            self._started_ms = max(self._started_ms, self.member.started_ms)
+            self.member.end()
+            self.member = None
+        self._paused = False
+        self._held.clear()
+        streams, self._streams = self._streams, {}
+        for _, _, link in streams.values():
+            link.break_off()
+        super()._end(power=power)
+
+    # -- standing still --------------------------------------------------------------------------------------
+
+    def do(self, call: Callable[[], None]) -> None:
+        """Does something now, or in its turn when the machine goes on."""
+        if self._paused:
+            self._held.append(call)
+        else:
+            call()
+
+    def pause(self) -> None:
+        """Nothing happens here from now on; the rest of the world does not wait."""
+        self._paused = self.is_up
+
+    def resume(self) -> None:
+        """It goes on, with whatever came meanwhile."""
+        while self._paused and self._held:
+            self._held.popleft()()
+        self._paused = False
+
+    def opened(self, link: Link) -> None:
+        self.do(lambda: super(ClusterMachine, self).opened(link) if self.is_up else None)
+
+    def arrived(self, link: Link, data: bytes) -> None:
+        self.do(lambda: super(ClusterMachine, self).arrived(link, data))
+
+    def lost(self, link: Link) -> None:
+        self.do(lambda: super(ClusterMachine, self).lost(link))
+
+    # -- the cluster -----------------------------------------------------------------------------------------
+
+    def call_node(self, call: Callable[[ReplicatedNode], None]) -> None:
+        """Lets the node do something, and looks what comes of it."""
+
+        def run(node: Node) -> None:
+            assert isinstance(node, ReplicatedNode)
+            call(node)
+
+        if self._driver is not None:
+            self._driver.call(run)
+        if self._driver is not None:
+            self._driver.wake()
+
+    def ship(self, node: ReplicatedNode) -> None:
+        """What the node has for others leaves."""
+        for name, buffers in node.take_peer_output():
+            stream = self._streams.get(name)
+            if stream is not None:
+                stream[1](b"".join(buffers))
+        for proposal in node.take_proposals(self._schedule.now_ms):
+            if self.member is not None:
+                self.member.propose(proposal)
+        self.turned(self, node)
+
+    def peer_opened(self, name: str, write: Callable[[bytes], None], link: Link) -> None:
+        """There is a stream to another machine."""
+
+        def open_it() -> None:
+            if self.is_up:
+                self._streams[name] = (FrameReader(), write, link)
+                self.call_node(lambda node: node.peer_connected(name, self._schedule.now_ms))
+
+        self.do(open_it)
+
+    def peer_arrived(self, name: str, data: bytes, link: Link) -> None:
+        """Another machine says something."""
+
+        def take() -> None:
+            stream = self._streams.get(name)
+            if stream is not None and stream[2] is link:
+                self.call_node(lambda node: self._take_frames(node, name, stream[0], data, link))
+
+        self.do(take)
+
+    def _take_frames(
+        self, node: ReplicatedNode, name: str, reader: FrameReader, data: bytes, link: Link
+    ) -> None:
+        try:
+            for frame in reader.feed(data):
+                node.peer_frame(name, frame, self._schedule.now_ms)
+        except PenstockError as error:
+            self._trace.add(self.name, f"cuts the stream to {name}: {error.message}")
+            link.break_off()
+
+    def peer_lost(self, name: str, link: Link) -> None:
+        """The stream is gone."""
+
+        def lose() -> None:
+            stream = self._streams.get(name)
+            if stream is not None and stream[2] is link:
+                del self._streams[name]
+                self.call_node(lambda node: node.peer_disconnected(name, self._schedule.now_ms))
+
+        self.do(lose)

@@ -1,0 +1,168 @@
+"""Bugs to plant in a cluster: each breaks replication or the manager on purpose, and the checkers it names must notice."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+
+from penstock.backend.replication.following import FollowedPartition, Follower
+from penstock.backend.replication.leadership import Leadership
+from penstock.backend.replication.peer_stream import PeerStream
+from penstock.cluster import failover, internal_manager
+from penstock.cluster.layout import PartitionEntry
+from penstock.cluster.view import ClusterView, Seen
+from penstock.queue.partition import Partition
+from penstock.replication.primary_secondary.primary import Primary
+from penstock.replication.primary_secondary.secondary import Secondary
+from penstock.simulation.planted_patches import Patch, forget_leases, forget_producers
+
+
+class ClusterBug(NamedTuple):
+    """A bug and the checkers of which at least one must notice it."""
+
+    checkers: tuple[str, ...]
+    sentence: str
+    patches: Callable[[], Sequence[Patch]]
+
+
+def _commits_alone() -> Sequence[Patch]:
+    def commit(self: Primary) -> None:
+        self._committed = max(self._committed, self._flushed)
+
+    return [(Primary, "_commit", commit)]
+
+
+def _commits_at_one_other() -> Sequence[Patch]:
+    def commit(self: Primary) -> None:
+        most = max((follower.confirmed for follower in self.followers.values()), default=0)
+        self._committed = max(self._committed, min(self._flushed, most))
+
+    return [(Primary, "_commit", commit)]
+
+
+def _elects_anybody() -> Sequence[Patch]:
+    """Who is out of sync is asked first, as a manager does that takes whoever answers."""
+    real = failover.elect
+
+    def elect(view: ClusterView, seen: Seen[PartitionEntry], *arguments: Any) -> Any:
+        entry = seen.entry
+        behind = [
+            node for node in entry.replicas if node not in entry.in_sync and node in view.members.living
+        ]
+        if behind:
+            entry = msgspec.structs.replace(entry, in_sync=behind)
+        return real(view, seen._replace(entry=entry), *arguments)
+
+    return [(internal_manager, "elect", elect)]
+
+
+def _does_not_fence() -> Sequence[Patch]:
+    """Replicas take what an old primary sends, and primaries do not hear that they are deposed."""
+
+    def obeys(self: Follower, followed: FollowedPartition, stream: PeerStream, epoch: int) -> bool:
+        return True
+
+    def follows(self: Follower, followed: FollowedPartition, stream: PeerStream, epoch: int) -> bool:
+        return followed.cutting is None
+
+    def judge(self: Secondary, epoch: int, previous: int, previous_epoch: int, count: int) -> Any:
+        known, self.known_epoch = self.known_epoch, 0
+        judgement = real(self, epoch, previous, previous_epoch, count)
+        self.known_epoch = known
+        return judgement
+
+    def note(self: Follower, stream: PeerStream, followed: FollowedPartition, body_bytes: int) -> None:
+        leader, followed.leader = followed.leader, stream.node
+        note_real(self, stream, followed, body_bytes)
+        followed.leader = leader
+
+    real, note_real = Secondary.judge, Follower._note
+    return [
+        (Follower, "_obeys", obeys),
+        (Follower, "_follows", follows),
+        (Follower, "_note", note),
+        (Secondary, "judge", judge),
+    ]
+
+
+def _on_failover(spoil: Callable[[Partition], None]) -> Callable[[], Sequence[Patch]]:
+    """A node that takes over has forgotten something."""
+
+    def patches() -> Sequence[Patch]:
+        real = Leadership.lead
+
+        def lead(self: Leadership, entry: PartitionEntry) -> bool:
+            partition = self.state.parts.catalogue.partitions.get(entry.partition)
+            if partition is not None and entry.epoch > 1:
+                spoil(partition)
+            return real(self, entry)
+
+        return [(Leadership, "lead", lead)]
+
+    return patches
+
+
+def _confirms_before_the_disk() -> Sequence[Patch]:
+    def flushed(self: Follower, position: int) -> None:
+        real(self, 2**64)
+
+    def note(self: Follower, *arguments: Any) -> None:
+        real_note(self, *arguments)
+        real(self, 2**64)
+
+    real, real_note = Follower.flushed, Follower._note
+    return [(Follower, "flushed", flushed), (Follower, "_note", note)]
+
+
+def _forgets_who_lags() -> Sequence[Patch]:
+    """A replica that does not confirm is left out before the store says so."""
+
+    def propose(self: Primary, in_sync: Any) -> None:
+        self.in_sync = frozenset(in_sync)
+        self._proposed = None
+        self._commit()
+
+    return [(Primary, "propose", propose)]
+
+
+CLUSTER_BUGS: dict[str, ClusterBug] = {
+    "acknowledge-before-replicas": ClusterBug(
+        ("I1", "I8", "I10"), "a primary acknowledges what only it has", _commits_alone
+    ),
+    "acknowledge-at-the-first": ClusterBug(
+        ("I1", "I8", "I10"),
+        "a primary acknowledges what one other replica has, whoever is in sync",
+        _commits_at_one_other,
+    ),
+    "elect-out-of-sync": ClusterBug(
+        ("I1", "I10"), "the manager elects a replica that is not in sync", _elects_anybody
+    ),
+    "no-fencing": ClusterBug(
+        ("I1", "I8", "I9", "I10", "engine"), "replicas obey a primary that was deposed", _does_not_fence
+    ),
+    "failover-forgets-ids": ClusterBug(
+        ("I3",),
+        "a node that takes over has forgotten deduplication ids",
+        _on_failover(lambda partition: partition.window.clear()),
+    ),
+    "failover-forgets-producers": ClusterBug(
+        ("I3",),
+        "a node that takes over has forgotten which batches are stored",
+        _on_failover(forget_producers),
+    ),
+    "failover-forgets-leases": ClusterBug(
+        ("I4",), "a node that takes over makes leased messages ready", _on_failover(forget_leases)
+    ),
+    "confirm-before-the-disk": ClusterBug(
+        ("I1", "I10", "I8"),
+        "a replica confirms what is not on its disk yet",
+        _confirms_before_the_disk,
+    ),
+    "out-of-sync-before-the-store-says-so": ClusterBug(
+        ("I1", "I8", "I10"),
+        "a primary goes on without a replica that could still be elected",
+        _forgets_who_lags,
+    ),
+}

@@ -1,0 +1,93 @@
+"""What the seed of a cluster's run decides before anything happens: queues with replicas, and which things go wrong."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from random import Random
+
+import msgspec
+
+from penstock.model.settings import QueueSettings
+from penstock.simulation.queue_plan import QueuePlan
+from penstock.simulation.scenario import KINDS, FaultPlan, Scenario, draw_scenario
+
+CLUSTER_KINDS = ("plain", "fifo", "fair", "priorities", "delays", "deduplication", "dead-letters")
+
+
+@dataclass(slots=True)
+class ClusterFaultPlan:
+    """How often what goes wrong, as milliseconds between two; 0: never."""
+
+    crashes_ms: int = 0
+    most_crash: bool = False
+    """Whether a majority, or all, may go down together."""
+    cuts_ms: int = 0
+    store_away_ms: int = 0
+    pauses_ms: int = 0
+    disconnects_ms: int = 0
+    slow_disk_ms: int = 0
+    full_disk_ms: int = 0
+    clock_ms: int = 0
+    slow_network: bool = False
+    flips_ms: int = 0
+    """Bits are flipped on one machine, and nothing else takes replicas away then: the last good one is nobody's to lose."""
+
+
+@dataclass(slots=True)
+class ClusterScenario:
+    """A run."""
+
+    base: Scenario
+    nodes: int
+    replicas: int
+    extra_queues: list[tuple[str, QueueSettings]]
+    """Where dead letters go."""
+    faults: ClusterFaultPlan
+
+
+def draw_cluster_scenario(random: Random, nodes: int) -> ClusterScenario:
+    """The scenario of a run."""
+    base = draw_scenario(random)
+    base.faults = FaultPlan()
+    base.flood = False
+    base.subscribers = base.operators = base.log_readers = base.group_members = 0
+    base.duration_ms = random.randint(5_000, 14_000)
+    base.producers, base.consumers = random.randint(1, 3), random.randint(1, 3)
+    replicas = 3 if nodes == 3 or random.random() < 0.5 else nodes
+    names = sorted(random.sample(CLUSTER_KINDS, random.randint(1, 3)))
+    base.queues = [_replicated(KINDS[name](random), replicas) for name in names]
+    extra = {
+        plan.settings.dead_letter_queue: QueueSettings(replicas=replicas, ordering=plan.settings.ordering)
+        for plan in base.queues
+        if plan.settings.dead_letter_queue is not None
+    }
+    return ClusterScenario(
+        base, nodes, replicas, sorted(extra.items(), key=lambda item: item[0]), _faults(random)
+    )
+
+
+def _replicated(plan: QueuePlan, replicas: int) -> QueuePlan:
+    plan.settings = msgspec.structs.replace(plan.settings, replicas=replicas)
+    return plan
+
+
+def _faults(random: Random) -> ClusterFaultPlan:
+    def sometimes(share: float, low_ms: int, high_ms: int) -> int:
+        return random.randint(low_ms, high_ms) if random.random() < share else 0
+
+    if random.random() < 0.12:
+        return ClusterFaultPlan(
+            flips_ms=random.randint(800, 3_000), disconnects_ms=sometimes(0.5, 400, 4_000)
+        )
+    return ClusterFaultPlan(
+        crashes_ms=sometimes(0.75, 1_200, 5_000),
+        most_crash=random.random() < 0.4,
+        cuts_ms=sometimes(0.7, 1_200, 5_000),
+        store_away_ms=sometimes(0.3, 2_500, 8_000),
+        pauses_ms=sometimes(0.35, 1_500, 6_000),
+        disconnects_ms=sometimes(0.4, 400, 4_000),
+        slow_disk_ms=sometimes(0.3, 2_000, 6_000),
+        full_disk_ms=sometimes(0.15, 3_000, 8_000),
+        clock_ms=sometimes(0.3, 1_500, 6_000),
+        slow_network=random.random() < 0.3,
+    )

@@ -1,0 +1,225 @@
+"""One run of a cluster from beginning to end: build it from a seed, let it live, make it well, take stock, check."""
+
+from __future__ import annotations
+
+from random import Random
+
+from penstock.cluster import layout
+from penstock.cluster.layout import NodeEntry, PartitionEntry, QueueEntry, encode
+from penstock.cluster.placement import Census, first_entries, place
+from penstock.model.settings import QueueSettings
+from penstock.simulation.checkers import CHECKERS
+from penstock.simulation.clocks import NodeClock
+from penstock.simulation.cluster.fabric import Fabric
+from penstock.simulation.cluster.faults import ClusterFaults
+from penstock.simulation.cluster.machine import ClusterMachine
+from penstock.simulation.cluster.metadata import SimulatedMetadata
+from penstock.simulation.cluster.router import ClusterStage, Routes
+from penstock.simulation.cluster.scenario import draw_cluster_scenario
+from penstock.simulation.cluster.witness import Witness
+from penstock.simulation.disk import SimulatedDisk
+from penstock.simulation.history import History
+from penstock.simulation.message_history import Span
+from penstock.simulation.recorder import Recorder
+from penstock.simulation.schedule import Schedule
+from penstock.simulation.tasks import Pause, Steps, Tasks
+from penstock.simulation.trace import Trace
+from penstock.simulation.violation import Violation
+from penstock.simulation.workload.auditor import Auditor
+from penstock.simulation.workload.consumer import Consumer
+from penstock.simulation.workload.producer import Producer
+from penstock.simulation.world import START_MS, Outcome
+
+CHECKED = ("I1", "I2", "I3", "I4", "I5", "I6", "I7", "I10", "fifo")
+"""What is promised to clients of one node is promised to those of a cluster."""
+_BEGUN_MS = 30_000
+_HEALED_MS = 60_000
+_SETTLED_MS = 60_000
+_AUDITED_MS = 200_000
+_ALIKE_MS = 20_000
+
+
+class ClusterWorld:
+    """Everything of one run."""
+
+    def __init__(self, seed: int, nodes: int) -> None:
+        self.seed = seed
+        random = Random(f"cluster of {nodes}: {seed}")
+        self.scenario = scenario = draw_cluster_scenario(random, nodes)
+        base = scenario.base
+        self.schedule = schedule = Schedule(START_MS)
+        self.trace = trace = Trace(schedule)
+        self.history = History(cold_reads=base.cold_reads > 0)
+        self.metadata = SimulatedMetadata(schedule, random)
+        self.witness = Witness(schedule)
+        self.machines: dict[str, ClusterMachine] = {}
+        for number in range(1, nodes + 1):
+            name = f"node-{number}"
+            disk = SimulatedDisk(Random(f"{seed} {name}"), cold_reads=base.cold_reads)
+            clock = NodeClock(base.clocks, schedule, Random(f"{seed} clock of {name}"))
+            machine = ClusterMachine(name, self.metadata, schedule, random, trace, disk, base.options, clock)
+            machine.max_unflushed_bytes = base.max_unflushed_bytes
+            machine.turned = self.witness.turned
+            self.machines[name] = machine
+        machines = list(self.machines.values())
+        self.fabric = Fabric(machines, self.metadata, schedule, random)
+        self.tasks = Tasks(schedule)
+        recorder = Recorder(self.history, schedule)
+        network = self.fabric.clients[machines[0].name]
+        self.stage = ClusterStage(base, schedule, random, trace, network, self.tasks, recorder)
+        self.stage.networks = self.fabric.clients
+        self.stage.routes = Routes(self.metadata, list(self.machines), random)
+        self.faults = ClusterFaults(
+            scenario.faults, machines, self.fabric, self.metadata, self.history, schedule, random, trace
+        )
+        self.violations: list[Violation] = []
+
+    def run(self) -> Outcome:
+        """Lives through it."""
+        trace, scenario = self.trace, self.scenario
+        names = [queue.name for queue in scenario.base.queues]
+        trace.add(
+            "world",
+            f"seed {self.seed}: {scenario.nodes} nodes, {scenario.replicas} replicas, {names}, {scenario.faults}",
+        )
+        for machine in self.machines.values():
+            machine.boot()
+        self._create_queues()
+        self._wait_for("every partition is served", self._all_serve, _BEGUN_MS)
+        self.tasks.start(self._look_up())
+        self.schedule.run(lambda: not self.tasks.active, _SETTLED_MS)
+        well = Span(self.schedule.now_ms)
+        self.history.downtimes.append(well)
+        self.history.slow_disks.append(well)
+        self._start_work()
+        self.faults.start()
+        self.schedule.run_for(scenario.base.duration_ms)
+        trace.add("world", "everybody stops, everything is well again")
+        self.stage.stopping = True
+        self.faults.heal()
+        self._wait_for("every replica is in sync again", self._all_in_sync, _HEALED_MS)
+        self._wait_for("clients stop", lambda: not self.tasks.active, _SETTLED_MS)
+        self._check_alike()
+        well.answered_ms = self.schedule.now_ms
+        self.tasks.start(Auditor(self.stage).run())
+        self._wait_for("the auditor ends", lambda: not self.tasks.active, _AUDITED_MS)
+        self._check_alike()
+        self._finish()
+        return Outcome(
+            self.seed,
+            sorted(self.violations, key=lambda violation: violation.at_ms),
+            trace.lines,
+            len(self.history.messages),
+            len(self.history.deliveries),
+            sum(machine.starts - 1 for machine in self.machines.values()) + 1,
+            self.schedule.elapsed_ms,
+        )
+
+    # -- the cluster -----------------------------------------------------------------------------------------
+
+    def entries(self) -> dict[int, PartitionEntry]:
+        """The partitions by the store."""
+        return {
+            entry.partition: entry
+            for key, stored in self.metadata.entries.items()
+            if key.startswith(layout.PARTITIONS)
+            for entry in (layout.decode_partition(stored.value),)
+        }
+
+    def _living(self) -> list[NodeEntry]:
+        return [
+            layout.decode_node(stored.value)
+            for key, stored in sorted(self.metadata.entries.items())
+            if key.startswith(layout.NODES)
+        ]
+
+    def _create_queues(self) -> None:
+        """What a front end does, without one."""
+        self.schedule.run(lambda: len(self._living()) == self.scenario.nodes, _BEGUN_MS)
+        queues = [(plan.name, plan.settings) for plan in self.scenario.base.queues]
+        census = Census()
+        for number, (name, settings) in enumerate([*queues, *self.scenario.extra_queues], 1):
+            self._create(2 * number, name, settings, census)
+
+    def _create(self, queue_id: int, name: str, settings: QueueSettings, census: Census) -> None:
+        # A client of one partition is told the partition's id for the queue's; so both are the same here.
+        placed = place(self._living(), [queue_id], self.scenario.replicas, census)
+        for entry in first_entries(placed, queue=name, queue_id=queue_id, settings=settings):
+            self.metadata.put(layout.partition_key(entry.partition), encode(entry), 0)
+        queue = QueueEntry(
+            name=name,
+            queue_id=queue_id,
+            settings=settings,
+            created_ms=self.schedule.now_ms,
+            partitions=[queue_id],
+        )
+        self.metadata.put(layout.queue_key(name), encode(queue), 0)
+
+    def _look_up(self) -> Steps[None]:
+        client = self.stage.client("world")
+        for entry in self.entries().values():
+            while (yield from self.stage.look_up(client, entry.queue)) is None:
+                yield Pause(100)
+
+    def _start_work(self) -> None:
+        base = self.scenario.base
+        for number in range(base.producers):
+            self.tasks.start(Producer(self.stage, f"producer-{number}").run())
+        for number in range(base.consumers):
+            self.tasks.start(Consumer(self.stage, f"consumer-{number}").run())
+
+    # -- checks ----------------------------------------------------------------------------------------------
+
+    def _all_serve(self) -> bool:
+        return all(entry.serving == entry.epoch for entry in self.entries().values())
+
+    def _all_in_sync(self) -> bool:
+        return all(
+            entry.serving == entry.epoch
+            and sorted(entry.in_sync) == sorted(entry.replicas)
+            and len(entry.replicas) == self.scenario.replicas
+            and entry.hand_over_to is None
+            for entry in self.entries().values()
+        )
+
+    def _wait_for(self, what: str, condition: object, most_ms: int) -> None:
+        assert callable(condition)
+        if self.schedule.run(lambda: bool(condition()), most_ms):
+            return
+        for entry in self.entries().values():
+            self.trace.add("world", f"not within {most_ms} ms: {what}; {entry}")
+        self._violated("liveness", f"{what}: not within {most_ms} ms, although nothing is wrong any more")
+
+    def _check_alike(self) -> None:
+        """Soon after the last request all replicas have everything; a moment is enough to see it."""
+        found: list[str] = []
+        for _ in range(_ALIKE_MS // 100):
+            found = list(self.witness.unlike(self.machines, self.entries()))
+            if not found:
+                return
+            self.schedule.run_for(100)
+        for sentence in found[:5]:
+            self._violated("I9", sentence)
+
+    def _finish(self) -> None:
+        history = self.history
+        history.ended_ms = self.schedule.now_ms
+        self.violations += self.witness.violations
+        for machine in self.machines.values():
+            for at_ms, sentence in machine.defects:
+                self.violations.append(
+                    Violation("engine", at_ms, f"{machine.name} failed by itself: {sentence}")
+                )
+        for at_ms, sentence in self.faults.refusals:
+            self.violations.append(Violation("I10", at_ms, f"a node refused to start: {sentence}"))
+        for name in CHECKED:
+            self.violations += CHECKERS[name](history)
+
+    def _violated(self, checker: str, sentence: str) -> None:
+        self.trace.add("checker", f"{checker}: {sentence}")
+        self.violations.append(Violation(checker, self.schedule.now_ms, sentence))
+
+
+def simulate_cluster(seed: int, nodes: int = 3) -> Outcome:
+    """Runs one seed."""
+    return ClusterWorld(seed, nodes).run()
