@@ -375,9 +375,13 @@ async def test_a_server_that_stops_answers_what_it_has_begun() -> None:
     writing = asyncio.ensure_future(patient.put("slow", b"", ABSENT))
     await slow.asked.wait()
     stopping = asyncio.ensure_future(servers.servers[0].close())
-    with pytest.raises(StoreUnavailableError, match="try again"):
-        while True:  # as long as it does not know yet that it stops
+
+    async def write_until_refused() -> None:
+        while True:
             await hasty.put("another", b"")
+
+    with pytest.raises(StoreUnavailableError, match="try again"):
+        await write_until_refused()
     slow.told.set()
     assert await writing > ABSENT
     await stopping
