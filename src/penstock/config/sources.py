@@ -195,7 +195,10 @@ def _unknown(name: str, known: Iterable[str], noun: str = "key") -> str:
     # At 0.6 "port" would be near "format".
     near = difflib.get_close_matches(name.rpartition(".")[2], list(by_last_part), n=1, cutoff=0.65)
     if near:
-        return f"unknown {noun}; did you mean {' or '.join(by_last_part[near[0]])}?"
+        found = by_last_part[near[0]]
+        # In the table where it stands it is only misspelt; other tables that have such a key are not meant.
+        here = [other for other in found if other.rpartition(".")[0] == name.rpartition(".")[0]]
+        return f"unknown {noun}; did you mean {' or '.join(here or found)}?"
     return f"unknown {noun}; known are {', '.join(sorted(known))}"
 
 
