@@ -1,7 +1,8 @@
 """Which messages of a batch go to which partition of their queue, and their numbers put together again.
 
 Order and deduplication need that what belongs together meets: groups of a queue with an order, and ids, always go to
-the same partition, whoever sends them. What is left goes as a whole wherever there is least to do.
+the same partition, whoever sends them. What is left goes as a whole wherever there is least to do. Where both are there the
+group decides, because order would break otherwise: an id is then compared within the partition of its group.
 """
 
 from __future__ import annotations
