@@ -36,7 +36,7 @@ from penstock.wire.metadata_messages import (
 CONNECT_SECONDS = 1.0
 PING_SECONDS = 1.0
 SILENT_PINGS = 3
-"""So many times `PING_SECONDS` without a word, and the server is given up."""
+"""So many times it was silent when it was looked at, and at the next look the server is given up."""
 REQUEST_IDS = 1 << 31
 
 
@@ -204,7 +204,7 @@ class ServerConnection(asyncio.Protocol):
         if not self._sinks or self.failure is not None:
             return
         if self._silent >= SILENT_PINGS:
-            self.close(f"the server said nothing for {SILENT_PINGS * PING_SECONDS:g} s")
+            self.close(f"the server said nothing for {(SILENT_PINGS + 1) * PING_SECONDS:g} s")
             return
         if self._silent:
             self._send(0, Ping(), b"")
