@@ -118,13 +118,10 @@ class Leadership:
         partition, _ = self.holding.hold(entry, self.state.now_ms)
         if entry.epoch <= partition.epochs.last:
             return True  # an earlier life of this node used the epoch; the manager gives another
-        records = [Written(EpochBegan(entry.epoch, self.state.now_ms))]
-        if partition.settings != entry.settings or not partition.index:
-            records.append(Written(SettingsChanged(entry.settings, self.state.now_ms)))
         self.follower.partitions.pop(queue_id, None)
         self._recent.forget(queue_id)
         begun = partition.index + 1
-        self.state.parts.logbook.write(partition, records)
+        self.state.parts.logbook.write(partition, [Written(EpochBegan(entry.epoch, self.state.now_ms))])
         primary = Primary(
             self.state.node,
             last=partition.index,
@@ -138,8 +135,9 @@ class Leadership:
             partition, entry.epoch, primary, begun, self.state.now_ms
         )
         log.info("partition %d of %r: this node leads epoch %d", queue_id, entry.queue, entry.epoch)
-        self._ask_all(led)
-        self._advance(led)
+        # A replica may have been made with other settings than this one: what the log says first counts for all.
+        led.tells_settings = begun == 1
+        self.update(led, entry)
         return True
 
     def _ask_all(self, led: LedPartition) -> None:
@@ -158,9 +156,10 @@ class Leadership:
         primary.least_in_sync = settings.least_in_sync
         primary.decided(entry.in_sync)
         partition = self.state.parts.catalogue.partitions[led.queue_id]
-        if partition.settings != settings:
-            self.state.parts.write(partition, [Written(SettingsChanged(settings, self.state.now_ms))])
         self._ask_all(led)
+        if partition.settings != settings or led.tells_settings:
+            self.state.parts.logbook.write(partition, [Written(SettingsChanged(settings, self.state.now_ms))])
+            led.tells_settings = False
         self._advance(led)
 
     def _written(self, queue_id: int, index: int, head: bytes, payload: Buffer) -> None:

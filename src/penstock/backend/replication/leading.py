@@ -51,6 +51,8 @@ class LedPartition:
         """The index of the record with which the epoch began: nothing is sent before it is on this node's disk, so that
         after a crash this node knows that the epoch was used."""
         self.may_send = False
+        self.tells_settings = False
+        """Whether the settings are still to be written, though they are what they should be."""
         self.cursors: dict[str, Cursor] = {}
         self.waiting: deque[tuple[int, Callable[[], None]]] = deque()
         """(index, what to do once that is committed)."""

@@ -10,7 +10,7 @@ import msgspec
 from penstock.backend.replication.layout_view import Proposal
 from penstock.cluster import layout
 from penstock.cluster.layout import NodeEntry, PartitionEntry, encode, partition_key
-from penstock.cluster.positions import asked_of
+from penstock.cluster.positions import asked_of, is_led
 from penstock.metadata.mirror import MetadataMirror
 from penstock.metadata.store.interface import Change, StoreUnavailableError, VersionConflictError
 from penstock.runtime.peers.cluster_driver import ClusterDriver
@@ -19,7 +19,7 @@ from penstock.runtime.peers.registration import Registration
 
 log = logging.getLogger(__name__)
 
-LOOK_SECONDS = 0.2
+LOOK_SECONDS = 0.5
 """How often it is looked whether a log that somebody asks about has become longer, or damaged."""
 
 
@@ -84,7 +84,7 @@ class LayoutFollower:
             return
         self._partitions[number] = entry
         self._driver.apply_layout([(entry, change.version)])
-        if self._name in entry.replicas:
+        if self._name in entry.replicas and not is_led(entry, self._nodes):
             self._say_positions_soon()
 
     # -- positions -------------------------------------------------------------------------------------------
