@@ -118,10 +118,10 @@ class Leadership:
         partition, _ = self.holding.hold(entry, self.state.now_ms)
         if entry.epoch <= partition.epochs.last:
             return True  # an earlier life of this node used the epoch; the manager gives another
-        self.follower.partitions.pop(queue_id, None)
         self._recent.forget(queue_id)
         begun = partition.index + 1
-        self.state.parts.logbook.write(partition, [Written(EpochBegan(entry.epoch, self.state.now_ms))])
+        self.state.parts.write(partition, [Written(EpochBegan(entry.epoch, self.state.now_ms))])
+        self.follower.partitions.pop(queue_id, None)
         primary = Primary(
             self.state.node,
             last=partition.index,
@@ -158,7 +158,7 @@ class Leadership:
         partition = self.state.parts.catalogue.partitions[led.queue_id]
         self._ask_all(led)
         if partition.settings != settings or led.tells_settings:
-            self.state.parts.logbook.write(partition, [Written(SettingsChanged(settings, self.state.now_ms))])
+            self.state.parts.write(partition, [Written(SettingsChanged(settings, self.state.now_ms))])
             led.tells_settings = False
         self._advance(led)
 
