@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 DEFAULT_SEEDS = 100
 FIRST_SEED = 1
+CLUSTER_SIZES = (3, 5)
+DEFAULT_NODES = 3
 TRACE_TAIL = 40
 """Lines of a failed seed's trace that are shown; the whole trace is one command away."""
 
@@ -36,29 +38,53 @@ def simulate(
     bug: Annotated[
         str | None, typer.Option("--bug", help="Plant a known bug, to see it caught; `list` names them.")
     ] = None,
+    cluster: Annotated[
+        bool, typer.Option("--cluster", help="Simulate a whole cluster instead of one node.")
+    ] = False,
+    nodes: Annotated[
+        int | None, typer.Option("--nodes", help=f"Nodes of the cluster: 3 or 5 ({DEFAULT_NODES}).")
+    ] = None,
     json: Json = False,
 ) -> None:
     """Look for defects: random work, crashes, torn and damaged disks, with every promise checked."""
-    from penstock.simulation.planted_bugs import BUGS
-
+    if nodes is not None and not cluster:
+        raise CommandError("--nodes is about a cluster: add --cluster")
+    if nodes is not None and nodes not in CLUSTER_SIZES:
+        raise CommandError(f"a simulated cluster has 3 or 5 nodes, not {nodes}")
+    size = (nodes or DEFAULT_NODES) if cluster else None
+    bugs = _bugs(cluster)
     if bug == "list":
-        for name, planted in BUGS.items():
-            print_line(f"{name}: {planted.sentence} (caught by {planted.checker})")
+        for name, sentence in bugs.items():
+            print_line(f"{name}: {sentence}")
         return
-    if bug is not None and bug not in BUGS:
-        raise CommandError(f"there is no planted bug {bug!r}; `penstock simulate --bug list` names them")
+    if bug is not None and bug not in bugs:
+        command = "penstock simulate --cluster" if cluster else "penstock simulate"
+        raise CommandError(f"there is no planted bug {bug!r}; `{command} --bug list` names them")
     if seed is not None and seeds is None:
-        failed = _one(seed, bug, json)
+        failed = _one(seed, bug, size, json)
     else:
-        failed = _many(FIRST_SEED if seed is None else seed, seeds or DEFAULT_SEEDS, bug, jobs, json)
+        failed = _many(FIRST_SEED if seed is None else seed, seeds or DEFAULT_SEEDS, bug, jobs, size, json)
     raise typer.Exit(1 if failed else 0)
 
 
-def _one(seed: int, bug: str | None, json: bool) -> bool:
+def _bugs(cluster: bool) -> dict[str, str]:
+    """The bugs that can be planted, each in a sentence."""
+    from penstock.simulation.cluster.planted_bugs import CLUSTER_BUGS
+    from penstock.simulation.planted_bugs import BUGS
+
+    if cluster:
+        return {
+            name: f"{planted.sentence} (caught by {' or '.join(planted.checkers)})"
+            for name, planted in CLUSTER_BUGS.items()
+        }
+    return {name: f"{planted.sentence} (caught by {planted.checker})" for name, planted in BUGS.items()}
+
+
+def _one(seed: int, bug: str | None, nodes: int | None, json: bool) -> bool:
     """One seed and its whole trace: the same seed always prints the same lines."""
     from penstock.simulation.campaign import run_seed
 
-    report = run_seed(seed, bug, keep_trace=True)
+    report = run_seed(seed, bug, nodes=nodes, keep_trace=True)
     if json:
         print_json({**_facts(report), "trace": report.trace})
     else:
@@ -69,14 +95,14 @@ def _one(seed: int, bug: str | None, json: bool) -> bool:
     return bool(report.violations)
 
 
-def _many(first: int, count: int, bug: str | None, jobs: int | None, json: bool) -> bool:
+def _many(first: int, count: int, bug: str | None, jobs: int | None, nodes: int | None, json: bool) -> bool:
     from penstock.simulation.campaign import run_seeds
 
     started = time.monotonic()
     failed: list[int] = []
     messages = deliveries = crashes = 0
     with progress("seeds", count) as show:
-        for done, report in enumerate(run_seeds(range(first, first + count), bug, jobs), 1):
+        for done, report in enumerate(run_seeds(range(first, first + count), bug, jobs, nodes=nodes), 1):
             messages += report.messages
             deliveries += report.deliveries
             crashes += report.starts - 1
@@ -85,7 +111,7 @@ def _many(first: int, count: int, bug: str | None, jobs: int | None, json: bool)
             if json:
                 print_json(_facts(report))
             elif report.violations:
-                _print_failure(report, bug)
+                _print_failure(report, bug, nodes)
             show(done)
     seconds = time.monotonic() - started
     if not json:
@@ -97,13 +123,14 @@ def _many(first: int, count: int, bug: str | None, jobs: int | None, json: bool)
     return bool(failed)
 
 
-def _print_failure(report: SeedReport, bug: str | None) -> None:
+def _print_failure(report: SeedReport, bug: str | None, nodes: int | None) -> None:
     errors = error_console()
     for line in report.trace[-TRACE_TAIL:]:
         errors.print(line, style="dim", markup=False)
     _print_violations(report)
     planted = f" --bug {bug}" if bug else ""
-    print_line(f"replay it with: penstock simulate --seed {report.seed}{planted}")
+    cluster = f" --cluster --nodes {nodes}" if nodes is not None else ""
+    print_line(f"replay it with: penstock simulate{cluster} --seed {report.seed}{planted}")
 
 
 def _print_violations(report: SeedReport) -> None:

@@ -54,6 +54,7 @@ class Fabric:
         self._pairs: dict[tuple[str, str], CutNetwork] = {}
         """(who dials, who is dialled)."""
         self._connected: set[tuple[str, str]] = set()
+        self.client_names: list[str] = []
         self.calm = False
         """Once this is so nothing is cut any more."""
         for one in self._names:
@@ -100,16 +101,16 @@ class Fabric:
         match shape:
             case "one":
                 self._part([one], others)
-                if random.random() < 0.5:
-                    self._metadata.unreachable_from.add(one)
-                if random.random() < 0.5:
+                if random.random() < 0.7:
+                    self._metadata.unreachable_from.update([one, *self._strays()])
+                if random.random() < 0.3:
                     self.clients[one].cut(to_server=True, to_client=True)
                 return f"{one} is cut off"
             case "halves":
                 half = random.sample(self._names, len(self._names) // 2)
                 self._part(half, [name for name in self._names if name not in half])
-                if random.random() < 0.5:
-                    self._metadata.unreachable_from.update(half)
+                if random.random() < 0.6:
+                    self._metadata.unreachable_from.update([*half, *self._strays()])
                 return f"{sorted(half)} are cut off from the others"
             case "ring":
                 for place, name in enumerate(self._names):
@@ -130,11 +131,15 @@ class Fabric:
                 self._flap(one, others, random.randint(2, 6))
                 return f"{one} is cut off and reached again in turn"
             case "from-store":
-                self._metadata.unreachable_from.add(one)
+                self._metadata.unreachable_from.update([one, *self._strays()])
                 return f"{one} does not reach the store"
             case _:
                 self.clients[one].cut(to_server=random.random() < 0.7, to_client=True)
                 return f"clients do not reach {one}"
+
+    def _strays(self) -> list[str]:
+        """Clients on the same side of the cut as those who hear nothing new: they go on with whom they know."""
+        return [name for name in self.client_names if self._random.random() < 0.5]
 
     def _flap(self, one: str, others: list[str], times: int) -> None:
         if not times or self.calm:

@@ -16,6 +16,7 @@ from penstock.cluster.view import ClusterView, Seen
 from penstock.queue.partition import Partition
 from penstock.replication.primary_secondary.primary import Primary
 from penstock.replication.primary_secondary.secondary import Secondary
+from penstock.simulation.cluster.scenario import ClusterScenario
 from penstock.simulation.planted_patches import Patch, forget_leases, forget_producers
 
 
@@ -25,19 +26,21 @@ class ClusterBug(NamedTuple):
     checkers: tuple[str, ...]
     sentence: str
     patches: Callable[[], Sequence[Patch]]
+    shows: Callable[[ClusterScenario], bool]
+    """The scenarios in which it is likely to show."""
+
+
+def _fails_over(scenario: ClusterScenario) -> bool:
+    return bool(scenario.faults.crashes_ms or scenario.faults.cuts_ms)
+
+
+def _cuts(scenario: ClusterScenario) -> bool:
+    return scenario.faults.cuts_ms > 0
 
 
 def _commits_alone() -> Sequence[Patch]:
     def commit(self: Primary) -> None:
         self._committed = max(self._committed, self._flushed)
-
-    return [(Primary, "_commit", commit)]
-
-
-def _commits_at_one_other() -> Sequence[Patch]:
-    def commit(self: Primary) -> None:
-        most = max((follower.confirmed for follower in self.followers.values()), default=0)
-        self._committed = max(self._committed, min(self._flushed, most))
 
     return [(Primary, "_commit", commit)]
 
@@ -78,12 +81,17 @@ def _does_not_fence() -> Sequence[Patch]:
         note_real(self, stream, followed, body_bytes)
         followed.leader = leader
 
-    real, note_real = Secondary.judge, Follower._note
+    def stand_down(self: Leadership, queue_id: int, why: str) -> None:
+        if "leads epoch" not in why and "knows epoch" not in why:
+            real_stand_down(self, queue_id, why)
+
+    real, note_real, real_stand_down = Secondary.judge, Follower._note, Leadership.stand_down
     return [
         (Follower, "_obeys", obeys),
         (Follower, "_follows", follows),
         (Follower, "_note", note),
         (Secondary, "judge", judge),
+        (Leadership, "stand_down", stand_down),
     ]
 
 
@@ -129,40 +137,42 @@ def _forgets_who_lags() -> Sequence[Patch]:
 
 CLUSTER_BUGS: dict[str, ClusterBug] = {
     "acknowledge-before-replicas": ClusterBug(
-        ("I1", "I8", "I10"), "a primary acknowledges what only it has", _commits_alone
-    ),
-    "acknowledge-at-the-first": ClusterBug(
-        ("I1", "I8", "I10"),
-        "a primary acknowledges what one other replica has, whoever is in sync",
-        _commits_at_one_other,
+        ("I1", "I8", "I10"), "a primary acknowledges what only it has", _commits_alone, _cuts
     ),
     "elect-out-of-sync": ClusterBug(
-        ("I1", "I10"), "the manager elects a replica that is not in sync", _elects_anybody
+        ("I1", "I10"), "the manager elects a replica that is not in sync", _elects_anybody, _fails_over
     ),
     "no-fencing": ClusterBug(
-        ("I1", "I8", "I9", "I10", "engine"), "replicas obey a primary that was deposed", _does_not_fence
+        ("I1", "I8", "I9", "I10"), "replicas obey a primary that was deposed", _does_not_fence, _cuts
     ),
     "failover-forgets-ids": ClusterBug(
         ("I3",),
         "a node that takes over has forgotten deduplication ids",
         _on_failover(lambda partition: partition.window.clear()),
+        lambda scenario: _fails_over(scenario) and any(queue.deduplication for queue in scenario.base.queues),
     ),
     "failover-forgets-producers": ClusterBug(
         ("I3",),
         "a node that takes over has forgotten which batches are stored",
         _on_failover(forget_producers),
+        _fails_over,
     ),
     "failover-forgets-leases": ClusterBug(
-        ("I4",), "a node that takes over makes leased messages ready", _on_failover(forget_leases)
+        ("I4",),
+        "a node that takes over makes leased messages ready",
+        _on_failover(forget_leases),
+        _fails_over,
     ),
     "confirm-before-the-disk": ClusterBug(
-        ("I1", "I10", "I8"),
+        ("I1", "I8", "I10"),
         "a replica confirms what is not on its disk yet",
         _confirms_before_the_disk,
+        lambda scenario: scenario.faults.most_crash and scenario.faults.slow_disk_ms > 0,
     ),
     "out-of-sync-before-the-store-says-so": ClusterBug(
         ("I1", "I8", "I10"),
         "a primary goes on without a replica that could still be elected",
         _forgets_who_lags,
+        _cuts,
     ),
 }

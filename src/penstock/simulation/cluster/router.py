@@ -14,6 +14,7 @@ from penstock.cluster import layout
 from penstock.cluster.layout import PartitionEntry
 from penstock.model.errors import ErrorCode
 from penstock.simulation.client import SimulatedClient
+from penstock.simulation.cluster.fabric import Fabric
 from penstock.simulation.cluster.metadata import SimulatedMetadata, StoredChange
 from penstock.simulation.network import Network
 from penstock.simulation.tasks import Reply
@@ -33,13 +34,13 @@ Done = Callable[[Reply | None], None]
 
 
 class Routes:
-    """The layout as clients have heard of it."""
+    """The layout as one client has heard of it; it may be out of reach of the store for a while, and out of date."""
 
-    def __init__(self, metadata: SimulatedMetadata, names: list[str], random: Random) -> None:
+    def __init__(self, who: str, metadata: SimulatedMetadata, names: list[str], random: Random) -> None:
         self.partitions: dict[int, PartitionEntry] = {}
         self._names = names
         self._random = random
-        metadata.watch("clients", self._heard)
+        metadata.watch(who, self._heard)
 
     def _heard(self, change: StoredChange) -> None:
         if change.key.startswith(layout.PARTITIONS):
@@ -155,11 +156,14 @@ class RoutingClient(SimulatedClient):
 class ClusterStage(Stage):
     """The stage of a cluster: its clients find their way."""
 
-    networks: Mapping[str, Network]
-    routes: Routes
+    fabric: Fabric
+    metadata: SimulatedMetadata
 
     def client(self, name: str) -> SimulatedClient:
         """A new client."""
-        client = RoutingClient(name, self.networks, self.routes, self.random, self.trace)
+        networks = self.fabric.clients
+        routes = Routes(name, self.metadata, list(networks), self.random)
+        client = RoutingClient(name, networks, routes, self.random, self.trace)
+        self.fabric.client_names.append(name)
         self.clients.append(client)
         return client

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from random import Random
 
 from penstock.cluster import layout
@@ -14,7 +15,7 @@ from penstock.simulation.cluster.fabric import Fabric
 from penstock.simulation.cluster.faults import ClusterFaults
 from penstock.simulation.cluster.machine import ClusterMachine
 from penstock.simulation.cluster.metadata import SimulatedMetadata
-from penstock.simulation.cluster.router import ClusterStage, Routes
+from penstock.simulation.cluster.router import ClusterStage
 from penstock.simulation.cluster.scenario import draw_cluster_scenario
 from penstock.simulation.cluster.witness import Witness
 from penstock.simulation.disk import SimulatedDisk
@@ -67,8 +68,7 @@ class ClusterWorld:
         recorder = Recorder(self.history, schedule)
         network = self.fabric.clients[machines[0].name]
         self.stage = ClusterStage(base, schedule, random, trace, network, self.tasks, recorder)
-        self.stage.networks = self.fabric.clients
-        self.stage.routes = Routes(self.metadata, list(self.machines), random)
+        self.stage.fabric, self.stage.metadata = self.fabric, self.metadata
         self.faults = ClusterFaults(
             scenario.faults, machines, self.fabric, self.metadata, self.history, schedule, random, trace
         )
@@ -135,7 +135,9 @@ class ClusterWorld:
 
     def _create_queues(self) -> None:
         """What a front end does, without one."""
-        self.schedule.run(lambda: len(self._living()) == self.scenario.nodes, _BEGUN_MS)
+        self._wait_for("every node lives", lambda: len(self._living()) == self.scenario.nodes, _BEGUN_MS)
+        if len(self._living()) < self.scenario.replicas:
+            return
         queues = [(plan.name, plan.settings) for plan in self.scenario.base.queues]
         census = Census()
         for number, (name, settings) in enumerate([*queues, *self.scenario.extra_queues], 1):
@@ -157,6 +159,7 @@ class ClusterWorld:
 
     def _look_up(self) -> Steps[None]:
         client = self.stage.client("world")
+        yield Pause(100)
         for entry in self.entries().values():
             while (yield from self.stage.look_up(client, entry.queue)) is None:
                 yield Pause(100)
@@ -182,9 +185,8 @@ class ClusterWorld:
             for entry in self.entries().values()
         )
 
-    def _wait_for(self, what: str, condition: object, most_ms: int) -> None:
-        assert callable(condition)
-        if self.schedule.run(lambda: bool(condition()), most_ms):
+    def _wait_for(self, what: str, condition: Callable[[], bool], most_ms: int) -> None:
+        if self.schedule.run(condition, most_ms):
             return
         for entry in self.entries().values():
             self.trace.add("world", f"not within {most_ms} ms: {what}; {entry}")
