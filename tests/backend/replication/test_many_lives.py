@@ -10,8 +10,10 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from penstock.backend.replication.leadership import Leadership
 from penstock.model.batch import Batch, encode_parts
 from penstock.model.runs import count_of
+from penstock.replication.primary_secondary.primary import Primary
 from penstock.wire import messages
 from tests.backend.replication.cluster import NAMES, Cluster, Machine
 from tests.backend.replication.test_failover import assert_same
@@ -215,7 +217,30 @@ class World:
 
 @pytest.mark.parametrize("seed", range(60))
 def test_nothing_acknowledged_is_lost(seed: int) -> None:
+    live(seed)
+
+
+def live(seed: int) -> None:
     world = World(seed)
     for _ in range(world.random.choice((60, 150, 300))):
         world.step()
     world.heal()
+
+
+@pytest.mark.parametrize("rule", ["answers wait for the commitment", "a commitment waits for the replicas"])
+def test_a_broken_rule_is_noticed(rule: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that the test above is known to be able to fail."""
+    if rule == "answers wait for the commitment":
+        monkeypatch.setattr(Leadership, "is_committed", lambda self, need: True)
+    else:
+
+        def commit(primary: Primary) -> None:
+            primary._committed = max(primary._committed, primary._flushed)
+
+        monkeypatch.setattr(Primary, "_commit", commit)
+    for seed in range(120):
+        try:
+            live(seed)
+        except AssertionError:
+            return
+    raise AssertionError(f"nobody noticed that the rule is broken: {rule}")

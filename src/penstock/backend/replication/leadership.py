@@ -253,7 +253,8 @@ class Leadership:
             self._mark_ready(led)
         self._dirty.clear()
         for stream in self.state.streams.values():
-            self._fill(stream)
+            if stream.ready:
+                self._fill(stream)
 
     def _mark_ready(self, led: LedPartition) -> None:
         for node in led.cursors:
