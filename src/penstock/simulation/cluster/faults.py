@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from random import Random
 
+from penstock.cluster.layout import DrainEntry, drain_key, encode
 from penstock.simulation.cluster.fabric import SHAPES, Fabric
 from penstock.simulation.cluster.machine import ClusterMachine
 from penstock.simulation.cluster.metadata import SimulatedMetadata
 from penstock.simulation.cluster.scenario import ClusterFaultPlan
 from penstock.simulation.damage import pick_byte
+from penstock.simulation.disk import SimulatedDisk
 from penstock.simulation.driver import DiskPace
 from penstock.simulation.history import BitFlip, History
 from penstock.simulation.schedule import Schedule
@@ -62,7 +64,8 @@ class ClusterFaults:
             (plan.slow_disk_ms, self._slow_disk),
             (plan.full_disk_ms, self._fill_disk),
             (plan.clock_ms, self._disturb_clock),
-            (plan.flips_ms, self._flip),
+            (plan.drains_ms, self._drain),
+            (plan.flips_ms, self._damage),
         ):
             if every_ms:
                 self._plan(every_ms, fault)
@@ -74,6 +77,8 @@ class ClusterFaults:
         self._fabric.mend()
         if self._metadata.away:
             self._metadata.come_back()
+        for machine in self._machines:
+            self._undrain(machine.name)
         for machine in self._machines:
             machine.pace = DiskPace()
             machine.trap = None
@@ -170,6 +175,17 @@ class ClusterFaults:
 
         self._later(300, 6_000, come_back)
 
+    def _drain(self) -> None:
+        """Changes who holds what; half of the time the node may hold something again before it is empty."""
+        name = self._random.choice(self._machines).name
+        self._trace.add("faults", f"an operator drains {name}")
+        self._metadata.put(drain_key(name), encode(DrainEntry(node=name)))
+        self._later(300, 6_000, lambda: self._undrain(name))
+
+    def _undrain(self, name: str) -> None:
+        if self._metadata.delete(drain_key(name)):
+            self._trace.add("faults", f"{name} may hold partitions again")
+
     # -- disks and clocks ------------------------------------------------------------------------------------
 
     def _slow_disk(self) -> None:
@@ -205,9 +221,21 @@ class ClusterFaults:
         machine = self._random.choice(self._machines)
         self._trace.add("faults", f"{machine.name}: {machine.clock.disturb()}")
 
-    def _flip(self) -> None:
-        """Damages one machine's disk; half of the time it is restarted, so that damage is found."""
+    def _damage(self) -> None:
+        """One machine's disk is damaged, or replaced by an empty one; it is restarted often, so that this is found."""
         machine = self._damaged
+        if not machine.is_up:
+            return
+        if self._random.random() < 0.2:
+            machine.crash(power=False)
+            self._trace.add("faults", f"{machine.name} gets an empty disk")
+            machine.disk = SimulatedDisk(Random(self._random.random()), cold_reads=machine.disk.cold_reads)
+            return
+        self._flip(machine)
+        if self._random.random() < 0.5:
+            machine.crash(power=False)
+
+    def _flip(self, machine: ClusterMachine) -> None:
         node, store = machine.replicated, machine.store
         if node is None or store is None:
             return
@@ -224,5 +252,3 @@ class ClusterFaults:
         self._trace.add(
             "faults", f"{machine.name}: flips a bit of {victim.file}, owned by partition {victim.owner}"
         )
-        if self._random.random() < 0.5:
-            machine.crash(power=False)

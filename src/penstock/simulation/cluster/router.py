@@ -23,7 +23,12 @@ from penstock.simulation.workload.stage import Stage
 from penstock.wire import messages
 
 _QUEUE_OF_TOKEN = struct.Struct("<Q")
-_NOT_HERE = (ErrorCode.NOT_PRIMARY, ErrorCode.QUEUE_DAMAGED, ErrorCode.QUEUE_NOT_FOUND)
+_NOT_HERE = (
+    ErrorCode.NOT_PRIMARY,
+    ErrorCode.QUEUE_DAMAGED,
+    ErrorCode.QUEUE_NOT_FOUND,
+    ErrorCode.UNREACHABLE,  # it was written and may be committed by the next primary, or not
+)
 """Said by nodes that cannot answer for the partition; another one can, or will."""
 _AGAIN = (messages.Send, messages.DescribeQueue, messages.Peek)
 _AGAIN_MS = 60

@@ -29,6 +29,8 @@ class ClusterFaultPlan:
     full_disk_ms: int = 0
     clock_ms: int = 0
     slow_network: bool = False
+    drains_ms: int = 0
+    """Operators empty a node, and change their minds."""
     flips_ms: int = 0
     """Bits are flipped on one machine, and nothing else takes replicas away then: the last good one is nobody's to lose."""
 
@@ -90,4 +92,5 @@ def _faults(random: Random) -> ClusterFaultPlan:
         full_disk_ms=sometimes(0.15, 3_000, 8_000),
         clock_ms=sometimes(0.3, 1_500, 6_000),
         slow_network=random.random() < 0.3,
+        drains_ms=sometimes(0.25, 2_000, 6_000),
     )
