@@ -5,11 +5,14 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
+import ssl
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 from penstock.runtime.peers.peer_links import PeerLinks
 from penstock.wire.frames import Frame, encode_frame
+from tests.runtime.http.certificate import write_certificate
 
 SECRET = b"a secret that both of them know."
 WAIT_SECONDS = 20
@@ -54,10 +57,15 @@ class Heard:
 
 
 @asynccontextmanager
-async def node(name: str, secret: bytes = SECRET) -> AsyncIterator[tuple[PeerLinks, Heard, str]]:
+async def node(
+    name: str,
+    secret: bytes = SECRET,
+    server_tls: ssl.SSLContext | None = None,
+    client_tls: ssl.SSLContext | None = None,
+) -> AsyncIterator[tuple[PeerLinks, Heard, str]]:
     """A node's links, what it hears, and where it listens."""
     heard = Heard()
-    links = PeerLinks(name, secret, heard)
+    links = PeerLinks(name, secret, heard, server_tls, client_tls)
     listener = socket.create_server(("127.0.0.1", 0))
     listener.setblocking(False)
     place = f"127.0.0.1:{listener.getsockname()[1]}"
@@ -162,5 +170,29 @@ def test_an_address_that_is_another_nodes_now_is_not_taken_for_the_old_one() -> 
             a.know({"b": place_c})
             await LogWatch("cannot be reached").said()
             assert not heard_a.peers
+
+    asyncio.run(scenario())
+
+
+def test_streams_may_be_encrypted_with_certificates_on_both_sides(tmp_path: Path) -> None:
+    certificate, key = tmp_path / "certificate.pem", tmp_path / "key.pem"
+    write_certificate(certificate, key, ("127.0.0.1",))
+    server_tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=str(certificate))
+    server_tls.verify_mode = ssl.CERT_REQUIRED
+    client_tls = ssl.create_default_context(cafile=str(certificate))
+    for context in (server_tls, client_tls):
+        context.load_cert_chain(certificate, key)
+
+    async def scenario() -> None:
+        async with (
+            node("a", SECRET, server_tls, client_tls) as (a, heard_a, _),
+            node("b", SECRET, server_tls, client_tls) as (b, heard_b, place_b),
+        ):
+            a.know({"b": place_b})
+            await heard_b.until(lambda: heard_b.peers == ["a"])
+            a.write("b", encode_frame(0, b"head", [b"x" * 100_000]))
+            await heard_b.until(lambda: heard_b.frames == [("a", b"x" * 100_000)])
+            b.write("a", encode_frame(0, b"head", [b"y"]))
+            await heard_a.until(lambda: heard_a.frames == [("b", b"y")])
 
     asyncio.run(scenario())

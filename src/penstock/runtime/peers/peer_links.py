@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
+import ssl
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
@@ -38,7 +39,17 @@ class Handler(Protocol):
 class PeerLinks:
     """All streams of a node."""
 
-    def __init__(self, name: str, secret: bytes, handler: Handler) -> None:
+    def __init__(
+        self,
+        name: str,
+        secret: bytes,
+        handler: Handler,
+        server_tls: ssl.SSLContext | None = None,
+        client_tls: ssl.SSLContext | None = None,
+    ) -> None:
+        self._server_tls = server_tls
+        self._client_tls = client_tls
+        """With these the streams are encrypted, and each end may ask for the other's certificate."""
         self.name = name
         self.secret = secret
         self._handler = handler
@@ -54,7 +65,9 @@ class PeerLinks:
     async def listen(self, listener: socket.socket) -> None:
         """Takes connections of other nodes from now on."""
         loop = asyncio.get_running_loop()
-        self._server = await loop.create_server(lambda: self._new(None), sock=listener, backlog=BACKLOG)
+        self._server = await loop.create_server(
+            lambda: self._new(None), sock=listener, backlog=BACKLOG, ssl=self._server_tls
+        )
 
     @property
     def connected(self) -> list[str]:
@@ -100,7 +113,7 @@ class PeerLinks:
         try:
             async with asyncio.timeout(DIAL_SECONDS):
                 _, connection = await loop.create_connection(
-                    lambda: self._new(name), address.host, address.port
+                    lambda: self._new(name), address.host, address.port, ssl=self._client_tls
                 )
                 while self._connections.get(name) is not connection:
                     if connection not in self._unnamed:
