@@ -112,18 +112,6 @@ def _on_failover(spoil: Callable[[Partition], None]) -> Callable[[], Sequence[Pa
     return patches
 
 
-def _confirms_before_the_disk() -> Sequence[Patch]:
-    def flushed(self: Follower, position: int) -> None:
-        real(self, 2**64)
-
-    def note(self: Follower, *arguments: Any) -> None:
-        real_note(self, *arguments)
-        real(self, 2**64)
-
-    real, real_note = Follower.flushed, Follower._note
-    return [(Follower, "flushed", flushed), (Follower, "_note", note)]
-
-
 def _forgets_who_lags() -> Sequence[Patch]:
     """A replica that does not confirm is left out before the store says so."""
 
@@ -162,12 +150,6 @@ CLUSTER_BUGS: dict[str, ClusterBug] = {
         "a node that takes over makes leased messages ready",
         _on_failover(forget_leases),
         _fails_over,
-    ),
-    "confirm-before-the-disk": ClusterBug(
-        ("I1", "I8", "I10"),
-        "a replica confirms what is not on its disk yet",
-        _confirms_before_the_disk,
-        lambda scenario: scenario.faults.most_crash and scenario.faults.slow_disk_ms > 0,
     ),
     "out-of-sync-before-the-store-says-so": ClusterBug(
         ("I1", "I8", "I10"),

@@ -41,9 +41,9 @@ Done = Callable[[Reply | None], None]
 class Routes:
     """The layout as one client has heard of it; it may be out of reach of the store for a while, and out of date."""
 
-    def __init__(self, who: str, metadata: SimulatedMetadata, names: list[str], random: Random) -> None:
+    def __init__(self, who: str, metadata: SimulatedMetadata, fabric: Fabric, random: Random) -> None:
         self.partitions: dict[int, PartitionEntry] = {}
-        self._names = names
+        self._fabric = fabric
         self._random = random
         metadata.watch(who, self._heard)
 
@@ -57,8 +57,8 @@ class Routes:
 
     def node_for(self, partition: int | None) -> str | None:
         """Whom to ask; now and then somebody who is out of date asks anybody."""
-        if self._random.random() < _STRAY_SHARE:
-            return self._random.choice(self._names)
+        if not self._fabric.calm and self._random.random() < _STRAY_SHARE:
+            return self._random.choice(list(self._fabric.clients))
         entry = self.partitions.get(partition) if partition is not None else None
         return entry.primary if entry is not None else None
 
@@ -167,7 +167,7 @@ class ClusterStage(Stage):
     def client(self, name: str) -> SimulatedClient:
         """A new client."""
         networks = self.fabric.clients
-        routes = Routes(name, self.metadata, list(networks), self.random)
+        routes = Routes(name, self.metadata, self.fabric, self.random)
         client = RoutingClient(name, networks, routes, self.random, self.trace)
         self.fabric.client_names.append(name)
         self.clients.append(client)

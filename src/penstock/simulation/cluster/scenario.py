@@ -59,7 +59,9 @@ def draw_cluster_scenario(random: Random, nodes: int) -> ClusterScenario:
     names = sorted(random.sample(CLUSTER_KINDS, random.randint(1, 3)))
     base.queues = [_replicated(KINDS[name](random), replicas) for name in names]
     extra = {
-        plan.settings.dead_letter_queue: QueueSettings(replicas=replicas, ordering=plan.settings.ordering)
+        plan.settings.dead_letter_queue: QueueSettings(
+            replicas=replicas, ordering=plan.settings.ordering, visibility_timeout_ms=2_000
+        )
         for plan in base.queues
         if plan.settings.dead_letter_queue is not None
     }
