@@ -231,7 +231,7 @@ def _announce(cluster: LocalCluster, *, detach: bool, json: bool) -> None:
     print_facts(
         "The cluster is ready",
         {
-            "sqs": f"{plan.sqs_url}  (no users yet: any credentials will do)",
+            "sqs": f"{plan.sqs_url}  (any credentials will do until there are users)",
             "native": plan.native_url,
             "balancer": f"{plan.page_url}  (what it thinks of the front ends)",
             "nodes": f"{', '.join(one.name for one in plan.of_role('node'))} in {len(zones)} zones",

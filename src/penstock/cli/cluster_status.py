@@ -12,7 +12,6 @@ from penstock.cli.cluster_place import (
     EtcdUrl,
     cluster_errors,
     etcd_of,
-    local_cluster,
     running_cluster,
     with_store,
 )
@@ -57,13 +56,19 @@ def status(
     """Show a cluster: nodes and their load, who is primary for what, epochs, in-sync sets, lag, zones, the manager."""
     with cluster_errors():
         from penstock.cluster.status import node_rows, partition_rows
+        from penstock.metadata.store.interface import StoreUnavailableError
 
         cluster = running_cluster(data) if etcd is None else None
-        view, manager = with_store(etcd_of(data, etcd), _read)
+        try:
+            view, manager = with_store(etcd_of(data, etcd), _read)
+        except StoreUnavailableError:
+            if cluster is not None and not json:
+                _show_processes(_process_rows(cluster))  # which of them died may be the reason
+            raise
         nodes = node_rows(view)
         lags = _lags(view, secret_file if cluster is None else str(cluster.directory.secret_file))
         partitions = [row for row in partition_rows(view, lags) if queue is None or row.queue == queue]
-        processes = _process_rows(local_cluster(data)) if cluster is not None else []
+        processes = _process_rows(cluster) if cluster is not None else []
         if json:
             print_json(
                 {
