@@ -112,17 +112,6 @@ def _on_failover(spoil: Callable[[Partition], None]) -> Callable[[], Sequence[Pa
     return patches
 
 
-def _forgets_who_lags() -> Sequence[Patch]:
-    """A replica that does not confirm is left out before the store says so."""
-
-    def propose(self: Primary, in_sync: Any) -> None:
-        self.in_sync = frozenset(in_sync)
-        self._proposed = None
-        self._commit()
-
-    return [(Primary, "propose", propose)]
-
-
 CLUSTER_BUGS: dict[str, ClusterBug] = {
     "acknowledge-before-replicas": ClusterBug(
         ("I1", "I8", "I10"), "a primary acknowledges what only it has", _commits_alone, _cuts
@@ -150,11 +139,5 @@ CLUSTER_BUGS: dict[str, ClusterBug] = {
         "a node that takes over makes leased messages ready",
         _on_failover(forget_leases),
         _fails_over,
-    ),
-    "out-of-sync-before-the-store-says-so": ClusterBug(
-        ("I1", "I8", "I10"),
-        "a primary goes on without a replica that could still be elected",
-        _forgets_who_lags,
-        _cuts,
     ),
 }
