@@ -51,7 +51,7 @@ def test_a_reader_counts_what_it_reads(tmp_path: Path, bodies: bool) -> None:
 
 def test_the_section_is_asked_for(tmp_path: Path) -> None:
     assert BenchOptions(log=True, data_directory=tmp_path).sections == LOG_SECTIONS
-    with pytest.raises(ValueError, match="two runs"):
+    with pytest.raises(ValueError, match="runs of their own"):
         BenchOptions(log=True, sqs=True, data_directory=tmp_path).check()
     assert command.run(only=[], log=True, sqs=True, data=str(tmp_path)) == 2
 
