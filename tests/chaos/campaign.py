@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import penstock
 from penstock.cluster.layout import PARTITIONS, PartitionEntry, decode_partition
 from penstock.cluster.local_plan import plan_cluster
 from penstock.manager.manager import OFFICE
@@ -115,13 +116,22 @@ async def _under_load(
     report("resting; everything that was acknowledged must come")
     await workload.stop_sending()
     deadline = time.monotonic() + SETTLE_SECONDS
-    # Clients write the ledger, and there is no one event to wait for.
-    while ledger.remaining and time.monotonic() < deadline:  # noqa: ASYNC110
+    while left := await _left(cluster):
+        if time.monotonic() > deadline:
+            ledger.violations.append(f"{left} messages stay in queues that everybody receives from")
+            break
         await asyncio.sleep(_LOOK_SECONDS)
     await workload.stop()
     ledger.close()
     outcome.refused = workload.refused
     return outcome
+
+
+async def _left(cluster: LocalCluster) -> int:
+    """How many messages are in all queues."""
+    async with penstock.connect(cluster.plan.native_url) as client:
+        found = [queue.statistics async for queue in client.list_queues()]
+    return sum(one.ready + one.leased + one.delayed for one in found)
 
 
 async def _victim(cluster: LocalCluster, fault: Fault, dice: random.Random) -> str:

@@ -89,13 +89,6 @@ class Ledger:
         """Acknowledged and not received yet."""
         return [name for name, known in self._messages.items() if known.acknowledged and not known.received]
 
-    @property
-    def remaining(self) -> list[str]:
-        """Acknowledged and not known to be deleted."""
-        return [
-            name for name, known in self._messages.items() if known.acknowledged and known.deleted_at is None
-        ]
-
     def close(self) -> None:
         """The run is over and the queues are empty: whoever is missing now is lost."""
         for message in self.missing:
