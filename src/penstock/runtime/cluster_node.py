@@ -18,12 +18,20 @@ from collections.abc import Callable
 
 from penstock.backend.opening import OpeningReport
 from penstock.backend.replication.replicated_node import ReplicatedNode
-from penstock.cluster.layout import NodeEntry
+from penstock.cluster.layout import (
+    NODES,
+    PARTITIONS,
+    NodeEntry,
+    PartitionEntry,
+    decode_node,
+    decode_partition,
+)
+from penstock.cluster.lives import new_life_ms
 from penstock.config.address import Address
 from penstock.config.node import NodeConfig
 from penstock.manager.manager import Manager
 from penstock.metadata.mirror import MetadataMirror
-from penstock.metadata.store.interface import MetadataStore
+from penstock.metadata.store.interface import MetadataStore, StoreUnavailableError
 from penstock.runtime.broker import LAST_ANSWERS_SECONDS, THREADS_SECONDS, open_engine
 from penstock.runtime.cluster_store import cluster_secret, open_cluster_store
 from penstock.runtime.disk import RealDisk
@@ -164,6 +172,7 @@ async def open_cluster_node(config: NodeConfig, store: MetadataStore | None = No
         listener.close()
         raise
     try:
+        known = await _known_entries(store)
         disk, node, clock, node_clock = open_engine(
             config,
             lambda store, environment, now_ms: ReplicatedNode(
@@ -172,7 +181,7 @@ async def open_cluster_node(config: NodeConfig, store: MetadataStore | None = No
                 now_ms,
                 name=name,
                 secret=secret,
-                started_ms=now_ms,
+                started_ms=new_life_ms(name, now_ms, *known),
                 max_unflushed_bytes=config.max_unflushed_bytes,
             ),
         )
@@ -223,3 +232,15 @@ async def open_cluster_node(config: NodeConfig, store: MetadataStore | None = No
         await service.close()
         raise
     return service
+
+
+async def _known_entries(store: MetadataStore) -> tuple[list[NodeEntry], list[PartitionEntry]]:
+    """What the layout says of nodes and partitions now; raises `StartError`."""
+    try:
+        nodes, partitions = await store.list(NODES), await store.list(PARTITIONS)
+    except StoreUnavailableError as error:
+        raise StartError(f"cannot read the cluster's layout: {error}") from None
+    return (
+        [decode_node(entry.value) for entry in nodes.entries],
+        [decode_partition(entry.value) for entry in partitions.entries],
+    )
