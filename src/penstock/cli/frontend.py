@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from penstock.cli.exits import FAILED, CommandError, reported
-from penstock.cli.output import error_console, print_facts, print_json
+from penstock.cli.exits import reported
+from penstock.cli.output import print_facts
 from penstock.cli.parameters import ConfigFile, Cpus, Json, LogFormat, LogLevel, ReadyFile
-from penstock.cli.serve import sqs_line, write_ready_file
+from penstock.cli.role import configured, run_role
+from penstock.cli.serve import sqs_line
 
 if TYPE_CHECKING:
     from penstock.runtime.cluster_front_end import ClusterFrontEnd
@@ -90,7 +92,7 @@ def frontend(
     json: Json = False,
 ) -> None:
     """Run a front end of its own: SQS in, the native protocol out. Several may serve one server."""
-    from penstock.config import ConfigurationError, load_frontend_config
+    from penstock.config import load_frontend_config
 
     flags = {
         "backend": backend,
@@ -104,43 +106,24 @@ def frontend(
         "log_level": log_level,
         "log_format": log_format,
     }
-    try:
-        chosen = load_frontend_config(
-            config, flags={name: value for name, value in flags.items() if value is not None}
-        )
-    except ConfigurationError as error:
-        for problem in error.problems:
-            error_console().print(f"error: {problem}", style="red", markup=False)
-        raise typer.Exit(FAILED) from None
-    from penstock.runtime.listening import StartError
+    chosen = configured(load_frontend_config, config, flags)
     from penstock.runtime.process import run_cluster_front_end, run_front_end
 
-    def announce_cluster(front: ClusterFrontEnd) -> None:
-        facts = _cluster_facts(front)
-        if json:
-            print_json(facts)
-        else:
-            _show_cluster(front, facts, chosen.data_directory)
-        if ready_file is not None:
-            write_ready_file(ready_file, facts)
-
-    def announce(front: RemoteFrontEnd) -> None:
-        facts = _ready_facts(front)
-        if json:
-            print_json(facts)
-        else:
-            _show(front, facts, chosen.data_directory)
-        if ready_file is not None:
-            write_ready_file(ready_file, facts)
-
-    try:
-        if chosen.cluster_metadata is not None:
-            code = run_cluster_front_end(chosen, announce_cluster)
-        else:
-            code = run_front_end(chosen, announce)
-    except StartError as error:
-        raise CommandError(str(error)) from None
-    raise typer.Exit(code)
+    if chosen.cluster_metadata is not None:
+        run_role(
+            partial(run_cluster_front_end, chosen),
+            _cluster_facts,
+            lambda front, facts: _show_cluster(front, facts, chosen.data_directory),
+            json=json,
+            ready_file=ready_file,
+        )
+    run_role(
+        partial(run_front_end, chosen),
+        _ready_facts,
+        lambda front, facts: _show(front, facts, chosen.data_directory),
+        json=json,
+        ready_file=ready_file,
+    )
 
 
 def _ready_facts(front: RemoteFrontEnd) -> dict[str, Any]:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from penstock.cli.exits import FAILED, CommandError, reported
-from penstock.cli.output import error_console, print_facts, print_json
+from penstock.cli.exits import reported
+from penstock.cli.output import print_facts
 from penstock.cli.parameters import ConfigFile, Cpus, Json, LogFormat, LogLevel, ReadyFile
-from penstock.cli.serve import write_ready_file
+from penstock.cli.role import configured, run_role
 
 if TYPE_CHECKING:
     from penstock.config import MetadataServerConfig
@@ -85,7 +86,7 @@ def metadata(
     json: Json = False,
 ) -> None:
     """Run a metadata server of a cluster: what front ends look up, kept in memory before etcd."""
-    from penstock.config import ConfigurationError, load_metadata_server_config
+    from penstock.config import load_metadata_server_config
 
     flags = {
         "cluster_metadata": etcd,
@@ -99,31 +100,16 @@ def metadata(
         "log_level": log_level,
         "log_format": log_format,
     }
-    try:
-        chosen = load_metadata_server_config(
-            config, flags={flag: value for flag, value in flags.items() if value is not None}
-        )
-    except ConfigurationError as error:
-        for problem in error.problems:
-            error_console().print(f"error: {problem}", style="red", markup=False)
-        raise typer.Exit(FAILED) from None
-    from penstock.runtime.listening import StartError
+    chosen = configured(load_metadata_server_config, config, flags)
     from penstock.runtime.process import run_metadata_server
 
-    def announce(server: MetadataProcess) -> None:
-        facts = _ready_facts(server, chosen)
-        if json:
-            print_json(facts)
-        else:
-            _show(server, chosen, facts)
-        if ready_file is not None:
-            write_ready_file(ready_file, facts)
-
-    try:
-        code = run_metadata_server(chosen, announce)
-    except StartError as error:
-        raise CommandError(str(error)) from None
-    raise typer.Exit(code)
+    run_role(
+        partial(run_metadata_server, chosen),
+        lambda server: _ready_facts(server, chosen),
+        lambda server, facts: _show(server, chosen, facts),
+        json=json,
+        ready_file=ready_file,
+    )
 
 
 def _ready_facts(server: MetadataProcess, config: MetadataServerConfig) -> dict[str, Any]:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import os
 import time
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from penstock.cli.exits import FAILED, CommandError, reported
-from penstock.cli.output import console, error_console, print_facts, print_json
+from penstock.cli.exits import reported
+from penstock.cli.output import console, print_facts
 from penstock.cli.parameters import ConfigFile, Cpus, Json, LogFormat, LogLevel, ReadyFile
-from penstock.cli.serve import write_ready_file
+from penstock.cli.role import configured, run_role
 
 if TYPE_CHECKING:
     from penstock.config import NodeConfig
@@ -119,7 +120,7 @@ def run(
 ) -> None:
     """Run a node of a cluster: it holds the partitions that the cluster's layout gives it."""
     started = time.perf_counter()
-    from penstock.config import ConfigurationError, load_node_config
+    from penstock.config import load_node_config
 
     flags = {
         "cluster_name": name,
@@ -137,31 +138,16 @@ def run(
         "log_level": log_level,
         "log_format": log_format,
     }
-    try:
-        chosen = load_node_config(
-            config, flags={flag: value for flag, value in flags.items() if value is not None}
-        )
-    except ConfigurationError as error:
-        for problem in error.problems:
-            error_console().print(f"error: {problem}", style="red", markup=False)
-        raise typer.Exit(FAILED) from None
-    from penstock.runtime.listening import StartError
+    chosen = configured(load_node_config, config, flags)
     from penstock.runtime.process import run_node
 
-    def announce(node: ClusterNode) -> None:
-        facts = _ready_facts(node, chosen, time.perf_counter() - started)
-        if json:
-            print_json(facts)
-        else:
-            _show(node, chosen, facts)
-        if ready_file is not None:
-            write_ready_file(ready_file, facts)
-
-    try:
-        code = run_node(chosen, announce)
-    except StartError as error:
-        raise CommandError(str(error)) from None
-    raise typer.Exit(code)
+    run_role(
+        partial(run_node, chosen),
+        lambda node: _ready_facts(node, chosen, time.perf_counter() - started),
+        lambda node, facts: _show(node, chosen, facts),
+        json=json,
+        ready_file=ready_file,
+    )
 
 
 def _ready_facts(node: ClusterNode, config: NodeConfig, seconds: float) -> dict[str, Any]:

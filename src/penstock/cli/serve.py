@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import os
 import time
-from pathlib import Path
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from penstock.cli.exits import FAILED, CommandError, reported
-from penstock.cli.output import console, error_console, print_facts, print_json
+from penstock.cli.exits import reported
+from penstock.cli.output import console, print_facts
 from penstock.cli.parameters import ConfigFile, Cpus, Json, LogFormat, LogLevel, ReadyFile
+from penstock.cli.role import configured, run_role
 
 if TYPE_CHECKING:
     from penstock.config.serve import ServeConfig
@@ -69,7 +70,7 @@ def serve(
 ) -> None:
     """Run the server: no other service needed, data in one directory."""
     started = time.perf_counter()
-    from penstock.config import ConfigurationError, load_serve_config
+    from penstock.config import load_serve_config
 
     flags = {
         "data_directory": data,
@@ -81,31 +82,16 @@ def serve(
         "log_level": log_level,
         "log_format": log_format,
     }
-    try:
-        chosen = load_serve_config(
-            config, flags={name: value for name, value in flags.items() if value is not None}
-        )
-    except ConfigurationError as error:
-        for problem in error.problems:
-            error_console().print(f"error: {problem}", style="red", markup=False)
-        raise typer.Exit(FAILED) from None
-    from penstock.runtime.listening import StartError
+    chosen = configured(load_serve_config, config, flags)
     from penstock.runtime.process import run_server
 
-    def announce(broker: Broker) -> None:
-        facts = ready_facts(broker, chosen, time.perf_counter() - started)
-        if json:
-            print_json(facts)
-        else:
-            _show(broker, chosen, facts)
-        if ready_file is not None:
-            write_ready_file(ready_file, facts)
-
-    try:
-        code = run_server(chosen, announce)
-    except StartError as error:
-        raise CommandError(str(error)) from None
-    raise typer.Exit(code)
+    run_role(
+        partial(run_server, chosen),
+        lambda broker: ready_facts(broker, chosen, time.perf_counter() - started),
+        lambda broker, facts: _show(broker, chosen, facts),
+        json=json,
+        ready_file=ready_file,
+    )
 
 
 def ready_facts(broker: Broker, config: ServeConfig, seconds: float) -> dict[str, Any]:
@@ -170,15 +156,3 @@ def sqs_line(door: FrontDoor | None) -> str:
     if door.has_users:
         return f"{door.url}  (requests must be signed by a user)"
     return f"{door.url}  (no users yet: any credentials will do, loopback only)"
-
-
-def write_ready_file(file: Path, facts: dict[str, Any]) -> None:
-    """Whole or not at all: whoever waits for the file may read it as soon as it is there."""
-    import json
-
-    temporary = file.with_name(f".{file.name}.new")
-    try:
-        temporary.write_text(json.dumps(facts) + "\n", encoding="utf-8")
-        temporary.replace(file)
-    except OSError as error:
-        raise CommandError(f"cannot write the ready file {file}: {error.strerror or error}") from None
