@@ -129,7 +129,9 @@ def test_ctrl_c_ends_tail_and_commits_what_was_shown(running: Program) -> None:
     with penstock.connect_blocking(url) as client:
         queue = client.create_queue("events", consumption="log")
         queue.send_batch([b"%d" % number for number in range(1, 6)])
-        command = [*PENSTOCK, "tail", "events", "--group", "billing", "--follow", "--body", "--url", url]
+        # A shell that runs the tests in the background has them ignore Ctrl-C, and what they start inherits that.
+        command = ["env", "--default-signal=INT", *PENSTOCK, "tail", "events", "--group", "billing"]
+        command += ["--follow", "--body", "--url", url]
         tail = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment())
         try:
             assert tail.stdout is not None
