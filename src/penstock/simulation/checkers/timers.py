@@ -25,6 +25,8 @@ def check(history: History) -> Iterator[Violation]:
         yield from _retention(delivery, history)
     for life, sequence, deliveries in history.by_place():
         for earlier, later in pairwise(deliveries):
+            if _was_to_die(earlier):
+                continue
             for settlement in earlier.settlements:
                 early_ms = settlement.asked_ms + settlement.amount_ms - later.granted_at_most_ms
                 if settlement.kind == "release" and settlement.result == "done" and early_ms > 0:
@@ -34,6 +36,15 @@ def check(history: History) -> Iterator[Violation]:
                         f"{sequence} of queue {life.name!r} was released for {settlement.amount_ms} ms and delivered "
                         f"{early_ms} ms early",
                     )
+
+
+def _was_to_die(delivery: DeliveredMessage) -> bool:
+    """Whether giving it back sent it to the dead-letter queue, for which there is no delay.
+
+    If that queue is deleted before it arrives there, it comes back, and at once.
+    """
+    limits = [settings.max_receives for settings in delivery.life.settings if settings.max_receives]
+    return bool(limits) and delivery.receive_count >= min(limits)
 
 
 def _delay(delivery: DeliveredMessage) -> Iterator[Violation]:
