@@ -189,7 +189,7 @@ class NodeHarness:
 
     def create(self, name: str, **settings: object) -> int:
         """A queue with these settings; returns its id."""
-        answer = self.call(messages.CreateQueue(name, QueueSettings(**settings)))  # type: ignore[arg-type]
+        answer = self.call(messages.CreateQueue(name, QueueSettings(**settings)))  # type: ignore[arg-type]  # as the caller names them
         assert isinstance(answer, messages.QueueDescription)
         return answer.queue_id
 
@@ -202,13 +202,13 @@ class NodeHarness:
     def send(self, queue_id: int, bodies: Sequence[bytes], **columns: object) -> messages.SendResult:
         """A batch of messages."""
         request = send_request(queue_id, columns)
-        answer = self.call(request, encode_parts(bodies, **columns))  # type: ignore[arg-type]
+        answer = self.call(request, encode_parts(bodies, **columns))  # type: ignore[arg-type]  # as the caller names them
         assert isinstance(answer, messages.SendResult)
         return answer
 
     def receive(self, queue_id: int, max_messages: int = 10, **options: object) -> Received:
         """What is ready now."""
-        arrived = self.ask(messages.Receive(queue_id, max_messages, **options))  # type: ignore[arg-type]
+        arrived = self.ask(messages.Receive(queue_id, max_messages, **options))  # type: ignore[arg-type]  # as the caller names them
         return opened(arrived)
 
     def delete(self, received: Received, runs: Runs | None = None) -> messages.ReceiptOutcome:
@@ -230,7 +230,7 @@ def send_request(queue_id: int, columns: dict[str, object]) -> messages.Send:
     """The request that goes with a batch; takes what belongs to it out of the columns."""
     fields = ("producer", "number", "process", "counter", "time_us", "uncertainty_us")
     named = {field: columns.pop(field) for field in fields if field in columns}
-    return messages.Send(queue_id, **named)  # type: ignore[arg-type]
+    return messages.Send(queue_id, **named)  # type: ignore[arg-type]  # as the caller names them
 
 
 def opened(arrived: Arrived) -> Received:

@@ -42,7 +42,7 @@ def opened_slice(arrived: Arrived) -> Slice:
 
 def read_log(node: NodeHarness, queue_id: int, start: int, **options: object) -> Slice:
     """What there is to read now, from an offset on."""
-    return opened_slice(node.ask(messages.ReadLog(queue_id, start, **options)))  # type: ignore[arg-type]
+    return opened_slice(node.ask(messages.ReadLog(queue_id, start, **options)))  # type: ignore[arg-type]  # as the caller names them
 
 
 def read_all(node: NodeHarness, queue_id: int, start: int | None = None) -> list[bytes]:

@@ -44,7 +44,7 @@ def taken(arrived: Arrived) -> list[Taken]:
 
 def any_of(weights: dict[int, int], max_messages: int = 10, **options: int | None) -> messages.ReceiveAny:
     queues = [messages.WeightedQueue(queue_id, weight) for queue_id, weight in weights.items()]
-    return messages.ReceiveAny(queues, max_messages, **options)  # type: ignore[arg-type]
+    return messages.ReceiveAny(queues, max_messages, **options)  # type: ignore[arg-type]  # as the caller names them
 
 
 def counts(found: list[Taken]) -> dict[int, int]:

@@ -16,7 +16,7 @@ def filled() -> tuple[NodeHarness, int]:
 
 
 def join(node: NodeHarness, log: int, member: str, **options: object) -> messages.GroupMembership:
-    answer = node.call(messages.JoinGroup(log, "billing", member, **options))  # type: ignore[arg-type]
+    answer = node.call(messages.JoinGroup(log, "billing", member, **options))  # type: ignore[arg-type]  # as the caller names them
     assert isinstance(answer, messages.GroupMembership)
     return answer
 

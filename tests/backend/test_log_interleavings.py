@@ -60,7 +60,7 @@ class Schedule:
             "max_messages": self.dice.choice([1, 7, 1_000]),
             "max_bytes": self.dice.choice([100, 30_000, None]),
         }
-        request = messages.ReadLog(self.queue_id, start, wait_ms=self.dice.choice([0, 500]), **limits)  # type: ignore[arg-type]
+        request = messages.ReadLog(self.queue_id, start, wait_ms=self.dice.choice([0, 500]), **limits)  # type: ignore[arg-type]  # as the caller names them
         self.reads[self.ask(request)] = request
 
     def go_on(self) -> None:

@@ -30,7 +30,7 @@ def send(
 
 def one(**columns: object) -> bytes:
     """An encoded batch of one message."""
-    return encode_parts([b"x"], **columns)  # type: ignore[arg-type]
+    return encode_parts([b"x"], **columns)  # type: ignore[arg-type]  # as the caller names them
 
 
 def peeked(node: NodeHarness, queue: int) -> list[str]:

@@ -197,7 +197,7 @@ def test_peek_reads_by_position_and_filter_without_leasing() -> None:
     )
 
     def peek(**options: object) -> tuple[list[int], int | None]:
-        answer = node.call(messages.Peek(orders, **options))  # type: ignore[arg-type]
+        answer = node.call(messages.Peek(orders, **options))  # type: ignore[arg-type]  # as the caller names them
         assert isinstance(answer, messages.Peeked)
         found = [s for batch in answer.batches for s in range(batch.first, batch.first + batch.count)]
         return found, answer.next

@@ -22,7 +22,7 @@ Scenario = Callable[[str, penstock.Queue], Awaitable[None]]
 def with_server(directory: Path, scenario: Scenario, **options: object) -> None:
     async def run() -> None:
         async with running_server(directory) as server, penstock.connect(server.url) as client:
-            queue = await client.create_queue("load", **options)  # type: ignore[arg-type]
+            queue = await client.create_queue("load", **options)  # type: ignore[arg-type]  # as the caller names them
             await scenario(server.url, queue)
 
     asyncio.run(run())

@@ -55,7 +55,7 @@ def test_backlogs_default_to_those_of_the_target(tmp_path: Path) -> None:
 def test_bad_options_are_a_sentence(
     arguments: dict[str, object], sentence: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert command.run(**arguments) == 2  # type: ignore[arg-type]
+    assert command.run(**arguments) == 2  # type: ignore[arg-type]  # as the caller names them
     assert sentence in capsys.readouterr().err.replace("\n", " ")
 
 

@@ -34,7 +34,7 @@ def served(url: str, queue: str, replies: list[dict[str, str]]) -> None:
     with client_library.connect_blocking(url) as client:
         for reply in replies:
             (message,) = client.queue(queue).receive(1, wait=20)
-            message.reply(**reply)  # type: ignore[arg-type]
+            message.reply(**reply)  # type: ignore[arg-type]  # as the caller names them
 
 
 def asked(penstock: Penstock, url: str, queue: str, *arguments: str, **reply: str) -> Outcome:

@@ -135,7 +135,7 @@ class PeerConnection(asyncio.Protocol):
 
 
 @contextlib.asynccontextmanager
-async def connected(timeout: float = 30.0) -> AsyncIterator[tuple[Peer, Client]]:  # noqa: ASYNC109
+async def connected(timeout: float = 30.0) -> AsyncIterator[tuple[Peer, Client]]:  # noqa: ASYNC109  # the word that users expect
     """A peer and a client of it; at the end the peer answers whatever the client still asks."""
     async with Peer() as peer:
         client = await penstock.connect(peer.url, timeout=timeout)

@@ -50,7 +50,7 @@ def test_durations_that_are_none_are_refused_by_name(bad: Duration) -> None:
 
 def test_a_duration_of_the_wrong_type_is_a_type_error() -> None:
     with pytest.raises(TypeError, match="wait must be seconds"):
-        milliseconds("20", "wait")  # type: ignore[arg-type]
+        milliseconds("20", "wait")  # type: ignore[arg-type]  # what is wrong is the test
 
 
 @pytest.mark.parametrize(
@@ -115,9 +115,9 @@ def test_there_is_an_option_for_every_setting() -> None:
 
 def test_options_that_cannot_be_are_refused_by_name() -> None:
     with pytest.raises(PenstockError, match=r"no option 'colour'; they have .*retention"):
-        settings_of({"colour": "red"})  # type: ignore[typeddict-unknown-key]
+        settings_of({"colour": "red"})  # type: ignore[typeddict-unknown-key]  # what is wrong is the test
     with pytest.raises(PenstockError, match="ordering"):
-        settings_of({"ordering": "random"})  # type: ignore[typeddict-item]
+        settings_of({"ordering": "random"})  # type: ignore[typeddict-item]  # what is wrong is the test
 
 
 # -- messages ------------------------------------------------------------------------------------------------
@@ -209,10 +209,10 @@ def test_what_a_message_cannot_carry_is_refused_with_the_reason(
         encode_outgoing([message])
 
 
-@pytest.mark.parametrize("bad", [None, 17, ["list"], OutgoingMessage(None)])  # type: ignore[arg-type]
+@pytest.mark.parametrize("bad", [None, 17, ["list"], OutgoingMessage(None)])  # type: ignore[arg-type]  # what is wrong is the test
 def test_what_is_no_message_is_a_type_error(bad: object) -> None:
     with pytest.raises(TypeError, match="must be bytes or str"):
-        encode_outgoing([b"fine", bad])  # type: ignore[list-item]
+        encode_outgoing([b"fine", bad])  # type: ignore[list-item]  # what is wrong is the test
 
 
 @pytest.mark.parametrize("attributes", [{"a": None}, {"a": [1]}, {1: "a"}])

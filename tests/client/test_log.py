@@ -201,7 +201,7 @@ async def test_mistakes_are_explained() -> None:
         with pytest.raises(PenstockError, match="'beginning' or 'end'"):
             log.messages(start=-1)
         with pytest.raises(PenstockError, match="when_gone"):
-            log.messages(when_gone="never")  # type: ignore[arg-type]
+            log.messages(when_gone="never")  # type: ignore[arg-type]  # what is wrong is the test
         with pytest.raises(PenstockError, match="slice_bytes"):
             log.batches(slice_bytes=0)
         with pytest.raises(PenstockError, match="in_flight"):

@@ -37,7 +37,7 @@ def give(seen: Seen[ReadLog], counts: Sequence[int], end: int) -> None:
 
 async def reading(peer: Peer, client: Client, end: int, **options: object) -> LogBatches:
     """A reader of a log of so many messages, about to ask for the first."""
-    batches = client.queue("orders").log().batches(**options)  # type: ignore[arg-type]
+    batches = client.queue("orders").log().batches(**options)  # type: ignore[arg-type]  # as the caller names them
     begun = asyncio.ensure_future(batches.__aenter__())
     (await peer.next(FindOffset)).answer(LogBounds(1, end, 1))
     return await begun

@@ -190,7 +190,7 @@ async def test_a_bad_message_is_refused_at_the_door_and_hurts_no_other() -> None
         with pytest.raises(PenstockError, match="priority 11"):
             await producer.send(OutgoingMessage(b"bad", priority=11))
         with pytest.raises(TypeError, match="must be bytes or str"):
-            await producer.send(17)  # type: ignore[arg-type]
+            await producer.send(17)  # type: ignore[arg-type]  # what is wrong is the test
         flushing = asyncio.ensure_future(producer.flush())
         seen = await peer.next_send()
         assert bodies(seen) == [b"good"]

@@ -63,7 +63,7 @@ async def test_a_failure_is_a_reply_that_can_be_raised() -> None:
         with pytest.raises(PenstockError, match="outcome='failed'"):
             await message.reply(error="but it succeeded?")
         with pytest.raises(PenstockError, match="perhaps"):
-            await message.reply(outcome="perhaps")  # type: ignore[arg-type]
+            await message.reply(outcome="perhaps")  # type: ignore[arg-type]  # what is wrong is the test
         await message.reply("details", outcome="failed", error="division by zero", delete=False)
         reply = await asking
         assert (reply.outcome, reply.error, reply.body) == ("failed", "division by zero", b"details")

@@ -218,7 +218,7 @@ async def test_an_ordinary_queue_takes_times_and_stamps_too() -> None:
 @pytest.mark.parametrize(
     ("timestamp", "sentence"),
     [
-        (datetime(2026, 3, 1, 12), "without a time zone"),  # noqa: DTZ001
+        (datetime(2026, 3, 1, 12), "without a time zone"),  # noqa: DTZ001  # what is wrong is the test
         (-1.0, "after 1970"),
         (0, "after 1970"),
         (float("nan"), "after 1970"),

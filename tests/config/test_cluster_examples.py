@@ -30,7 +30,7 @@ def test_a_configuration_is_good_for_its_role(file: Path) -> None:
 @pytest.mark.parametrize("file", UNITS, ids=lambda file: file.stem)
 def test_what_a_unit_runs_exists_and_is_told_of_an_example(file: Path) -> None:
     unit = configparser.ConfigParser(strict=False, interpolation=None)
-    unit.optionxform = str  # type: ignore[assignment,method-assign]
+    unit.optionxform = str  # type: ignore[assignment,method-assign]  # as its manual says, to keep upper case
     unit.read(file)
     program, *arguments = shlex.split(unit["Service"]["ExecStart"])
     assert program.endswith("/penstock")

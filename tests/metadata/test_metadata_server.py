@@ -43,9 +43,9 @@ class CountedStore(MemoryStore):
         self.reads += 1
         return await super().get(key)
 
-    async def watch(self, prefix: str, after: int):  # type: ignore[no-untyped-def]
+    async def watch(self, prefix: str, after: int):  # type: ignore[no-untyped-def]  # as the store that it stands before
         async for change in super().watch(prefix, after):
-            while self.deaf:  # noqa: ASYNC110
+            while self.deaf:  # noqa: ASYNC110  # it is asked again until it is so
                 await asyncio.sleep(0)
             yield change
 

@@ -78,7 +78,7 @@ async def producers(url: str, queue: str) -> AsyncIterator[list[ShiftedProducer]
 
 async def in_turns(directory: Path, **options: Any) -> tuple[list[Made], list[str], int]:
     """What was made, in the order of making; what was received, in that order; and how much was late."""
-    settings: QueueOptions = options  # type: ignore[assignment]
+    settings: QueueOptions = options  # type: ignore[assignment]  # settings by name
     server = ServerProcess(directory)
     await server.start()
     dice = random.Random(7)

@@ -190,7 +190,7 @@ def _apply(partition: Partition, entry: Entry) -> None:
 
 def leased(count: int = 10, **settings: object) -> tuple[Rig, int]:
     """Messages 1 to `count`, out for a second under lease 1."""
-    rig = Rig(QueueSettings(visibility_timeout_ms=1_000, **settings))  # type: ignore[arg-type]
+    rig = Rig(QueueSettings(visibility_timeout_ms=1_000, **settings))  # type: ignore[arg-type]  # as the caller names them
     rig.send_plain(count)
     granted = rig.receive(count)
     assert granted is not None

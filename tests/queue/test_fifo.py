@@ -17,7 +17,7 @@ LATER_MS = START_MS + 60_000
 
 
 def fifo(**settings: object) -> Rig:
-    return Rig(QueueSettings(ordering="fifo", **settings))  # type: ignore[arg-type]
+    return Rig(QueueSettings(ordering="fifo", **settings))  # type: ignore[arg-type]  # as the caller names them
 
 
 def received(rig: Rig, max_messages: int = 10, now_ms: int = START_MS, timeout_ms: int = 1_000) -> Granted:

@@ -201,7 +201,7 @@ def test_offsets_only_rise_but_by_seek_and_only_for_who_has_the_share(
                 offset = max(offset, number)
             except PenstockError:
                 assert not mine
-        group = rig.partition.readers.get("billing")  # type: ignore[assignment]
+        group = rig.partition.readers.get("billing")  # type: ignore[assignment]  # it is there
         if group is not None:
             assert (group.offset, group.members) == (offset, order)
             assert group.generation >= generation

@@ -14,7 +14,7 @@ from tests.queue.rig import START_MS, Rig
 
 
 def rig_of(**settings: object) -> Rig:
-    return Rig(QueueSettings(consumption="log", **settings))  # type: ignore[arg-type]
+    return Rig(QueueSettings(consumption="log", **settings))  # type: ignore[arg-type]  # as the caller names them
 
 
 def log_of(rig: Rig) -> LogIndex:

@@ -50,12 +50,12 @@ def stamped(process: int, time_us: int, counter: int = 0) -> ProducerStamps:
 
 def server_stamped(**settings: object) -> Rig:
     """A queue that the server stamps."""
-    return Rig(QueueSettings(ordering="clock", **settings))  # type: ignore[arg-type]
+    return Rig(QueueSettings(ordering="clock", **settings))  # type: ignore[arg-type]  # as the caller names them
 
 
 def producer_stamped(**settings: object) -> Rig:
     """A queue ordered by its producers' stamps."""
-    return Rig(QueueSettings(ordering="clock", stamps="producer", **settings))  # type: ignore[arg-type]
+    return Rig(QueueSettings(ordering="clock", stamps="producer", **settings))  # type: ignore[arg-type]  # as the caller names them
 
 
 def test_the_server_stamps_with_the_latest_that_it_may_be() -> None:
@@ -137,7 +137,7 @@ def test_duplicates_in_a_stamped_batch_leave_the_ids_of_the_others() -> None:
     let_out(rig, START_MS)
     sorting = rig.partition.sorting
     assert sorting is not None
-    image = sorting.dump(rig.partition.order)  # type: ignore[arg-type]
+    image = sorting.dump(rig.partition.order)  # type: ignore[arg-type]  # a sorted queue has that order
     assert image.window is not None
     assert image.window.floor == (NOW_US, 2, 9)
 
@@ -156,7 +156,7 @@ def test_a_session_that_was_silent_for_long_begins_anew() -> None:
 
 @pytest.mark.parametrize("ordering", ["fifo", "best-effort"])
 def test_other_queues_keep_stamps_and_check_them(ordering: str) -> None:
-    rig = Rig(QueueSettings(ordering=ordering))  # type: ignore[arg-type]
+    rig = Rig(QueueSettings(ordering=ordering))  # type: ignore[arg-type]  # one of the words
     with pytest.raises(PenstockError) as caught:
         send(rig, encode([b"a"]), stamped(2**48, 1))
     assert caught.value.code is ErrorCode.BAD_REQUEST

@@ -15,7 +15,7 @@ from tests.queue.rig import START_MS, Rig
 
 
 def rig_with(**settings: object) -> Rig:
-    return Rig(QueueSettings(**settings))  # type: ignore[arg-type]
+    return Rig(QueueSettings(**settings))  # type: ignore[arg-type]  # as the caller names them
 
 
 def test_nothing_is_due_in_an_empty_queue() -> None:

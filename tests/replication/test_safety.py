@@ -308,7 +308,7 @@ def primary(**changes: object) -> Primary:
         "last": 1, "replicas": NODES, "in_sync": NODES, "synchronous": True, "least_in_sync": 2, "now_ms": 0,
         **changes,
     }  # fmt: skip
-    return Primary("a", **settings)  # type: ignore[arg-type]
+    return Primary("a", **settings)  # type: ignore[arg-type]  # as the caller names them
 
 
 def test_the_slowest_in_sync_decides_what_is_committed() -> None:

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from penstock.cluster.layout import QueueEntry
+from penstock.cluster.shares import share_of
 from penstock.model.settings import QueueSettings
-from penstock.routing.creating import share_of
 from penstock.routing.descriptions import NOTHING_KNOWN, described, summed
 from penstock.wire.messages import QueueDescription, QueueStatistics
 

@@ -49,7 +49,7 @@ def async_test(test: Callable[..., Awaitable[None]]) -> Callable[..., None]:
 
 async def until(condition: Callable[[], bool]) -> None:
     """Returns when something inside the server has come about that nobody is told of."""
-    while not condition():  # noqa: ASYNC110
+    while not condition():  # noqa: ASYNC110  # it is asked again until it is so
         await asyncio.sleep(0)
 
 

@@ -65,7 +65,7 @@ def chronyd(**fields: float) -> Iterator[tuple[str, int]]:
 
         def answer() -> None:
             question, sender = listening.recvfrom(1024)
-            reply = tracking_answer(question, **fields)  # type: ignore[arg-type]
+            reply = tracking_answer(question, **fields)  # type: ignore[arg-type]  # as the caller names them
             assert len(question) >= len(reply)  # chronyd answers no shorter question
             listening.sendto(reply, sender)
 

@@ -67,7 +67,7 @@ def test_ids(value: str) -> None:
         assert check(None) is None
         assert check(PUNCTUATION + "aZ9") == PUNCTUATION + "aZ9"
         assert check("x" * 128) == "x" * 128
-        assert refused(lambda check=check: check(value)) == (  # type: ignore[misc]
+        assert refused(lambda check=check: check(value)) == (  # type: ignore[misc]  # a lambda with its own value
             f"Value {value} for parameter {name} is invalid. Reason: {name} {ID_RULE}"
         )
 
@@ -75,7 +75,7 @@ def test_ids(value: str) -> None:
 def test_labels_and_pages() -> None:
     assert parameters.label("a-Z_9") == "a-Z_9"
     for bad in ("", "a b", "x" * 81):
-        refused(lambda bad=bad: parameters.label(bad))  # type: ignore[misc]
+        refused(lambda bad=bad: parameters.label(bad))  # type: ignore[misc]  # a lambda with its own value
     assert (parameters.max_results(None), parameters.max_results(1000)) == (None, 1000)
     refused(lambda: parameters.max_results(0))
     refused(lambda: parameters.max_results(1001))

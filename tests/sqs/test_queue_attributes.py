@@ -435,7 +435,7 @@ def test_the_order_of_a_queue_is_fixed_and_fits_its_kind() -> None:
     again = changed_attributes(ordered, {"Penstock.Ordering": "clock"}, EXTENDED)
     assert again == ordered
     for name, text in (("Penstock.Ordering", "causal"), ("Penstock.Consumption", "log")):
-        error = refused(lambda given={name: text}: changed_attributes(ordered, given, EXTENDED))  # type: ignore[misc]
+        error = refused(lambda given={name: text}: changed_attributes(ordered, given, EXTENDED))  # type: ignore[misc]  # a lambda with its own value
         assert "fixed" in error.message
     assert (
         "cannot have the order"

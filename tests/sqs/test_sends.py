@@ -23,7 +23,7 @@ def send(
     traits: QueueTraits = STANDARD, compatibility: Compatibility = STRICT, **members: object
 ) -> OutgoingMessage:
     members.setdefault("message_body", "message")
-    return check_message(SendMessageRequest(**members), traits, compatibility)  # type: ignore[arg-type]
+    return check_message(SendMessageRequest(**members), traits, compatibility)  # type: ignore[arg-type]  # as the caller names them
 
 
 def refused(traits: QueueTraits = STANDARD, **members: object) -> SqsError:
@@ -34,7 +34,7 @@ def refused(traits: QueueTraits = STANDARD, **members: object) -> SqsError:
 
 def entry(entry_id: str = "id_1", **members: object) -> SendMessageBatchRequestEntry:
     members.setdefault("message_body", "b")
-    return SendMessageBatchRequestEntry(id=entry_id, **members)  # type: ignore[arg-type]
+    return SendMessageBatchRequestEntry(id=entry_id, **members)  # type: ignore[arg-type]  # as the caller names them
 
 
 def batch_refused(*entries: SendMessageBatchRequestEntry, traits: QueueTraits = STANDARD) -> SqsError:

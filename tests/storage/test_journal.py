@@ -254,4 +254,4 @@ def test_another_size_of_journal_file_after_a_restart() -> None:
 )
 def test_options_that_cannot_work_say_why(change: dict[str, object], sentence: str) -> None:
     with pytest.raises(ValueError, match=sentence):
-        Store.open(SimulatedDisk(random.Random(1)), replace(OPTIONS, **change), IDENTITY)  # type: ignore[arg-type]
+        Store.open(SimulatedDisk(random.Random(1)), replace(OPTIONS, **change), IDENTITY)  # type: ignore[arg-type]  # as the caller names them

@@ -130,7 +130,7 @@ async def fill(store: MetadataStore) -> None:
 
 async def settled(store: RemoteStore, count: int) -> None:
     """Returns when the client knows all servers and each server has what it is asked for."""
-    while len(store.servers.organisation.servers) < count:  # noqa: ASYNC110
+    while len(store.servers.organisation.servers) < count:  # noqa: ASYNC110  # it is asked again until it is so
         await asyncio.sleep(0.05)
     for number in range(KEYS):
         await store.look_up(f"bench/{number}")

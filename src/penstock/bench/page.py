@@ -97,7 +97,7 @@ def renewed(page: str, report: Report) -> str:
     for block in blocks:
         marked = re.compile(rf"(<!-- figures: {block.name} -->\n).*?(\n<!-- end of figures -->)", re.DOTALL)
         text = f"{provenance(report, block.sections)}\n\n{block.table(report, block.sections)}"
-        page, count = marked.subn(lambda match, text=text: match[1] + text + match[2], page)  # type: ignore[misc]
+        page, count = marked.subn(lambda match, text=text: match[1] + text + match[2], page)  # type: ignore[misc]  # a lambda with its own value
         if count != 1:
             raise PageError(f"the page has {count} places marked <!-- figures: {block.name} -->, not one")
     return page

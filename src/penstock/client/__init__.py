@@ -14,7 +14,6 @@ from penstock.client.blocking.log import (
     BlockingLogMessages,
 )
 from penstock.client.blocking.priority_group import (
-    BlockingGroupConsumer,
     BlockingGroupMessages,
     BlockingPriorityGroup,
 )
@@ -55,7 +54,6 @@ __all__ = [
     "BlockingClient",
     "BlockingConsumer",
     "BlockingDeliveredMessages",
-    "BlockingGroupConsumer",
     "BlockingGroupMessages",
     "BlockingGroupReader",
     "BlockingLog",

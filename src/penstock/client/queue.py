@@ -125,7 +125,7 @@ class Queue:
         self,
         body: Body,
         *,
-        timeout: Duration = 30.0,  # noqa: ASYNC109
+        timeout: Duration = 30.0,  # noqa: ASYNC109  # the word that users expect
         attributes: Mapping[str, AttributeValue] | None = None,
         ttl: Duration | None = None,
         priority: int | None = None,
@@ -254,7 +254,7 @@ class Queue:
         start: int = 0,
         *,
         limit: int | None = None,
-        filter: PeekFilter | None = None,  # noqa: A002
+        filter: PeekFilter | None = None,  # noqa: A002  # the word that users expect
     ) -> AsyncIterator[PeekedMessage]:
         """Looks at messages from sequence number `start` on without receiving them, in any state."""
         async for page in self.peek_pages(start, limit, filter):
@@ -280,7 +280,7 @@ class Queue:
         max_messages: int | None = None,
         rate: float | None = None,
         sequences: Iterable[int] | None = None,
-        filter: PeekFilter | None = None,  # noqa: A002
+        filter: PeekFilter | None = None,  # noqa: A002  # the word that users expect
         on_progress: Callable[[int], None] | None = None,
     ) -> int:
         """Moves the ready messages of this (dead-letter) queue on; returns how many are on their way.

@@ -55,7 +55,7 @@ class Requester:
         queue: str,
         send: Callable[[dict[str, AttributeValue]], Awaitable[object]],
         attributes: Mapping[str, AttributeValue] | None,
-        timeout: Duration,  # noqa: ASYNC109
+        timeout: Duration,  # noqa: ASYNC109  # the word that users expect
     ) -> Reply:
         """Sends a message with the attributes of a request and returns its reply; raises `no-reply` when none came."""
         seconds = milliseconds(timeout, "timeout") / 1000

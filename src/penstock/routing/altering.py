@@ -12,10 +12,11 @@ from penstock.cluster.layout import (
     partition_key,
     queue_key,
 )
+from penstock.cluster.shares import share_of
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.model.settings import QueueSettings, changed_settings, check_settings
 from penstock.routing.context import RoutingContext, no_such_queue
-from penstock.routing.creating import ATTEMPTS, make_dead_letter_queue, share_of
+from penstock.routing.creating import ATTEMPTS, make_dead_letter_queue
 from penstock.routing.describing import describe_asks, describe_entry
 from penstock.routing.steps import AskAll, ConflictError, Look, Outcome, Put, Reply, Steps, Stored, Until
 from penstock.wire.messages import AlterQueue, DeleteQueue, Done, QueueDescription

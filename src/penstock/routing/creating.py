@@ -18,6 +18,7 @@ from penstock.cluster.layout import (
     queue_key,
 )
 from penstock.cluster.placement import Census, TooFewNodesError, first_entries, place
+from penstock.cluster.shares import share_of
 from penstock.model import limits
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.model.settings import QueueSettings, check_queue_name, check_settings
@@ -100,20 +101,6 @@ def served(context: RoutingContext, queue: QueueEntry) -> Steps[None]:
             ErrorCode.UNREACHABLE,
             f"queue {queue.name!r} is made, but not all of its primaries serve yet; ask for it again",
         )
-
-
-def share_of(settings: QueueSettings) -> QueueSettings:
-    """The settings of one partition: limits of the queue are shared out evenly, rounded up."""
-    if settings.partitions == 1:
-        return settings
-    return msgspec.structs.replace(
-        settings,
-        **{
-            field: -(-limit // settings.partitions)
-            for field in ("max_messages", "max_bytes", "retain_bytes")
-            if (limit := getattr(settings, field)) is not None
-        },
-    )
 
 
 def difference(existing: QueueEntry, wanted: QueueSettings) -> str:

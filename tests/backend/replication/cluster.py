@@ -180,7 +180,7 @@ class Cluster:
         self, name: str = "q", partition: int = 1, nodes: Sequence[str] = NAMES, **settings: object
     ) -> None:
         """A queue of one partition, led by the first of the nodes."""
-        chosen = QueueSettings(replicas=len(nodes), **settings)  # type: ignore[arg-type]
+        chosen = QueueSettings(replicas=len(nodes), **settings)  # type: ignore[arg-type]  # as the caller names them
         self.put(
             PartitionEntry(
                 partition=partition,

@@ -9,7 +9,7 @@ from tests.backend.replication.cluster import Cluster
 
 
 def send(cluster: Cluster, *bodies: bytes, **columns: object) -> messages.SendResult:
-    answer = cluster.ask(messages.Send(1), encode_parts(list(bodies), **columns))  # type: ignore[arg-type]
+    answer = cluster.ask(messages.Send(1), encode_parts(list(bodies), **columns))  # type: ignore[arg-type]  # as the caller names them
     assert isinstance(answer, messages.SendResult), answer
     return answer
 

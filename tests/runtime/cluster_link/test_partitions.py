@@ -51,7 +51,7 @@ async def made(link: ClusterLink, name: str = "orders", **settings: object) -> i
 
 async def sent(link: ClusterLink, queue_id: int, bodies: list[bytes], **columns: list[bytes]) -> SendResult:
     """What became of a batch."""
-    answer = (await ask(link, Send(queue_id), encode_parts(bodies, **columns))).answer  # type: ignore[arg-type]
+    answer = (await ask(link, Send(queue_id), encode_parts(bodies, **columns))).answer  # type: ignore[arg-type]  # as the caller names them
     assert isinstance(answer, SendResult)
     return answer
 
@@ -113,8 +113,8 @@ async def test_a_receive_that_waits_hears_of_every_partition(tmp_path: Path) -> 
 
 
 def _waiters(node: object) -> int:
-    parts = node._parts  # type: ignore[attr-defined]
-    return sum(parts.waiting.count(partition) for partition in node.leads)  # type: ignore[attr-defined]
+    parts = node._parts  # type: ignore[attr-defined]  # a real node, looked into
+    return sum(parts.waiting.count(partition) for partition in node.leads)  # type: ignore[attr-defined]  # a real node, looked into
 
 
 @async_test

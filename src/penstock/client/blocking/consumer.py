@@ -8,12 +8,13 @@ from typing import Self
 from penstock.client.blocking.bridge import Bridge
 from penstock.client.blocking.delivered import BlockingDeliveredMessages, BlockingMessage, blocking
 from penstock.client.consumer import BatchConsumer, MessageConsumer
+from penstock.client.group_consumer import GroupConsumer
 
 
 class BlockingConsumer:
     """Yields one `BlockingMessage` after the other; use it with `with`, or in a `for` loop."""
 
-    def __init__(self, bridge: Bridge, consumer: MessageConsumer) -> None:
+    def __init__(self, bridge: Bridge, consumer: MessageConsumer | GroupConsumer) -> None:
         self._bridge = bridge
         self._consumer = consumer
 
@@ -27,7 +28,7 @@ class BlockingConsumer:
             raise StopIteration from None
 
     def close(self) -> None:
-        """Ends the subscription; messages that were delivered but never handed out go back to the queue."""
+        """Ends it; messages that were delivered but never handed out go back to their queue."""
         self._bridge.call(self._consumer.aclose)
 
     def __enter__(self) -> Self:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from types import TracebackType
-from typing import Self, overload
+from typing import overload
 
 from penstock.client.blocking.bridge import Bridge
 from penstock.client.blocking.client import BlockingClient
+from penstock.client.blocking.consumer import BlockingConsumer
 from penstock.client.blocking.delivered import BlockingMessage, blocking
 from penstock.client.duration import Duration
-from penstock.client.group_consumer import GroupConsumer
 from penstock.client.group_messages import GroupMessages
 from penstock.client.priority_group import PriorityGroup
 from penstock.client.settlement import Settlement
@@ -63,35 +62,6 @@ class BlockingGroupMessages(Sequence[BlockingMessage]):
         return self._bridge.call(self._messages.extend, visibility_timeout)
 
 
-class BlockingGroupConsumer:
-    """Yields one `BlockingMessage` after the other; use it with `with`, or in a `for` loop."""
-
-    def __init__(self, bridge: Bridge, consumer: GroupConsumer) -> None:
-        self._bridge = bridge
-        self._consumer = consumer
-
-    def __iter__(self) -> Self:
-        return self
-
-    def __next__(self) -> BlockingMessage:
-        try:
-            return blocking(self._bridge, self._bridge.call(self._consumer.__anext__))
-        except StopAsyncIteration:
-            raise StopIteration from None
-
-    def close(self) -> None:
-        """Ends it; messages that were received but never handed out go back to their queues."""
-        self._bridge.call(self._consumer.aclose)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-
 class BlockingPriorityGroup:
     """Queues that are received from together: `BlockingPriorityGroup(client, {"orders-high": 8, "orders-low": 1})`."""
 
@@ -131,7 +101,7 @@ class BlockingPriorityGroup:
         batch_messages: int = 10,
         visibility_timeout: Duration | None = None,
         heartbeat: bool = False,
-    ) -> BlockingGroupConsumer:
+    ) -> BlockingConsumer:
         """One message after the other: `for message in group.consume(): ...`."""
         consumer = self._bridge.call_plain(
             self._group.consume,
@@ -139,4 +109,4 @@ class BlockingPriorityGroup:
             visibility_timeout=visibility_timeout,
             heartbeat=heartbeat,
         )
-        return BlockingGroupConsumer(self._bridge, consumer)
+        return BlockingConsumer(self._bridge, consumer)

@@ -198,7 +198,7 @@ class BlockingQueue:
         start: int = 0,
         *,
         limit: int | None = None,
-        filter: PeekFilter | None = None,  # noqa: A002
+        filter: PeekFilter | None = None,  # noqa: A002  # the word that users expect
     ) -> Iterator[PeekedMessage]:
         """Looks at messages from sequence number `start` on without receiving them, in any state."""
         pages = self._queue.peek_pages(start, limit, filter)
@@ -220,7 +220,7 @@ class BlockingQueue:
         max_messages: int | None = None,
         rate: float | None = None,
         sequences: Iterable[int] | None = None,
-        filter: PeekFilter | None = None,  # noqa: A002
+        filter: PeekFilter | None = None,  # noqa: A002  # the word that users expect
         on_progress: Callable[[int], None] | None = None,
     ) -> int:
         """Moves the ready messages of this (dead-letter) queue on; returns how many are on their way.

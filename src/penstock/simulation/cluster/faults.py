@@ -48,7 +48,7 @@ class ClusterFaults:
         """The only one whose disk is damaged, where that is planned."""
         self.refusals: list[tuple[int, str]] = []
         for machine in machines:
-            machine.going_down.append(lambda store, machine=machine: self._went_down(machine))  # type: ignore[misc]
+            machine.going_down.append(lambda store, machine=machine: self._went_down(machine))  # type: ignore[misc]  # a lambda with its own value
 
     def start(self) -> None:
         """Plans the first of each kind."""

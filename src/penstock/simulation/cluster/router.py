@@ -75,7 +75,7 @@ class Routes:
                 found = [entry for entry in self.partitions.values() if entry.queue == request.name]
                 return found[0].partition if found else None
             case _:
-                raise NotImplementedError(type(request).__name__)
+                raise AssertionError(f"no client of the simulation asks {type(request).__name__}")
 
 
 class RoutingClient(SimulatedClient):

@@ -37,7 +37,7 @@ class CutNetwork(Network):
         self.cut_to_server |= to_server
         self.cut_to_client |= to_client
         for link in list(self.open_links.values()):
-            self.schedule.after(self.random.randint(*_PATIENCE_MS), lambda link=link: self._give_up(link))  # type: ignore[misc]
+            self.schedule.after(self.random.randint(*_PATIENCE_MS), lambda link=link: self._give_up(link))  # type: ignore[misc]  # a lambda with its own value
 
     def mend(self) -> None:
         """Everything passes again, first what was held up."""
