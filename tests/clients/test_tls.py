@@ -99,6 +99,7 @@ def test_the_snippet_of_the_guide_runs(
     for name, value in client_variables(secured.endpoint).items():
         if name.startswith("AWS_"):
             monkeypatch.setenv(name, value)
+    monkeypatch.setattr(boto3, "DEFAULT_SESSION", None)  # it remembers the keys it found first
     monkeypatch.chdir(secured.certificate.parent)  # where the server.pem of the page is
     text = GUIDE.read_text(encoding="utf-8")
     (snippet,) = re.findall(r"^```python https\n(.*?)^```", text, re.MULTILINE | re.DOTALL)

@@ -88,7 +88,7 @@ class EtcdClient:
                 raise self._explained(member, error) from error
             except (NotDoneError, PerhapsDoneError) as error:
                 # An attempt that was cut short by the end of the time says less than the one before.
-                if member not in failures or self._clock() < deadline:
+                if member not in failures or not isinstance(error.__cause__, TimeoutError):
                     failures[member] = error
                 self.demote(member)
                 if self.closed.is_set():
