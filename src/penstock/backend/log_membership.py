@@ -110,7 +110,15 @@ def renewed_wait_ms(parts: NodeParts, request: ReadLog, now_ms: int) -> int:
 def _join(parts: NodeParts, partition: Partition, request: JoinGroup, now_ms: int) -> GroupMembership:
     membership = parts.carry_out(
         partition,
-        log_groups.join(partition, request.group, request.member, request.lease_ms, request.start, now_ms),
+        log_groups.join(
+            partition,
+            request.group,
+            request.member,
+            request.lease_ms,
+            request.start,
+            now_ms,
+            (request.partition, request.partitions),
+        ),
     )
     lease_ms = _renew(parts, partition, request.group, request.member, now_ms)
     return GroupMembership(membership.generation, membership.shares, membership.members, lease_ms)
@@ -159,4 +167,5 @@ def _described(log: LogIndex, name: str, group: ReaderGroup, now_ms: int) -> Gro
         max(0, now_ms - waits_since_ms) if waits_since_ms is not None else 0,
         group.generation,
         list(group.members),
+        group.reader,
     )

@@ -22,9 +22,6 @@ UNCLEAN = "cluster/unclean/"
 NEXT_ID = "cluster/next-id"
 """Ids of queues and partitions are one rising count, never used again."""
 
-ORDINAL_SHIFT = 48
-"""A sequence number as clients see it has the partition's ordinal above this bit; the first partition's is 0."""
-
 QueueState = Literal["ready", "deleting"]
 
 

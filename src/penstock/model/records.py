@@ -258,6 +258,10 @@ class GroupChanged(msgspec.Struct, frozen=True, array_like=True, tag=19):
     at_ms: int
     leases_ms: list[int] = []
     """How long the lease of each member is, for when it has to begin anew."""
+    ordinal: int = 0
+    """Which partition of its queue this is,"""
+    partitions: int = 1
+    """of how many: the shares of all of them follow from the members in the same way."""
 
 
 class GroupRemoved(msgspec.Struct, frozen=True, array_like=True, tag=23):

@@ -18,10 +18,7 @@ from penstock.queue.decision import Decision, Written
 from penstock.queue.log_index import LogIndex
 from penstock.queue.partition import Partition
 from penstock.queue.reader_groups import ReaderGroup
-from penstock.queue.shares import share_out
-
-PARTITIONS = 1
-"""A queue is one partition, number 0."""
+from penstock.queue.shares import reader_of
 
 
 class Membership(msgspec.Struct, frozen=True):
@@ -34,10 +31,20 @@ class Membership(msgspec.Struct, frozen=True):
 
 
 def join(
-    partition: Partition, name: str, member: str, lease_ms: int, start: int | None, now_ms: int
+    partition: Partition,
+    name: str,
+    member: str,
+    lease_ms: int,
+    start: int | None,
+    now_ms: int,
+    place: tuple[int, int] = (0, 1),
 ) -> Decision[Membership]:
-    """Takes a member in, who may be one already; a new group begins at `start`."""
+    """Takes a member in, who may be one already; a new group begins at `start`.
+
+    `place` is the partition's ordinal, and how many partitions the queue has.
+    """
     log = retained(partition)
+    _check_ordinal(partition, *place)
     _check_name("group", name)
     _check_name("member", member)
     if not limits.LOG_MEMBER_LEASE_MS_MIN <= lease_ms <= limits.LOG_MEMBER_LEASE_MS_MAX:
@@ -54,16 +61,17 @@ def join(
         written.append(Written(OffsetCommitted(name, offset, now_ms)))
         group = ReaderGroup(offset, now_ms)
     members = dict(zip(group.members, group.leases_ms, strict=True))
-    if member in members:
-        return Decision((), _membership(group, group.generation, list(members), member))
-    if len(members) >= limits.LOG_GROUP_MEMBERS:
+    if member in members and place == (group.ordinal, group.partitions):
+        return Decision((), _membership(group.offset, group.generation, group.reader, member, len(members)))
+    if member not in members and len(members) >= limits.LOG_GROUP_MEMBERS:
         raise PenstockError(
             ErrorCode.LIMIT_REACHED, f"group {name!r} has {limits.LOG_GROUP_MEMBERS} members, the limit"
         )
-    members[member] = lease_ms
+    members.setdefault(member, lease_ms)
     generation = partition.index + 1 + len(written)
-    written.append(_changed(name, generation, members, now_ms))
-    return Decision(written, _membership(group, generation, list(members), member))
+    written.append(_changed(name, generation, members, now_ms, place))
+    reader = reader_of(list(members), *place)
+    return Decision(written, _membership(group.offset, generation, reader, member, len(members)))
 
 
 def leave(partition: Partition, name: str, gone: set[str], now_ms: int) -> list[Written]:
@@ -76,7 +84,7 @@ def leave(partition: Partition, name: str, gone: set[str], now_ms: int) -> list[
         for member, lease_ms in zip(group.members, group.leases_ms, strict=True)
         if member not in gone
     }
-    return [_changed(name, partition.index + 1, members, now_ms)]
+    return [_changed(name, partition.index + 1, members, now_ms, (group.ordinal, group.partitions))]
 
 
 def commit(
@@ -109,11 +117,12 @@ def seek(partition: Partition, name: str, offset: int, now_ms: int) -> Decision[
     group = find(partition, name)
     check_offset(partition, log, offset)
     written = [Written(OffsetCommitted(name, offset, now_ms))]
-    sought = ReaderGroup(offset, now_ms, group.generation, group.members, group.leases_ms)
+    place = group.ordinal, group.partitions
+    sought = ReaderGroup(offset, now_ms, group.generation, group.members, group.leases_ms, *place)
     if group.members:
         sought.generation = partition.index + 2
         members = dict(zip(group.members, group.leases_ms, strict=True))
-        written.append(_changed(name, sought.generation, members, now_ms))
+        written.append(_changed(name, sought.generation, members, now_ms, place))
     return Decision(written, sought)
 
 
@@ -154,16 +163,11 @@ def check_member(partition: Partition, name: str, member: str, generation: int) 
             f"group {name!r} is at generation {group.generation}, {member!r} at {generation}: members or offsets "
             "have changed; join again",
         )
-    if 0 not in shares_of(group.members)[member]:
+    if member != group.reader:
         raise PenstockError(
             ErrorCode.NOT_A_MEMBER, f"another member of group {name!r} reads the log; {member!r} stands by"
         )
     return group
-
-
-def shares_of(members: list[str]) -> dict[str, list[int]]:
-    """The partitions of each member."""
-    return share_out(PARTITIONS, members, {members[0]: [0]} if members else {})
 
 
 def retained(partition: Partition) -> LogIndex:
@@ -196,13 +200,22 @@ def beyond_the_end(partition: Partition, log: LogIndex, offset: int) -> Penstock
     )
 
 
-def _membership(group: ReaderGroup, generation: int, members: list[str], member: str) -> Membership:
-    shares = [(number, group.offset) for number in shares_of(members)[member]]
-    return Membership(generation, shares, len(members))
+def _membership(offset: int, generation: int, reader: str, member: str, members: int) -> Membership:
+    return Membership(generation, [(0, offset)] if member == reader else [], members)
 
 
-def _changed(name: str, generation: int, members: dict[str, int], now_ms: int) -> Written:
-    return Written(GroupChanged(name, generation, list(members), now_ms, list(members.values())))
+def _changed(
+    name: str, generation: int, members: dict[str, int], now_ms: int, place: tuple[int, int]
+) -> Written:
+    return Written(GroupChanged(name, generation, list(members), now_ms, list(members.values()), *place))
+
+
+def _check_ordinal(partition: Partition, ordinal: int, partitions: int) -> None:
+    if not 0 <= ordinal < partitions <= limits.PARTITIONS_PER_QUEUE:
+        raise PenstockError(
+            ErrorCode.BAD_REQUEST,
+            f"partition {ordinal} of {partitions}: queue {partition.name!r} has no such partition",
+        )
 
 
 def _check_room(partition: Partition) -> None:

@@ -2,16 +2,38 @@
 
 from __future__ import annotations
 
-from penstock.model.records import GroupChanged, GroupRemoved, OffsetCommitted
+import msgspec
 
-GroupImage = tuple[str, int, int, int, list[str], list[int]]
-"""Name, offset, committed, generation, members, leases."""
+from penstock.model.records import GroupChanged, GroupRemoved, OffsetCommitted
+from penstock.queue.shares import reader_of
+
+
+class GroupImage(msgspec.Struct, frozen=True, array_like=True):
+    """A group as the snapshot holds it."""
+
+    name: str
+    offset: int
+    committed_ms: int
+    generation: int
+    members: list[str]
+    leases_ms: list[int]
+    ordinal: int = 0
+    partitions: int = 1
 
 
 class ReaderGroup:
     """Where a group goes on and who belongs to it."""
 
-    __slots__ = ("committed_ms", "generation", "leases_ms", "members", "offset")
+    __slots__ = (
+        "_reader",
+        "committed_ms",
+        "generation",
+        "leases_ms",
+        "members",
+        "offset",
+        "ordinal",
+        "partitions",
+    )
 
     def __init__(
         self,
@@ -20,6 +42,8 @@ class ReaderGroup:
         generation: int = 0,
         members: list[str] | None = None,
         leases_ms: list[int] | None = None,
+        ordinal: int = 0,
+        partitions: int = 1,
     ) -> None:
         self.offset = offset
         self.committed_ms = committed_ms
@@ -28,6 +52,24 @@ class ReaderGroup:
         """In the order in which they joined."""
         self.leases_ms = leases_ms if leases_ms is not None else []
         """How long the lease of each lasts from its last word on."""
+        self.ordinal = ordinal
+        self.partitions = partitions
+        """This is one partition of so many of its queue, as far as the last member knew."""
+        self._reader: str | None = None
+
+    @property
+    def reader(self) -> str:
+        """The member who has the share; empty where there are none."""
+        if self._reader is None:
+            self._reader = reader_of(self.members, self.ordinal, self.partitions)
+        return self._reader
+
+    def change(self, record: GroupChanged) -> None:
+        """Has other members, or another generation, from now on."""
+        self.generation = record.generation
+        self.members, self.leases_ms = list(record.members), list(record.leases_ms)
+        self.ordinal, self.partitions = record.ordinal, record.partitions
+        self._reader = None
 
 
 class ReaderGroups:
@@ -57,19 +99,37 @@ class ReaderGroups:
                 else:
                     group.offset, group.committed_ms = record.offset, record.at_ms
             case GroupChanged():
-                group = self._groups[record.group]
-                group.generation = record.generation
-                group.members, group.leases_ms = list(record.members), list(record.leases_ms)
+                self._groups[record.group].change(record)
             case GroupRemoved():
                 self._groups.pop(record.group, None)
 
     def dump(self) -> list[GroupImage]:
         """For the snapshot."""
         return [
-            (name, group.offset, group.committed_ms, group.generation, group.members, group.leases_ms)
+            GroupImage(
+                name,
+                group.offset,
+                group.committed_ms,
+                group.generation,
+                group.members,
+                group.leases_ms,
+                group.ordinal,
+                group.partitions,
+            )
             for name, group in self._groups.items()
         ]
 
     def load(self, dumped: list[GroupImage]) -> None:
         """From the snapshot."""
-        self._groups = {row[0]: ReaderGroup(*row[1:]) for row in dumped}
+        self._groups = {
+            image.name: ReaderGroup(
+                image.offset,
+                image.committed_ms,
+                image.generation,
+                image.members,
+                image.leases_ms,
+                image.ordinal,
+                image.partitions,
+            )
+            for image in dumped
+        }

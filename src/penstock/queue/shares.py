@@ -1,35 +1,61 @@
-"""Who reads which partition: a pure function of the members and of what each had before.
+"""Who reads which partition of a log: a pure function of the members of a group, the same at every partition.
 
-Balanced: no member has two partitions more than another. Sticky: among all balanced answers it is one in which the
-fewest partitions change hands.
+Nobody coordinates the partitions of a queue: members join the group at each of them, and each gives its own share to one
+of those who joined there. Where all have the same members, whatever the order in which they came, the shares are
+balanced: no member has two partitions more than another. Where they do not, as while somebody joins, each partition
+still has exactly one reader. A member that comes or goes moves few shares between the others.
+
+A queue of one partition is read by who joined first: the others stand by.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Sequence
+from hashlib import blake2b
+
+PAIRS_AT_MOST = 16_384
+"""Partitions times members that are weighed against each other; more are shared out in blocks."""
+_MASK = (1 << 64) - 1
 
 
-def share_out(
-    partitions: int, members: Sequence[str], held: Mapping[str, Collection[int]]
-) -> dict[str, list[int]]:
-    """The partitions [0, partitions) among the members, who stand in the order in which they joined."""
+def reader_of(members: Sequence[str], ordinal: int, partitions: int) -> str:
+    """Who of the members, in the order in which they joined, reads this partition; empty where there are none."""
     if not members:
-        return {}
-    free = set(range(partitions))
-    kept: dict[str, list[int]] = {}
-    for member in members:
-        kept[member] = sorted(free.intersection(held.get(member, ())))
-        free.difference_update(kept[member])
+        return ""
+    if partitions == 1:
+        return members[0]
+    return share_out(partitions, members)[ordinal]
+
+
+def share_out(partitions: int, members: Sequence[str]) -> list[str]:
+    """The reader of each partition; there is a member at least."""
+    by_hash = sorted((_hash(member), member) for member in members)
+    if partitions * len(members) > PAIRS_AT_MOST:
+        return [by_hash[ordinal * len(by_hash) // partitions][1] for ordinal in range(partitions)]
     fewest, larger_shares = divmod(partitions, len(members))
-    # The larger shares go to who held most: everybody else would have to give up one more.
-    by_holding = sorted(members, key=lambda member: -len(kept[member]))
-    quota = {member: fewest + (place < larger_shares) for place, member in enumerate(by_holding)}
-    for member in members:
-        free.update(kept[member][quota[member] :])
-        del kept[member][quota[member] :]
-    waiting = iter(sorted(free))
-    for member in members:
-        kept[member] = sorted(
-            [*kept[member], *(next(waiting) for _ in range(quota[member] - len(kept[member])))]
+    held = dict.fromkeys((member for _, member in by_hash), 0)
+    readers: list[str] = []
+    for ordinal in range(partitions):
+        # Each partition likes members in an order of its own, so one member more or less changes few minds.
+        _, reader = max(
+            (_weight(hashed, ordinal), member)
+            for hashed, member in by_hash
+            if held[member] < fewest or (held[member] == fewest and larger_shares)
         )
-    return kept
+        if held[reader] == fewest:
+            larger_shares -= 1
+        held[reader] += 1
+        readers.append(reader)
+    return readers
+
+
+def _hash(member: str) -> int:
+    return int.from_bytes(blake2b(member.encode(), digest_size=8).digest(), "little")
+
+
+def _weight(hashed: int, ordinal: int) -> int:
+    """Stirs a member's hash and a partition's ordinal together (the finish of splitmix64)."""
+    stirred = (hashed + (ordinal + 1) * 0x9E3779B97F4A7C15) & _MASK
+    stirred = ((stirred ^ (stirred >> 30)) * 0xBF58476D1CE4E5B9) & _MASK
+    stirred = ((stirred ^ (stirred >> 27)) * 0x94D049BB133111EB) & _MASK
+    return stirred ^ (stirred >> 31)

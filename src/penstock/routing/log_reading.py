@@ -70,19 +70,50 @@ def commit(context: RoutingContext, request: CommitOffset) -> Steps[Reply]:
 
 
 def group(context: RoutingContext, request: GroupRequest) -> Steps[Reply]:
-    """What is about a group as a whole."""
+    """What is about a group in one partition; how the partitions go together the client knows."""
     queue = context.queue(request.queue_id)
-    partition = _only_partition(queue)
-    asked = msgspec.structs.replace(request, queue_id=partition)
-    answer, _ = yield from ask(Ask(partition, asked), _ANSWERS[type(request)])
-    return Reply(answer)
+    ordinal = request.partition
+    partition = partition_of(queue, ordinal)
+    answer, _ = yield from ask(Ask(partition, _inward(request, queue, partition)), _ANSWERS[type(request)])
+    return Reply(_outward(answer, ordinal))
 
 
-def _only_partition(queue: QueueEntry) -> int:
-    if len(queue.partitions) > 1:
+def _inward(request: GroupRequest, queue: QueueEntry, partition: int) -> GroupRequest:
+    """The request as the node of the partition takes it."""
+    match request:
+        case JoinGroup():
+            start = None if request.start is None else _within(request.start, request.partition)
+            count = len(queue.partitions)
+            return msgspec.structs.replace(request, queue_id=partition, start=start, partitions=count)
+        case SeekGroup():
+            offset = None if request.offset is None else _within(request.offset, request.partition)
+            return msgspec.structs.replace(request, queue_id=partition, offset=offset, partition=0)
+        case _:
+            return msgspec.structs.replace(request, queue_id=partition, partition=0)
+
+
+def _within(number: int, ordinal: int) -> int:
+    """The number in the partition that is named; raises where it is of another one."""
+    of, within = inward(number)
+    if of != ordinal:
         raise PenstockError(
-            ErrorCode.UNSUPPORTED,
-            f"queue {queue.name!r} has {len(queue.partitions)} partitions, and groups of readers are for logs of one; "
-            "read its partitions by their offsets, or make the log with one partition",
+            ErrorCode.BAD_REQUEST, f"number {number} is of partition {of}, and the request is about {ordinal}"
         )
-    return queue.partitions[0]
+    return within
+
+
+def _outward(answer: Answer, ordinal: int) -> Answer:
+    """The answer with the numbers that clients see."""
+    match answer:
+        case GroupMembership():
+            shares = [(ordinal, outward(ordinal, offset)) for _, offset in answer.shares]
+            return msgspec.structs.replace(answer, shares=shares)
+        case GroupDescription():
+            return msgspec.structs.replace(answer, offset=outward(ordinal, answer.offset))
+        case GroupList() if ordinal:
+            groups = [
+                msgspec.structs.replace(one, offset=outward(ordinal, one.offset)) for one in answer.groups
+            ]
+            return GroupList(groups, answer.more)
+        case _:
+            return answer

@@ -8,12 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from penstock.cluster.layout import ORDINAL_SHIFT
 from penstock.model.errors import ErrorCode, PenstockError
+from penstock.model.partition_numbers import LARGEST_NUMBER, ORDINAL_SHIFT
 from penstock.model.runs import Run, Runs
 
-LARGEST_NUMBER = (1 << ORDINAL_SHIFT) - 1
-"""Of one partition."""
 _ID_BYTES = 8
 _TOKEN_BYTES = 32
 

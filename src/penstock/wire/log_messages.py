@@ -51,7 +51,8 @@ class CommitOffset(msgspec.Struct, frozen=True, array_like=True, tag=24):
 class JoinGroup(msgspec.Struct, frozen=True, array_like=True, tag=25):
     """Answered with `GroupMembership`. Asked again it renews the lease, which otherwise ends after `lease_ms`.
 
-    A new group begins at `start` (`None`: where the log begins).
+    A new group begins at `start` (`None`: where the log begins). A queue of several partitions is joined partition by
+    partition: each gives its share to one of those who joined there.
     """
 
     queue_id: int
@@ -59,14 +60,19 @@ class JoinGroup(msgspec.Struct, frozen=True, array_like=True, tag=25):
     member: str
     lease_ms: int = 10_000
     start: int | None = None
+    partition: int = 0
+    """The ordinal of the one that is joined."""
+    partitions: int = 1
+    """How many the queue has: for nodes, front ends know it themselves."""
 
 
 class LeaveGroup(msgspec.Struct, frozen=True, array_like=True, tag=26):
-    """Answered with `Done`; the member's share goes to others at once."""
+    """Answered with `Done`; the member's share of the partition goes to others at once."""
 
     queue_id: int
     group: str
     member: str
+    partition: int = 0
 
 
 class ListGroups(msgspec.Struct, frozen=True, array_like=True, tag=27):
@@ -75,15 +81,20 @@ class ListGroups(msgspec.Struct, frozen=True, array_like=True, tag=27):
     queue_id: int
     after: str = ""
     limit: int = 1_000
+    partition: int = 0
 
 
 class SeekGroup(msgspec.Struct, frozen=True, array_like=True, tag=28):
-    """Answered with `GroupDescription`. Exactly one of the two is given. Members start again from there."""
+    """Answered with `GroupDescription`. Exactly one of the two is given. Members start again from there.
+
+    An offset is of the partition that is named.
+    """
 
     queue_id: int
     group: str
     offset: int | None = None
     time_ms: int | None = None
+    partition: int = 0
 
 
 class DeleteGroup(msgspec.Struct, frozen=True, array_like=True, tag=29):
@@ -91,6 +102,7 @@ class DeleteGroup(msgspec.Struct, frozen=True, array_like=True, tag=29):
 
     queue_id: int
     group: str
+    partition: int = 0
 
 
 class LoggedBatch(msgspec.Struct, frozen=True, array_like=True):
@@ -134,7 +146,7 @@ class GroupMembership(msgspec.Struct, frozen=True, array_like=True, tag=116):
 
 
 class GroupDescription(msgspec.Struct, frozen=True, array_like=True, tag=117):
-    """A group as operators see it."""
+    """A group as operators see it, in one partition."""
 
     name: str
     offset: int
@@ -144,6 +156,8 @@ class GroupDescription(msgspec.Struct, frozen=True, array_like=True, tag=117):
     """How long ago the next message was sent; 0 where none waits."""
     generation: int
     members: list[str]
+    reader: str = ""
+    """The member who has the share; empty where there are none."""
 
 
 class GroupList(msgspec.Struct, frozen=True, array_like=True, tag=118):

@@ -1,0 +1,25 @@
+"""Sequence numbers as clients see them: the ordinal of the partition stands above bit 48, its own number below.
+
+The numbers of partition 0 look as they do on a single node.
+"""
+
+from __future__ import annotations
+
+ORDINAL_SHIFT = 48
+LARGEST_NUMBER = (1 << ORDINAL_SHIFT) - 1
+"""Of one partition."""
+
+
+def number_of(partition: int, number: int) -> int:
+    """The number as clients see it."""
+    return partition << ORDINAL_SHIFT | number
+
+
+def partition_of(number: int) -> int:
+    """The ordinal of the partition that a client's number is of."""
+    return number >> ORDINAL_SHIFT
+
+
+def number_in_partition(number: int) -> int:
+    """A client's number without the ordinal: messages of one partition count from 1."""
+    return number & LARGEST_NUMBER
