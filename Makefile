@@ -4,7 +4,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help install clients programs serve test check bench compatibility fuzz chaos format lock clean
+.PHONY: help install spark clients programs serve test check bench compatibility fuzz chaos format lock clean
 
 BIN := .venv/bin
 DATA ?= ./penstock-data
@@ -16,19 +16,22 @@ help: ## list the targets
 install: ## build .venv from requirements.lock (instant when nothing changed)
 	@scripts/bootstrap
 
+spark: install ## add what the data pipeline needs to .venv (instant when nothing changed)
+	@scripts/bootstrap --spark
+
 clients: install ## build what the tests of other people's clients need (instant when nothing changed)
 	@scripts/client-environments
 
-programs: ## install etcd, haproxy and iproute2 (instant when they are there; needs root or sudo)
+programs: ## install etcd, haproxy, iproute2 and Java (instant when they are there; needs root or sudo)
 	@scripts/system-packages
 
 serve: install ## run the embedded server, data in ./penstock-data (DATA=..., ARGS=...)
 	@exec $(BIN)/penstock serve --data $(DATA) $(ARGS)
 
-test: install clients programs ## run every test (ARGS=... goes to pytest)
+test: spark clients programs ## run every test (ARGS=... goes to pytest)
 	@$(BIN)/pytest $(ARGS)
 
-check: install ## format, lint, types and layering
+check: spark ## format, lint, types and layering
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy --strict

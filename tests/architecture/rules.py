@@ -11,28 +11,31 @@ MAY_IMPORT: dict[str, set[str]] = {
     # thinking
     "model": set(),
     "ordering": {"model"},
-    "queue": {"model", "ordering", "replication"},
+    "queue": {"model", "ordering", "replication", "columnar"},
     "wire": {"model"},
     "metrics": {"model", "wire"},
     "replication": {"model"},
     "cluster": {"model"},
     "routing": {"model", "wire", "cluster"},
     "sqs": {"model"},
+    "columnar": {"model"},
     # synchronous, over interfaces: run by the runtime and by the simulation alike
     "storage": {"model"},
-    "backend": {"model", "ordering", "queue", "wire", "storage", "replication", "cluster"},
+    "backend": {"model", "ordering", "queue", "wire", "storage", "replication", "cluster", "columnar"},
     # doing
     "config": {"model"},
     "metadata": {"model", "wire"},
-    "usage": {"model"},
+    "usage": {"model", "columnar"},
     "manager": {"model", "cluster", "metadata"},
+    # the data pipeline: a client like any other, that the queue itself knows nothing of
+    "pipeline": {"model", "wire", "columnar", "client", "penstock"},
     # synchronous: what it needs of the world it asks for in steps that the runtime carries out
     "frontend": {"model", "ordering", "wire", "sqs", "metadata", "usage"},
     "client": {"model", "ordering", "wire"},
     "runtime": {
         *("model", "queue", "ordering", "wire", "sqs", "storage", "backend"),
         *("config", "metadata", "usage", "frontend", "metrics", "penstock"),
-        *("cluster", "manager", "routing"),
+        *("cluster", "manager", "routing", "columnar"),
     },
     "simulation": {
         *("model", "queue", "ordering", "wire", "storage", "backend"),
@@ -74,6 +77,7 @@ MAY_TOUCH: dict[str, set[str]] = {
     "cluster": NOTHING,
     "routing": NOTHING,
     "sqs": NOTHING,
+    "columnar": NOTHING,
     "storage": {"log"},
     "backend": {"log"},
     "config": {"system", "disk"},
@@ -83,6 +87,7 @@ MAY_TOUCH: dict[str, set[str]] = {
     "frontend": {"log"},
     "client": EVERYTHING - {"terminal"},
     "runtime": EVERYTHING - {"terminal"},
+    "pipeline": EVERYTHING - {"terminal"},
     "simulation": NOTHING,
     "penstock": NOTHING,
     "bench": EVERYTHING,
