@@ -47,10 +47,11 @@ class Planned(msgspec.Struct, frozen=True, kw_only=True):
     role: Role
     ports: dict[str, int]
     zone: str = ""
+    host: str = HOST
 
     def address(self, port: str) -> str:
         """HOST:PORT of one of its ports."""
-        return f"{HOST}:{self.ports[port]}"
+        return f"{self.host}:{self.ports[port]}"
 
 
 class ClusterPlan(msgspec.Struct, frozen=True, kw_only=True):

@@ -17,7 +17,7 @@ from pathlib import Path
 import msgspec
 
 from penstock.cluster.local_plan import ROLES, ClusterPlan, Planned, Role, with_another, without
-from penstock.runtime.etcd_process import EtcdProcess, find_etcd
+from penstock.runtime.etcd_process import EtcdMember, EtcdProcess, find_etcd
 from penstock.runtime.local_cluster import running, told
 from penstock.runtime.local_cluster.balancer import (
     balancer_command,
@@ -42,6 +42,8 @@ _SHOWN_LOG_LINES = 8
 
 Progress = Callable[[str, str], None]
 """Told the name of a process, and what becomes of it."""
+Before = Callable[[Planned], tuple[str, ...]]
+"""A command that runs the rest of its line in its place, as `ip netns exec NAME` does; empty for none."""
 
 
 class StartFailedError(Exception):
@@ -55,9 +57,15 @@ class UnknownProcessError(Exception):
 class LocalCluster:
     """The cluster of a directory that has a plan."""
 
-    def __init__(self, directory: ClusterDirectory, progress: Progress | None = None) -> None:
+    def __init__(
+        self,
+        directory: ClusterDirectory,
+        progress: Progress | None = None,
+        before: Before = lambda planned: (),
+    ) -> None:
         self.directory = directory
         self._told = progress
+        self._before = before
         self._etcds: list[EtcdProcess] = []
 
     def _progress(self, name: str, what: str) -> None:
@@ -120,7 +128,7 @@ class LocalCluster:
         place = self.directory.place(planned.name)
         place.mkdir(mode=0o700, parents=True, exist_ok=True)
         if planned.role == "etcd":
-            etcd = EtcdProcess(told.etcd_member(planned, self.directory), find_etcd())
+            etcd = EtcdProcess(self._etcd_member(planned), find_etcd())
             etcd.start()
             self._etcds.append(etcd)
             assert etcd.process_id is not None
@@ -140,7 +148,7 @@ class LocalCluster:
 
     def _run(self, planned: Planned, command: list[str]) -> Running:
         return running.start(
-            command,
+            [*self._before(planned), *command],
             self.directory.log(planned.name),
             directory=self.directory.place(planned.name),
             environment=told.environment(),
@@ -160,7 +168,7 @@ class LocalCluster:
 
     def _is_ready(self, planned: Planned) -> bool:
         if planned.role == "etcd":
-            return asyncio.run(EtcdProcess(told.etcd_member(planned, self.directory), Path()).healthy())
+            return asyncio.run(EtcdProcess(self._etcd_member(planned), Path()).healthy())
         if planned.role == "balancer":
             return answers_to_health(planned.address("sqs"))
         return self.directory.ready_file(planned.name).exists()
@@ -178,8 +186,11 @@ class LocalCluster:
     def log_of(self, planned: Planned) -> Path:
         """Where a process logs."""
         if planned.role == "etcd":
-            return EtcdProcess(told.etcd_member(planned, self.directory), Path()).log_file
+            return EtcdProcess(self._etcd_member(planned), Path()).log_file
         return self.directory.log(planned.name)
+
+    def _etcd_member(self, planned: Planned) -> EtcdMember:
+        return told.etcd_member(planned, self.plan, self.directory, self._before(planned))
 
     # -- stopping --------------------------------------------------------------------------------------------
 

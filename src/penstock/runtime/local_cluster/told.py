@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from penstock.cluster.local_plan import ClusterPlan, Planned, toml
-from penstock.runtime.etcd_cluster import plan_members
 from penstock.runtime.etcd_process import EtcdMember
 from penstock.runtime.local_cluster.directory import ClusterDirectory
 
@@ -21,12 +20,21 @@ _COMMANDS = {"node": ("node", "run"), "frontend": ("frontend",), "metadata": ("m
 Tables = Mapping[str, Mapping[str, str | int]]
 
 
-def etcd_member(planned: Planned, directory: ClusterDirectory) -> EtcdMember:
-    """The one member of a local cluster's own etcd."""
-    (member,) = plan_members(
-        directory.place(planned.name), [(planned.ports["client"], planned.ports["peer"])]
+def etcd_member(
+    planned: Planned, plan: ClusterPlan, directory: ClusterDirectory, before: tuple[str, ...] = ()
+) -> EtcdMember:
+    """A member of a local cluster's own etcd, of which there is one unless the plan has more."""
+    members = plan.of_role("etcd")
+    named = {one.name: f"etcd-{number}" for number, one in enumerate(members, 1)}
+    return EtcdMember(
+        name=named[planned.name],
+        directory=directory.place(planned.name) / named[planned.name],
+        client_port=planned.ports["client"],
+        peer_port=planned.ports["peer"],
+        peers=",".join(f"{named[one.name]}=http://{one.address('peer')}" for one in members),
+        host=planned.host,
+        before=before,
     )
-    return member
 
 
 def configuration(planned: Planned, plan: ClusterPlan, directory: ClusterDirectory) -> str:
