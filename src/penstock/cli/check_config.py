@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from penstock.cli.exits import FAILED, reported
 from penstock.cli.output import error_console, print_json, print_line, print_table
 from penstock.cli.parameters import Json
+
+if TYPE_CHECKING:
+    from penstock.config.roles import RoleConfig
 
 
 @reported
@@ -31,6 +34,7 @@ def check_config(
     checked = role if role is not None else likely_role(file)
     try:
         config = load_config(checked, file)
+        _check_certificates(config, file)
     except ConfigurationError as error:
         for problem in error.problems:
             if json:
@@ -54,3 +58,26 @@ def check_config(
     else:
         print_line(f"{file} is good for penstock {checked}", "green")
         print_table(("key", "value"), values.items())
+
+
+def _check_certificates(config: RoleConfig, file: Path) -> None:
+    """What a certificate is good for only its file can say; raises `ConfigurationError`."""
+    from penstock.config import ConfigurationError, Problem
+    from penstock.config.cluster import ClusterOptions
+    from penstock.config.sqs import SqsOptions
+    from penstock.runtime.cluster_tls import cluster_tls
+    from penstock.runtime.http.tls import Tls, TlsError
+
+    problems = []
+    try:
+        if isinstance(config, ClusterOptions):
+            cluster_tls(config)
+    except TlsError as error:
+        problems.append(Problem(str(file), "cluster.tls_certificate", str(error)))
+    try:
+        if isinstance(config, SqsOptions) and config.sqs_tls_certificate and config.sqs_tls_key:
+            Tls(Path(config.sqs_tls_certificate), Path(config.sqs_tls_key))
+    except TlsError as error:
+        problems.append(Problem(str(file), "sqs.tls_certificate", str(error)))
+    if problems:
+        raise ConfigurationError(problems)

@@ -10,7 +10,17 @@ import typer
 
 from penstock.cli.exits import reported
 from penstock.cli.output import print_facts
-from penstock.cli.parameters import ConfigFile, Cpus, Json, LogFormat, LogLevel, ReadyFile
+from penstock.cli.parameters import (
+    ConfigFile,
+    Cpus,
+    Json,
+    LogFormat,
+    LogLevel,
+    ReadyFile,
+    TlsCa,
+    TlsCertificate,
+    TlsKey,
+)
 from penstock.cli.role import configured, run_role
 from penstock.cli.serve import sqs_line
 
@@ -84,6 +94,9 @@ def frontend(
             show_default=False,
         ),
     ] = None,
+    tls_certificate: TlsCertificate = None,
+    tls_key: TlsKey = None,
+    tls_ca: TlsCa = None,
     config: ConfigFile = None,
     cpus: Cpus = None,
     log_level: LogLevel = None,
@@ -98,6 +111,9 @@ def frontend(
         "backend": backend,
         "cluster_metadata": cluster,
         "cluster_secret_file": secret_file,
+        "cluster_tls_certificate": tls_certificate,
+        "cluster_tls_key": tls_key,
+        "cluster_tls_ca": tls_ca,
         "cluster_name": name,
         "native_listen": native_listen,
         "sqs_listen": sqs_listen,

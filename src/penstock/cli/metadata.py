@@ -10,7 +10,17 @@ import typer
 
 from penstock.cli.exits import reported
 from penstock.cli.output import print_facts
-from penstock.cli.parameters import ConfigFile, Cpus, Json, LogFormat, LogLevel, ReadyFile
+from penstock.cli.parameters import (
+    ConfigFile,
+    Cpus,
+    Json,
+    LogFormat,
+    LogLevel,
+    ReadyFile,
+    TlsCa,
+    TlsCertificate,
+    TlsKey,
+)
 from penstock.cli.role import configured, run_role
 
 if TYPE_CHECKING:
@@ -78,6 +88,9 @@ def metadata(
         str | None,
         typer.Option("--copies", help="On how many servers each shard is kept (2).", show_default=False),
     ] = None,
+    tls_certificate: TlsCertificate = None,
+    tls_key: TlsKey = None,
+    tls_ca: TlsCa = None,
     config: ConfigFile = None,
     cpus: Cpus = None,
     log_level: LogLevel = None,
@@ -92,6 +105,9 @@ def metadata(
         "cluster_metadata": etcd,
         "metadata_listen": listen,
         "cluster_secret_file": secret_file,
+        "cluster_tls_certificate": tls_certificate,
+        "cluster_tls_key": tls_key,
+        "cluster_tls_ca": tls_ca,
         "cluster_name": name,
         "metadata_advertise": advertise,
         "metadata_organisation": organisation,

@@ -8,18 +8,23 @@ import asyncio
 import os
 import time
 from collections.abc import Awaitable, Callable
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 from penstock.cli.exits import NOT_FOUND, USAGE, CommandError
-from penstock.config import ConfigurationError, load_frontend_config, load_serve_config
+from penstock.config import ConfigurationError, FrontendConfig, load_frontend_config, load_serve_config
 from penstock.config.sources import given_attributes
 from penstock.metadata.master_key import MasterKey, MasterKeyError, load_or_make_master_key
 from penstock.metadata.opening import StoreUrlError, open_metadata_store
+from penstock.metadata.remote.failures import StoreRefusedError
 from penstock.metadata.remote.settings import MetadataUrlError, read_secret
 from penstock.metadata.store.interface import MetadataStore, StoreUnavailableError
 from penstock.metadata.store.sqlite import open_sqlite_store
 from penstock.metadata.user_administration import NotFoundError, UserAdministration, UserError
+from penstock.runtime.cluster_streams import dial
+from penstock.runtime.cluster_tls import cluster_tls
+from penstock.runtime.http.tls import TlsError
 
 Result = TypeVar("Result")
 
@@ -50,7 +55,8 @@ class ClusterMetadata(NamedTuple):
     """The metadata of a cluster."""
 
     url: str
-    secret_file: str | None
+    config: FrontendConfig | None
+    """Of a front end; None: there is nothing but the URL."""
 
 
 def with_metadata(data: str | None, work: Callable[[OpenMetadata], Awaitable[Result]]) -> Result:
@@ -62,6 +68,10 @@ def with_metadata(data: str | None, work: Callable[[OpenMetadata], Awaitable[Res
         raise CommandError(str(error), USAGE) from None
     except NotFoundError as error:
         raise CommandError(str(error), NOT_FOUND) from None
+    except StoreRefusedError as error:
+        raise CommandError(f"{error}. Give it the cluster's secret and certificate.", USAGE) from None
+    except TlsError as error:
+        raise CommandError(str(error), USAGE) from None
     except (UserError, StoreUnavailableError, StoreUrlError, MetadataUrlError, MasterKeyError) as error:
         raise CommandError(str(error)) from None
 
@@ -87,7 +97,7 @@ def _configured(data: str | None) -> _Place:
     if "cluster_metadata" in given_attributes(file):
         front_end = load_frontend_config(file, flags=flags)
         if front_end.cluster_metadata is not None:
-            cluster = ClusterMetadata(front_end.cluster_metadata, front_end.cluster_secret_file)
+            cluster = ClusterMetadata(front_end.cluster_metadata, front_end)
             return _Place(None, cluster, Path(front_end.metadata_key_path))
     config = load_serve_config(file, flags=flags)
     return _Place(Path(config.metadata_path), None, Path(config.metadata_key_path))
@@ -103,9 +113,13 @@ async def _with_metadata(place: _Place, work: Callable[[OpenMetadata], Awaitable
 
 async def _opened(place: _Place) -> MetadataStore:
     if place.cluster is not None:
-        secret_file = place.cluster.secret_file
+        config = place.cluster.config
+        secret_file = config.cluster_secret_file if config is not None else None
+        tls = cluster_tls(config) if config is not None else None
         return await open_metadata_store(
-            place.cluster.url, read_secret(Path(secret_file)) if secret_file is not None else None
+            place.cluster.url,
+            read_secret(Path(secret_file)) if secret_file is not None else None,
+            partial(dial, tls=tls),
         )
     assert place.file is not None
     try:

@@ -114,3 +114,25 @@ ReadyFile = Annotated[
         "--ready-file", help="Write where everything is to this file once it listens.", metavar="FILE"
     ),
 ]
+TlsCertificate = Annotated[
+    str | None,
+    typer.Option(
+        "--tls-certificate",
+        help="The certificate that this process shows to the others of its cluster; needs --tls-key and --tls-ca.",
+        metavar="FILE",
+        show_default=False,
+    ),
+]
+TlsKey = Annotated[
+    str | None,
+    typer.Option("--tls-key", help="That certificate's private key.", metavar="FILE", show_default=False),
+]
+TlsCa = Annotated[
+    str | None,
+    typer.Option(
+        "--tls-ca",
+        help="The authority that signed the certificates of all processes of the cluster.",
+        metavar="FILE",
+        show_default=False,
+    ),
+]

@@ -8,7 +8,7 @@ from typing import Any, NoReturn, Protocol, TypeVar
 
 import typer
 
-from penstock.cli.exits import FAILED, CommandError
+from penstock.cli.exits import FAILED, USAGE, CommandError
 from penstock.cli.output import error_console, print_json
 
 Config = TypeVar("Config", covariant=True)
@@ -42,7 +42,7 @@ def run_role(
     ready_file: Path | None,
 ) -> NoReturn:
     """Runs it until it ends and ends with its exit code; once it listens it says where everything is."""
-    from penstock.runtime.listening import StartError
+    from penstock.runtime.listening import StartError, StrangerError
 
     def announce(running: Running) -> None:
         facts = facts_of(running)
@@ -55,6 +55,8 @@ def run_role(
 
     try:
         code = run(announce)
+    except StrangerError as error:
+        raise CommandError(f"{error}. Give it the cluster's secret and certificate.", USAGE) from None
     except StartError as error:
         raise CommandError(str(error)) from None
     raise typer.Exit(code)

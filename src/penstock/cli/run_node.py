@@ -11,7 +11,17 @@ import typer
 
 from penstock.cli.exits import reported
 from penstock.cli.output import console, print_facts
-from penstock.cli.parameters import ConfigFile, Cpus, Json, LogFormat, LogLevel, ReadyFile
+from penstock.cli.parameters import (
+    ConfigFile,
+    Cpus,
+    Json,
+    LogFormat,
+    LogLevel,
+    ReadyFile,
+    TlsCa,
+    TlsCertificate,
+    TlsKey,
+)
 from penstock.cli.role import configured, run_role
 
 if TYPE_CHECKING:
@@ -111,6 +121,9 @@ def run(
             "--durability", help="sync (default): on disk before it is acknowledged; os: faster, weaker."
         ),
     ] = None,
+    tls_certificate: TlsCertificate = None,
+    tls_key: TlsKey = None,
+    tls_ca: TlsCa = None,
     config: ConfigFile = None,
     cpus: Cpus = None,
     log_level: LogLevel = None,
@@ -127,6 +140,9 @@ def run(
         "cluster_zone": zone,
         "cluster_metadata": cluster,
         "cluster_secret_file": secret_file,
+        "cluster_tls_certificate": tls_certificate,
+        "cluster_tls_key": tls_key,
+        "cluster_tls_ca": tls_ca,
         "data_directory": data,
         "listen": listen,
         "cluster_peers_listen": peers_listen,

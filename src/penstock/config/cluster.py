@@ -48,3 +48,33 @@ class ClusterOptions(SharedOptions):
             "--secret-file",
         ),
     )
+    cluster_tls_certificate: str | None = field(
+        default=None,
+        metadata=option(
+            "cluster.tls_certificate",
+            kinds.optional("none", kinds.file()),
+            "The certificate (PEM, with its chain) that this process shows to the others of its cluster; with it, all "
+            "that they say to each other is encrypted, and whoever shows none of `cluster.tls_ca` is refused. `none`: "
+            "no TLS. For all processes of a cluster or for none.",
+            "--tls-certificate",
+        ),
+    )
+    cluster_tls_key: str | None = field(
+        default=None,
+        metadata=option(
+            "cluster.tls_key",
+            kinds.optional("none", kinds.file()),
+            "The private key (PEM, not encrypted) of `cluster.tls_certificate`.",
+            "--tls-key",
+        ),
+    )
+    cluster_tls_ca: str | None = field(
+        default=None,
+        metadata=option(
+            "cluster.tls_ca",
+            kinds.optional("none", kinds.file()),
+            "The authority (PEM, several are allowed) that signed the certificates of all processes of the cluster, and "
+            "of nobody else: whoever has a certificate of it belongs to the cluster.",
+            "--tls-ca",
+        ),
+    )

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from penstock.config.cluster import ClusterOptions
 from penstock.config.frontend import FrontendConfig
 from penstock.config.serve import ServeConfig
+from penstock.config.shared import SharedOptions
 from penstock.config.sqs import SqsOptions
 
 Contradiction = tuple[str, str]
 """The key to change, and why."""
 
 
-def contradictions(config: SqsOptions) -> Iterator[Contradiction]:
+def contradictions(config: SharedOptions) -> Iterator[Contradiction]:
     """Everything in the configuration that cannot work together."""
-    yield from _tls(config)
+    if isinstance(config, SqsOptions):
+        yield from _tls(config)
+    if isinstance(config, ClusterOptions):
+        yield from _cluster_tls(config)
     if isinstance(config, ServeConfig):
         yield from _listeners(config)
         yield from _storage(config)
@@ -27,6 +32,18 @@ def _tls(config: SqsOptions) -> Iterator[Contradiction]:
         yield "sqs.tls_key", "is missing; sqs.tls_certificate needs its private key"
     if config.sqs_tls_key is not None and config.sqs_tls_certificate is None:
         yield "sqs.tls_certificate", "is missing; sqs.tls_key is the private key of a certificate"
+
+
+def _cluster_tls(config: ClusterOptions) -> Iterator[Contradiction]:
+    parts = {
+        "cluster.tls_certificate": config.cluster_tls_certificate,
+        "cluster.tls_key": config.cluster_tls_key,
+        "cluster.tls_ca": config.cluster_tls_ca,
+    }
+    given = [key for key, value in parts.items() if value is not None]
+    for key, value in parts.items():
+        if given and value is None:
+            yield key, f"is missing; {given[0]} needs it"
 
 
 def _front_end(config: FrontendConfig) -> Iterator[Contradiction]:

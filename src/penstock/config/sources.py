@@ -26,7 +26,6 @@ from penstock.config.option import Option
 from penstock.config.problems import ConfigurationError, Problem
 from penstock.config.serve import OPTIONS as SERVE_OPTIONS
 from penstock.config.serve import ServeConfig
-from penstock.config.sqs import SqsOptions
 
 OPTIONS = {**SERVE_OPTIONS, **FRONTEND_OPTIONS, **METADATA_SERVER_OPTIONS, **NODE_OPTIONS}
 TABLES = sorted({key.rpartition(".")[0] for key in OPTIONS})
@@ -105,8 +104,7 @@ def _load(
         own = {entry.name for entry in fields(role)}
         config = role(**{name: value for name, value in values.items() if name in own})
         source = str(file) if file else "the configuration"
-        if isinstance(config, SqsOptions):
-            problems += [Problem(source, key, why) for key, why in contradictions(config)]
+        problems += [Problem(source, key, why) for key, why in contradictions(config)]
         if not problems:
             return config
     raise ConfigurationError(problems)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from penstock.metadata.remote.connection import Dial, dial_plainly
 from penstock.metadata.remote.settings import SCHEMES, MetadataUrlError
 from penstock.metadata.store.etcd_settings import EtcdUrlError
 from penstock.metadata.store.interface import MetadataStore
@@ -19,8 +20,11 @@ class StoreUrlError(ValueError):
     """The URL says something that cannot be followed; the message says what to write instead."""
 
 
-async def open_metadata_store(url: str, secret: bytes | None = None) -> MetadataStore:
-    """The store of a URL; `secret` is the cluster's, for metadata servers whose URL names no file with it.
+async def open_metadata_store(
+    url: str, secret: bytes | None = None, dial: Dial = dial_plainly
+) -> MetadataStore:
+    """The store of a URL; `secret` is the cluster's, for metadata servers whose URL names no file with it, and `dial`
+    how they are connected to.
 
     Raises `StoreUrlError`, or `StoreUnavailableError` if nobody answers there.
     """
@@ -33,7 +37,7 @@ async def open_metadata_store(url: str, secret: bytes | None = None) -> Metadata
         if scheme in SCHEMES and colon:
             from penstock.metadata.remote.store import open_remote_store
 
-            return await open_remote_store(url, secret)
+            return await open_remote_store(url, secret, dial)
     except (EtcdUrlError, MetadataUrlError) as error:
         raise StoreUrlError(str(error)) from error
     if scheme == "sqlite" and rest:

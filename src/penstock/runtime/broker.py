@@ -35,6 +35,7 @@ from penstock.config.engine import EngineOptions
 from penstock.config.serve import ServeConfig
 from penstock.ordering.timestamp_id import draw_process
 from penstock.runtime.clock import WallClock
+from penstock.runtime.cluster_tls import ClusterTls
 from penstock.runtime.disk import RealDisk
 from penstock.runtime.driver import Driver
 from penstock.runtime.engine_link.local_link import LocalRoute
@@ -59,6 +60,9 @@ AnyNode = TypeVar("AnyNode", bound=Node)
 
 class Broker:
     """Everything that runs, in one object; made by `open_broker`."""
+
+    cluster_tls: ClusterTls | None = None
+    """It is in no cluster."""
 
     def __init__(
         self,

@@ -17,9 +17,11 @@ from penstock.metadata.store.interface import MetadataStore
 from penstock.runtime.clock import WallClock
 from penstock.runtime.cluster_link.cluster_link import ClusterLink
 from penstock.runtime.cluster_link.gateway import NativeGateway, open_gateway
-from penstock.runtime.cluster_store import cluster_secret, open_cluster_store
+from penstock.runtime.cluster_store import cluster_certificate, cluster_secret, open_cluster_store
+from penstock.runtime.cluster_tls import ClusterTls
 from penstock.runtime.engine_link.tcp_link import TcpLink
 from penstock.runtime.front_door import FrontDoor, open_front_door
+from penstock.runtime.introduction import introduce
 
 FIRST_CONTACT_SECONDS = 2.0
 """How long the start waits for a node; without any, requests are answered with 503 until one is found."""
@@ -33,6 +35,8 @@ class ClusterFrontEnd:
     """It has nothing that could fail for good: what it needs is looked for until it is there."""
     partner_threads: tuple[int, ...] = ()
     """Next to all it does is done by the event loop's thread."""
+    cluster_tls: ClusterTls | None = None
+    """What it shows to the others of its cluster."""
 
     def __init__(
         self,
@@ -86,9 +90,9 @@ async def open_cluster_front_end(
     """A front end that listens; raises `StartError`. A `store` that is given is closed with it."""
     assert config.cluster_metadata is not None
     assert config.cluster_secret_file is not None
-    secret = cluster_secret(config.cluster_secret_file)
+    secret, tls = cluster_secret(config.cluster_secret_file), cluster_certificate(config)
     if store is None:
-        store = await open_cluster_store(config.cluster_metadata, secret)
+        store = await open_cluster_store(config.cluster_metadata, secret, tls)
     loop, clock = asyncio.get_running_loop(), WallClock()
     mirror = MetadataMirror(store)
     mirror.start()
@@ -100,11 +104,12 @@ async def open_cluster_front_end(
         link = ClusterLink(
             mirror,
             loop,
-            make_link=lambda address: TcpLink(address, loop, name=name, secret=secret),
+            make_link=lambda address: TcpLink(address, loop, name=name, secret=secret, tls=tls),
             producer=1 + secrets.randbits(PRODUCER_BITS),
             now_ms=clock.now_ms,
             replicas=config.frontend_replicas,
         )
+        await introduce(link.map.nodes.values(), secret, tls)
         try:
             async with asyncio.timeout(FIRST_CONTACT_SECONDS):
                 await link.found()
@@ -121,4 +126,6 @@ async def open_cluster_front_end(
         await mirror.close()
         await store.close()
         raise
-    return ClusterFrontEnd(link, mirror, store, door, gateway)
+    service = ClusterFrontEnd(link, mirror, store, door, gateway)
+    service.cluster_tls = tls
+    return service

@@ -33,10 +33,12 @@ from penstock.manager.manager import Manager
 from penstock.metadata.mirror import MetadataMirror
 from penstock.metadata.store.interface import MetadataStore, StoreUnavailableError
 from penstock.runtime.broker import LAST_ANSWERS_SECONDS, THREADS_SECONDS, open_engine
-from penstock.runtime.cluster_store import cluster_secret, open_cluster_store
+from penstock.runtime.cluster_store import cluster_certificate, cluster_secret, open_cluster_store
+from penstock.runtime.cluster_tls import ClusterTls
 from penstock.runtime.disk import RealDisk
 from penstock.runtime.engine_link.local_link import LocalRoute
 from penstock.runtime.front_door import FrontDoor
+from penstock.runtime.introduction import introduce
 from penstock.runtime.listening import StartError, bind
 from penstock.runtime.monitoring import Monitoring, open_monitoring
 from penstock.runtime.node_clock import NodeClock
@@ -54,6 +56,8 @@ class ClusterNode:
 
     front_door: FrontDoor | None = None
     """It speaks no SQS; front ends do."""
+    cluster_tls: ClusterTls | None = None
+    """What it shows to the others of its cluster."""
 
     def __init__(
         self,
@@ -162,9 +166,10 @@ async def open_cluster_node(config: NodeConfig, store: MetadataStore | None = No
                 f"nobody can reach {listen}: say with {flag} HOST:PORT how others reach this node"
             )
     name, secret = config.cluster_name, cluster_secret(config.cluster_secret_file)
+    tls = cluster_certificate(config)
     if store is None:
         assert config.cluster_metadata is not None
-        store = await open_cluster_store(config.cluster_metadata, secret)
+        store = await open_cluster_store(config.cluster_metadata, secret, tls)
     listener = bind(config.listen, "--listen")
     try:
         peers_listener = bind(config.cluster_peers_listen, "--peers-listen")
@@ -173,6 +178,7 @@ async def open_cluster_node(config: NodeConfig, store: MetadataStore | None = No
         raise
     try:
         known = await _known_entries(store)
+        await introduce([entry for entry in known[0] if entry.node != name], secret, tls)
         disk, node, clock, node_clock = open_engine(
             config,
             lambda store, environment, now_ms: ReplicatedNode(
@@ -196,6 +202,7 @@ async def open_cluster_node(config: NodeConfig, store: MetadataStore | None = No
         write_buffer_bytes=config.write_buffer_bytes,
         hello_timeout_ms=config.hello_timeout_ms,
         secret=secret,
+        tls=tls,
     )
     route = LocalRoute(server.write)
 
@@ -206,11 +213,12 @@ async def open_cluster_node(config: NodeConfig, store: MetadataStore | None = No
     driver = ClusterDriver(
         node, clock, loop, write=route.write, congestion_changed=server.congestion_changed, failed=failed
     )
-    links = PeerLinks(name, secret, driver)
+    links = PeerLinks(name, secret, driver, tls)
     driver.write_peer = links.write
     address = Address(config.listen.host, listener.getsockname()[1])
     peers_address = Address(config.cluster_peers_listen.host, peers_listener.getsockname()[1])
     service = ClusterNode(name, node, disk, node_clock, driver, server, links, store, address, peers_address)
+    service.cluster_tls = tls
     node_clock.start()
     try:
         await links.listen(peers_listener)

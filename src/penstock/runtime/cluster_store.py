@@ -1,21 +1,29 @@
-"""The metadata store of a cluster by its URL, and the secret that its processes share."""
+"""What a process needs of its cluster before anything else: the secret, the certificate, and the metadata store by its URL."""
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
+from penstock.config.cluster import ClusterOptions
 from penstock.metadata.opening import StoreUrlError, open_metadata_store
+from penstock.metadata.remote.failures import StoreRefusedError
 from penstock.metadata.remote.settings import MetadataUrlError, read_secret
 from penstock.metadata.store.interface import MetadataStore, StoreUnavailableError
-from penstock.runtime.listening import StartError
+from penstock.runtime.cluster_streams import dial
+from penstock.runtime.cluster_tls import ClusterTls, cluster_tls
+from penstock.runtime.http.tls import TlsError
+from penstock.runtime.listening import StartError, StrangerError
 
 
-async def open_cluster_store(url: str, secret: bytes) -> MetadataStore:
-    """The store of a URL; raises `StartError`."""
+async def open_cluster_store(url: str, secret: bytes, tls: ClusterTls | None = None) -> MetadataStore:
+    """The store of a URL; raises `StartError`, and `StrangerError` where metadata servers refuse this process."""
     try:
-        return await open_metadata_store(url, secret)
+        return await open_metadata_store(url, secret, partial(dial, tls=tls))
     except StoreUrlError as error:
         raise StartError(f"cannot use --cluster {url}: {error}") from None
+    except StoreRefusedError as error:
+        raise StrangerError(str(error)) from None
     except StoreUnavailableError as error:
         raise StartError(f"cannot reach the cluster's metadata at {url}: {error}") from None
 
@@ -25,4 +33,12 @@ def cluster_secret(file: str) -> bytes:
     try:
         return read_secret(Path(file))
     except MetadataUrlError as error:
+        raise StartError(str(error)) from None
+
+
+def cluster_certificate(config: ClusterOptions) -> ClusterTls | None:
+    """What the process shows to the others, if there is TLS between them; raises `StartError`."""
+    try:
+        return cluster_tls(config)
+    except TlsError as error:
         raise StartError(str(error)) from None

@@ -12,6 +12,10 @@ class StartError(Exception):
     """The server cannot start; the message says why and what to do."""
 
 
+class StrangerError(StartError):
+    """The cluster refuses this process: its secret or its certificate is not the cluster's."""
+
+
 def check_loopback(address: Address, instead: str, danger: str = "read and delete every message") -> None:
     """Raises unless only this machine can reach the address; `danger`: what anybody else could do there."""
     if not address.is_loopback:

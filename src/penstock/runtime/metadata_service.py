@@ -5,14 +5,22 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
+from functools import partial
 from pathlib import Path
 
+from penstock.cluster.layout import NODES, decode_node
 from penstock.config.metadata_server import MetadataServerConfig
 from penstock.metadata.remote.settings import MetadataUrlError, read_secret
 from penstock.metadata.server.server import MetadataServer, ServerSettings
 from penstock.metadata.store.etcd import EtcdStore
 from penstock.metadata.store.etcd_settings import EtcdUrlError, parse_etcd_url
+from penstock.metadata.store.interface import StoreUnavailableError
+from penstock.runtime import cluster_streams
+from penstock.runtime.cluster_streams import dial
+from penstock.runtime.cluster_tls import ClusterTls, cluster_tls
 from penstock.runtime.front_door import FrontDoor
+from penstock.runtime.http.tls import TlsError
+from penstock.runtime.introduction import introduce
 from penstock.runtime.listening import StartError, bind
 
 FIRST_CONTACT_SECONDS = 2.0
@@ -26,6 +34,8 @@ class MetadataProcess:
     """It has nothing that could fail for good: what it needs is looked for until it is there."""
     front_door: FrontDoor | None = None
     partner_threads: tuple[int, ...] = ()
+    cluster_tls: ClusterTls | None = None
+    """What it shows to the others of its cluster."""
 
     def __init__(self, server: MetadataServer, store: EtcdStore, name: str, address: str) -> None:
         self.name = name
@@ -66,7 +76,8 @@ async def open_metadata_service(config: MetadataServerConfig) -> MetadataProcess
     try:
         etcd = parse_etcd_url(config.cluster_metadata)
         secret = read_secret(Path(config.cluster_secret_file))
-    except (EtcdUrlError, MetadataUrlError) as error:
+        tls = cluster_tls(config)
+    except (EtcdUrlError, MetadataUrlError, TlsError) as error:
         raise StartError(str(error)) from None
     name = config.cluster_name or f"metadata-{socket.gethostname()}-{os.getpid()}"
     settings = ServerSettings(
@@ -79,7 +90,12 @@ async def open_metadata_service(config: MetadataServerConfig) -> MetadataProcess
     )
     listener = bind(listen, "--listen")
     store = EtcdStore(etcd)
-    server = MetadataServer(store, settings)
+    server = MetadataServer(
+        store,
+        settings,
+        dial=partial(dial, tls=tls),
+        listen=partial(cluster_streams.listen, tls=tls, service="the metadata server"),
+    )
     advertised = str(config.metadata_advertise) if config.metadata_advertise is not None else None
     address = await server.start(listener, advertised)
     assert server.registration is not None
@@ -87,6 +103,21 @@ async def open_metadata_service(config: MetadataServerConfig) -> MetadataProcess
         async with asyncio.timeout(FIRST_CONTACT_SECONDS):
             await server.follower.ready.wait()
             await server.registration.registered.wait()
+            await _introduce(store, secret, tls)
     except TimeoutError:
         pass  # the server has said so in the log, and goes on looking
-    return MetadataProcess(server, store, name, address)
+    except StartError:
+        await server.close()
+        await store.close()
+        raise
+    service = MetadataProcess(server, store, name, address)
+    service.cluster_tls = tls
+    return service
+
+
+async def _introduce(store: EtcdStore, secret: bytes, tls: ClusterTls | None) -> None:
+    try:
+        nodes = await store.list(NODES)
+    except StoreUnavailableError:
+        return  # nobody can be asked
+    await introduce([decode_node(entry.value) for entry in nodes.entries], secret, tls)

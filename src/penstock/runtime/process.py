@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from penstock.config.node import NodeConfig
     from penstock.runtime.cluster_front_end import ClusterFrontEnd
     from penstock.runtime.cluster_node import ClusterNode
+    from penstock.runtime.cluster_tls import ClusterTls
     from penstock.runtime.metadata_service import MetadataProcess
 
 log = logging.getLogger(__name__)
@@ -60,6 +61,11 @@ class Service(Protocol):
     @property
     def front_door(self) -> FrontDoor | None:
         """Where it speaks SQS, if it does."""
+        ...
+
+    @property
+    def cluster_tls(self) -> ClusterTls | None:
+        """What it shows to the other processes of its cluster, if there is TLS between them."""
         ...
 
     @property
@@ -204,16 +210,21 @@ def _stop_on_signals(stop: asyncio.Event) -> None:
 
 
 def _reload_on_signal(service: Service) -> None:
-    """SIGHUP takes over a renewed certificate; connections that are open keep the old one."""
+    """SIGHUP takes over renewed certificates; connections that are open keep the old ones."""
 
     def reload() -> None:
-        if service.front_door is None:
-            return
-        try:
-            service.front_door.reload_certificate()
-        except TlsError as error:
-            log.error("the certificate in use stays in use: %s", error)
-        else:
-            log.info("the certificate was loaded again")
+        if service.front_door is not None:
+            _reload("certificate", service.front_door.reload_certificate)
+        if service.cluster_tls is not None:
+            _reload("certificate for the cluster", service.cluster_tls.reload)
 
     asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, reload)
+
+
+def _reload(what: str, reload: Callable[[], None]) -> None:
+    try:
+        reload()
+    except TlsError as error:
+        log.error("the %s in use stays in use: %s", what, error)
+    else:
+        log.info("the %s was loaded again", what)

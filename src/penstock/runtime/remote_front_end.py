@@ -6,6 +6,7 @@ import asyncio
 
 from penstock.config.frontend import FrontendConfig
 from penstock.runtime.clock import WallClock
+from penstock.runtime.cluster_tls import ClusterTls
 from penstock.runtime.engine_link.tcp_link import TcpLink
 from penstock.runtime.front_door import FrontDoor, open_front_door
 
@@ -18,6 +19,8 @@ class RemoteFrontEnd:
 
     failure: BaseException | None = None
     """It has nothing that could fail for good: what it needs is looked for until it is there."""
+    cluster_tls: ClusterTls | None = None
+    """It is in no cluster."""
     partner_threads: tuple[int, ...] = ()
     """Next to all it does is done by the event loop's thread."""
 

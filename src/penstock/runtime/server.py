@@ -17,6 +17,8 @@ from typing import Protocol, cast
 from penstock.model import limits
 from penstock.model.batch import Buffer
 from penstock.model.errors import ErrorCode, PenstockError
+from penstock.runtime.cluster_streams import Door, listen
+from penstock.runtime.cluster_tls import ClusterTls
 from penstock.wire.frames import Frame, FrameReader, encode_frame
 from penstock.wire.handshake import HANDSHAKE_FRAME_BYTES, NONCE_BYTES, HandshakeError, ServerHandshake
 from penstock.wire.messages import SERVICE, Failed, encode_message
@@ -73,10 +75,13 @@ class Server:
         write_buffer_bytes: int,
         hello_timeout_ms: int,
         secret: bytes | None = None,
+        tls: ClusterTls | None = None,
     ) -> None:
         self.max_connections = max_connections
         self.secret = secret
         """Of the cluster: who connects must prove first that it knows it; None: nobody has to."""
+        self._tls = tls
+        """Of the cluster: who connects must show a certificate of its authority."""
         self.write_buffer_bytes = write_buffer_bytes
         self.hello_timeout_seconds = hello_timeout_ms / 1000
         self.connections: dict[int, Connection] = {}
@@ -85,7 +90,7 @@ class Server:
         self.partial_bytes = 0
         self.accepting = False
         self._next_connection = 1
-        self._listener: asyncio.Server | None = None
+        self._listener: Door | None = None
         self._driver: Handler | None = None
         self._empty = asyncio.Event()
         self._empty.set()
@@ -99,9 +104,10 @@ class Server:
     async def start(self, driver: Handler, listener: socket.socket) -> None:
         """Listens on a socket that is bound."""
         self._driver = driver
-        loop = asyncio.get_running_loop()
         self.accepting = True
-        self._listener = await loop.create_server(lambda: Connection(self), sock=listener, backlog=BACKLOG)
+        self._listener = await listen(
+            lambda: Connection(self), listener, self._tls, "the native protocol", BACKLOG
+        )
 
     def write(self, connection: int, buffers: list[Buffer]) -> None:
         """Sends to a client, if it is still there."""
@@ -270,7 +276,8 @@ class Connection(asyncio.Protocol):
         self._leave()
         answer = encode_frame(0, encode_message(Failed(error.code, error.message)))
         self._transport.write(b"".join(answer))
-        self._transport.write_eof()
+        if self._transport.can_write_eof():  # TLS has no half-closed connections
+            self._transport.write_eof()
         self._transport.resume_reading()
         asyncio.get_running_loop().call_later(LINGER_SECONDS, self._transport.abort)
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
-import ssl
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+from penstock.runtime.cluster_tls import ClusterTls
+from penstock.runtime.local_cluster.certificates import ThrowAwayAuthority
 from penstock.runtime.peers.peer_links import PeerLinks
 from penstock.wire.frames import Frame, encode_frame
-from tests.runtime.http.certificate import write_certificate
 
 SECRET = b"a secret that both of them know."
 WAIT_SECONDS = 20
@@ -60,12 +60,11 @@ class Heard:
 async def node(
     name: str,
     secret: bytes = SECRET,
-    server_tls: ssl.SSLContext | None = None,
-    client_tls: ssl.SSLContext | None = None,
+    tls: ClusterTls | None = None,
 ) -> AsyncIterator[tuple[PeerLinks, Heard, str]]:
     """A node's links, what it hears, and where it listens."""
     heard = Heard()
-    links = PeerLinks(name, secret, heard, server_tls, client_tls)
+    links = PeerLinks(name, secret, heard, tls)
     listener = socket.create_server(("127.0.0.1", 0))
     listener.setblocking(False)
     place = f"127.0.0.1:{listener.getsockname()[1]}"
@@ -175,18 +174,13 @@ def test_an_address_that_is_another_nodes_now_is_not_taken_for_the_old_one() -> 
 
 
 def test_streams_may_be_encrypted_with_certificates_on_both_sides(tmp_path: Path) -> None:
-    certificate, key = tmp_path / "certificate.pem", tmp_path / "key.pem"
-    write_certificate(certificate, key, ("127.0.0.1",))
-    server_tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=str(certificate))
-    server_tls.verify_mode = ssl.CERT_REQUIRED
-    client_tls = ssl.create_default_context(cafile=str(certificate))
-    for context in (server_tls, client_tls):
-        context.load_cert_chain(certificate, key)
+    authority = ThrowAwayAuthority(tmp_path)
+    tls = {name: ClusterTls(*authority.files(name)) for name in "ab"}
 
     async def scenario() -> None:
         async with (
-            node("a", SECRET, server_tls, client_tls) as (a, heard_a, _),
-            node("b", SECRET, server_tls, client_tls) as (b, heard_b, place_b),
+            node("a", SECRET, tls["a"]) as (a, heard_a, _),
+            node("b", SECRET, tls["b"]) as (b, heard_b, place_b),
         ):
             a.know({"b": place_b})
             await heard_b.until(lambda: heard_b.peers == ["a"])
@@ -194,5 +188,23 @@ def test_streams_may_be_encrypted_with_certificates_on_both_sides(tmp_path: Path
             await heard_b.until(lambda: heard_b.frames == [("a", b"x" * 100_000)])
             b.write("a", encode_frame(0, b"head", [b"y"]))
             await heard_a.until(lambda: heard_a.frames == [("b", b"y")])
+
+    asyncio.run(scenario())
+
+
+def test_a_node_with_a_certificate_of_somebody_else_is_refused(tmp_path: Path) -> None:
+    own = ClusterTls(*ThrowAwayAuthority(tmp_path / "own").files("b"))
+    strange = ClusterTls(*ThrowAwayAuthority(tmp_path / "strange").files("a"))
+
+    async def scenario() -> None:
+        async with (
+            node("a", SECRET, strange) as (a, heard_a, _),
+            node("b", SECRET, own) as (_, heard_b, place_b),
+        ):
+            refused = LogWatch("its certificate is not one of the cluster's authority")
+            a.know({"b": place_b})
+            await refused.said()
+            assert not heard_a.peers
+            assert not heard_b.peers
 
     asyncio.run(scenario())

@@ -9,11 +9,11 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Callable, Sequence
-from typing import NamedTuple, cast
+from typing import NamedTuple, Protocol, cast
 
 import msgspec
 
-from penstock.metadata.remote.failures import NotDoneError, PerhapsDoneError, ServerFailure
+from penstock.metadata.remote.failures import NotDoneError, PerhapsDoneError, ServerFailure, StrangerError
 from penstock.model.batch import Buffer
 from penstock.model.errors import PenstockError
 from penstock.wire.frames import Frame, FrameReader, encode_frame
@@ -50,6 +50,17 @@ class Reply(NamedTuple):
 
 
 Sink = Callable[[Reply | ServerFailure], None]
+
+
+class Dial(Protocol):
+    """Makes a connection, with TLS or without; raises `OSError`, and `HandshakeError` where TLS finds a stranger."""
+
+    async def __call__(self, make: Callable[[], asyncio.Protocol], host: str, port: int) -> object: ...
+
+
+async def dial_plainly(make: Callable[[], asyncio.Protocol], host: str, port: int) -> object:
+    """Without TLS."""
+    return await asyncio.get_running_loop().create_connection(make, host, port)
 
 
 class ServerConnection(asyncio.Protocol):
@@ -121,8 +132,8 @@ class ServerConnection(asyncio.Protocol):
             else:
                 self._transport.resume_reading()
 
-    def close(self, reason: str = "closed") -> None:
-        """Ends it; everything outstanding fails."""
+    def close(self, reason: str = "closed", *, stranger: bool = False) -> None:
+        """Ends it; everything outstanding fails. `stranger`: because one side does not trust the other."""
         if self.failure is not None:
             return
         self.failure = reason
@@ -132,7 +143,7 @@ class ServerConnection(asyncio.Protocol):
         if self._transport is not None:
             self._transport.abort()
         if not self._greeted.done():
-            self._greeted.set_exception(NotDoneError(reason))
+            self._greeted.set_exception(StrangerError(reason) if stranger else NotDoneError(reason))
             self._greeted.exception()  # nobody may be waiting for it
         sinks, self._sinks = self._sinks, {}
         for sink in sinks.values():
@@ -148,10 +159,13 @@ class ServerConnection(asyncio.Protocol):
         self._transport = cast(asyncio.Transport, transport)  # uvloop has classes of its own
 
     def connection_lost(self, error: Exception | None) -> None:
-        refused = "; it ends connections of those who do not know the cluster's secret" * (
-            self._handshake is not None
-        )
-        self.close(str(error) if error else f"the server closed the connection{refused}")
+        if self._handshake is not None and self._proven:
+            self.close("it does not take our proof of the cluster's secret: it has another one", stranger=True)
+        elif self._handshake is not None and self._is_secure():
+            # With TLS 1.3 whoever connects is through before the server has looked at its certificate.
+            self.close("it does not take our certificate", stranger=True)
+        else:
+            self.close(str(error) if error else "the server closed the connection")
 
     def data_received(self, data: bytes) -> None:
         self._silent = 0
@@ -162,9 +176,13 @@ class ServerConnection(asyncio.Protocol):
                 else:
                     self._take(frame)
         except (PenstockError, HandshakeError, msgspec.MsgspecError) as error:
-            self.close(f"what answered is no metadata server of this cluster: {error}")
+            stranger = isinstance(error, HandshakeError)
+            self.close(f"what answered is no metadata server of this cluster: {error}", stranger=stranger)
 
     # -- inside ----------------------------------------------------------------------------------------------
+
+    def _is_secure(self) -> bool:
+        return self._transport is not None and self._transport.get_extra_info("sslcontext") is not None
 
     def _shake(self, handshake: ClientHandshake, frame: Frame) -> None:
         if not self._proven:
@@ -227,16 +245,23 @@ class ServerConnection(asyncio.Protocol):
             self._transport.write(b"".join(out))
 
 
-async def connect(host: str, port: int, secret: bytes, name: str) -> ServerConnection:
+async def connect(
+    host: str, port: int, secret: bytes, name: str, dial: Dial = dial_plainly
+) -> ServerConnection:
     """A connection over which both sides have proven that they know the secret; raises `NotDoneError`."""
-    connection = ServerConnection(secret, name)
+    connection, reached = ServerConnection(secret, name), False
     try:
         async with asyncio.timeout(CONNECT_SECONDS):
-            await asyncio.get_running_loop().create_connection(lambda: connection, host, port)
+            await dial(lambda: connection, host, port)
+            reached = True
             await connection.greeted()
     except TimeoutError as error:
         connection.close()
-        raise NotDoneError(f"no connection within {CONNECT_SECONDS:g} s") from error
+        silent = " (it says nothing; does it expect TLS?)" if reached else ""
+        raise NotDoneError(f"no connection within {CONNECT_SECONDS:g} s{silent}") from error
+    except HandshakeError as error:
+        connection.close()
+        raise StrangerError(str(error)) from error
     except OSError as error:
         connection.close()
         raise NotDoneError(str(error)) from error

@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections.abc import Callable, Iterable
 
-from penstock.metadata.remote.connection import Reply, ServerConnection, connect
+from penstock.metadata.remote.connection import Dial, Reply, ServerConnection, connect, dial_plainly
 from penstock.metadata.remote.failures import NotDoneError, PerhapsDoneError, raise_failed
 from penstock.metadata.remote.settings import split_address
 from penstock.metadata.store.interface import StoreUnavailableError
@@ -20,11 +20,18 @@ SUSPECT_SECONDS = 2.0
 class Connections:
     """One connection for requests to each server, on the event loop that made it."""
 
-    def __init__(self, secret: bytes, name: str, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        secret: bytes,
+        name: str,
+        clock: Callable[[], float] = time.monotonic,
+        dial: Dial = dial_plainly,
+    ) -> None:
         self.closed = asyncio.Event()
         self._secret = secret
         self._name = name
         self._clock = clock
+        self._dial = dial
         self._open: dict[str, ServerConnection] = {}
         self._opening: dict[str, asyncio.Task[ServerConnection]] = {}
         self._suspects: dict[str, float] = {}
@@ -70,7 +77,7 @@ class Connections:
             host, port = split_address(address)
         except ValueError as error:
             raise NotDoneError(str(error)) from error
-        return await connect(host, port, self._secret, self._name)
+        return await connect(host, port, self._secret, self._name, self._dial)
 
     def close(self) -> None:
         """Lets go of all; whoever waits for an answer waits no longer."""

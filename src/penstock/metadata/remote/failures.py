@@ -23,6 +23,14 @@ class NotDoneError(ServerFailure):
     """Certainly nothing was done: another server may be asked the same."""
 
 
+class StrangerError(NotDoneError):
+    """The server and we do not trust each other: another secret, or certificates of different authorities."""
+
+
+class StoreRefusedError(StoreUnavailableError):
+    """Every server refuses this process: trying again is no use before its secret or certificate is another one."""
+
+
 class PerhapsDoneError(ServerFailure):
     """Nobody knows whether it was done: only what does no harm when done twice may be asked again."""
 

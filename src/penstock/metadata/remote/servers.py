@@ -6,9 +6,16 @@ import asyncio
 
 from penstock.metadata.organisation.organisation import Organisation, agreed
 from penstock.metadata.organisation.shard_map import shard_of
-from penstock.metadata.remote.connection import Reply
+from penstock.metadata.remote.connection import Dial, Reply, dial_plainly
 from penstock.metadata.remote.connections import Connections, closed
-from penstock.metadata.remote.failures import NotDoneError, PerhapsDoneError, ServerFailure, StoreFailedError
+from penstock.metadata.remote.failures import (
+    NotDoneError,
+    PerhapsDoneError,
+    ServerFailure,
+    StoreFailedError,
+    StoreRefusedError,
+    StrangerError,
+)
 from penstock.metadata.remote.settings import RemoteSettings
 from penstock.metadata.store.interface import StoreUnavailableError
 from penstock.model.batch import Buffer
@@ -23,9 +30,9 @@ REQUESTS_AT_ONCE = 512
 class Servers:
     """All servers that are known, and who is asked for what."""
 
-    def __init__(self, settings: RemoteSettings, name: str) -> None:
+    def __init__(self, settings: RemoteSettings, name: str, dial: Dial = dial_plainly) -> None:
         self.timeout_seconds = settings.timeout_seconds
-        self.connections = Connections(settings.secret, name)
+        self.connections = Connections(settings.secret, name, dial=dial)
         self._organisation = agreed({})
         self._orders: dict[int | None, list[str]] = {}
         """By shard: whom to ask in which order; worked out once for every set of servers."""
@@ -53,10 +60,11 @@ class Servers:
             order = self._orders[shard] = list(dict.fromkeys([*known, *self._given]))
         return self.connections.trusted_first(order)
 
-    async def ask(self, key: str | None, request: Request) -> Reply:
+    async def ask(self, key: str | None, request: Request, *, first: bool = False) -> Reply:
         """Asks something that does no harm when it is asked twice, until a server answers.
 
-        Raises what the store raises, and `StoreUnavailableError` when no server answers in time.
+        Raises what the store raises, and `StoreUnavailableError` when no server answers in time. `first`: nobody was
+        asked before; where all refuse this process they always will, and `StoreRefusedError` says so at once.
         """
         loop = asyncio.get_running_loop()
         deadline = loop.time() + self.timeout_seconds
@@ -76,6 +84,9 @@ class Servers:
                     else:
                         self._note_behind(address, reply)
                         return reply
+                if first and all(isinstance(failures.get(one), StrangerError) for one in addresses):
+                    said = "; ".join(f"{one}: {failures[one]}" for one in addresses)
+                    raise StoreRefusedError(f"the metadata servers refuse this process ({said})")
                 self._all_without_store([failures.get(one) for one in addresses])
                 await self.pause(min(PAUSE_SECONDS, max(deadline - loop.time(), 0)))
 

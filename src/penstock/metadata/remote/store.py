@@ -17,7 +17,7 @@ import msgspec
 
 from penstock.metadata.organisation.organisation import agreed
 from penstock.metadata.organisation.server_entry import SERVERS, ServerEntry, decode_server
-from penstock.metadata.remote.connection import Reply
+from penstock.metadata.remote.connection import Dial, Reply, dial_plainly
 from penstock.metadata.remote.failures import write_once
 from penstock.metadata.remote.servers import Servers
 from penstock.metadata.remote.settings import RemoteSettings, parse_metadata_url
@@ -61,8 +61,8 @@ _log = logging.getLogger(__name__)
 class RemoteStore:
     """One handle, on the event loop that made it; made by `open_remote_store`."""
 
-    def __init__(self, settings: RemoteSettings) -> None:
-        self.servers = Servers(settings, os.urandom(8).hex())
+    def __init__(self, settings: RemoteSettings, dial: Dial = dial_plainly) -> None:
+        self.servers = Servers(settings, os.urandom(8).hex(), dial)
         self.mapped = asyncio.Event()
         """Set once it is known which servers there are, beside those that were named."""
         self._map = asyncio.create_task(self._follow_map(), name="metadata servers are looked for")
@@ -187,14 +187,17 @@ def _of(kind: type[Answered], reply: Reply) -> Answered:
     return reply.answer
 
 
-async def open_remote_store(where: str | RemoteSettings, secret: bytes | None = None) -> RemoteStore:
+async def open_remote_store(
+    where: str | RemoteSettings, secret: bytes | None = None, dial: Dial = dial_plainly
+) -> RemoteStore:
     """Opens what a URL names (`parse_metadata_url`); raises `StoreUnavailableError` if no server answers.
 
-    A server whose store is away answers too: what it knows can be looked up.
+    A server whose store is away answers too: what it knows can be looked up. One that refuses this process is not asked
+    again: `StoreRefusedError`.
     """
-    store = RemoteStore(parse_metadata_url(where, secret) if isinstance(where, str) else where)
+    store = RemoteStore(parse_metadata_url(where, secret) if isinstance(where, str) else where, dial)
     try:
-        await store.servers.ask(None, Ping())
+        await store.servers.ask(None, Ping(), first=True)
     except BaseException:
         await store.close()
         raise

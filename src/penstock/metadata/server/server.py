@@ -9,9 +9,12 @@ import asyncio
 import logging
 import os
 import socket
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from penstock.metadata.organisation.server_entry import REPLICATED, OrganisationName, ServerEntry
+from penstock.metadata.remote.connection import Dial, dial_plainly
 from penstock.metadata.remote.connections import Connections
 from penstock.metadata.server.change_log import ChangeLog
 from penstock.metadata.server.connection import ClientConnection
@@ -33,6 +36,25 @@ REFUSALS_SAID_EVERY_SECONDS = 10.0
 _log = logging.getLogger(__name__)
 
 
+class Door(Protocol):
+    """What listens."""
+
+    def close(self) -> None:
+        """Takes nobody any more."""
+        ...
+
+
+class Listen(Protocol):
+    """Takes connections from a socket that is bound, with TLS or without."""
+
+    async def __call__(self, make: Callable[[], asyncio.Protocol], listener: socket.socket) -> Door: ...
+
+
+async def listen_plainly(make: Callable[[], asyncio.Protocol], listener: socket.socket) -> Door:
+    """Without TLS."""
+    return await asyncio.get_running_loop().create_server(make, sock=listener)
+
+
 @dataclass(frozen=True, kw_only=True)
 class ServerSettings:
     """What a metadata server is told."""
@@ -51,7 +73,13 @@ class ServerSettings:
 class MetadataServer:
     """The store stays the caller's, who closes it after the server."""
 
-    def __init__(self, store: MetadataStore, settings: ServerSettings) -> None:
+    def __init__(
+        self,
+        store: MetadataStore,
+        settings: ServerSettings,
+        dial: Dial = dial_plainly,
+        listen: Listen = listen_plainly,
+    ) -> None:
         self.secret = settings.secret
         self.welcome = Welcome(settings.name, settings.organisation, settings.copies)
         self.follower = Follower(
@@ -64,11 +92,12 @@ class MetadataServer:
         )
         self._settings = settings
         self._store = store
-        self._peers = Connections(settings.secret, f"metadata server {settings.name}")
+        self._peers = Connections(settings.secret, f"metadata server {settings.name}", dial=dial)
+        self._listen = listen
         self.service = MetadataService(settings.name, store, self.follower, self._peers)
         self.watching = Watching(store, self.follower, settings.beat_seconds)
         self.registration: Registration | None = None
-        self._server: asyncio.Server | None = None
+        self._server: Door | None = None
         self._connections: set[ClientConnection] = set()
         self._strangers: set[ClientConnection] = set()
         self._full = False
@@ -77,9 +106,8 @@ class MetadataServer:
 
     async def start(self, listener: socket.socket, advertised: str | None = None) -> str:
         """Listens on a socket that is bound, follows the store and registers; where it listens."""
-        loop = asyncio.get_running_loop()
-        self._server = await loop.create_server(lambda: ClientConnection(self), sock=listener)
-        place = self._server.sockets[0].getsockname()
+        self._server = await self._listen(lambda: ClientConnection(self), listener)
+        place = listener.getsockname()
         address = f"[{place[0]}]:{place[1]}" if ":" in place[0] else f"{place[0]}:{place[1]}"
         self.follower.start()
         entry = ServerEntry(

@@ -18,9 +18,11 @@ from penstock.frontend.steps import Reply
 from penstock.model import limits
 from penstock.model.batch import Buffer
 from penstock.model.errors import ErrorCode, PenstockError
+from penstock.runtime.cluster_streams import dial
+from penstock.runtime.cluster_tls import ClusterTls
 from penstock.runtime.engine_link.backend_connection import BackendConnection
 from penstock.runtime.engine_link.correlation import Correlation, tell, unreachable
-from penstock.wire.handshake import NONCE_BYTES, ClientHandshake
+from penstock.wire.handshake import NONCE_BYTES, ClientHandshake, HandshakeError
 from penstock.wire.messages import PROTOCOL_VERSION, SERVICE, Hello, Ping, Request, Unsubscribe, Welcome
 
 log = logging.getLogger(__name__)
@@ -45,12 +47,14 @@ class TcpLink:
         name: str = "penstock-frontend",
         outstanding_bytes: int = OUTSTANDING_BYTES,
         secret: bytes | None = None,
+        tls: ClusterTls | None = None,
     ) -> None:
         self._address = address
         self._loop = loop
         self._name = name
         self._secret = secret
         """Of the cluster: the node must prove that it knows it, and so do we; None: nobody proves anything."""
+        self._tls = tls
         self._outstanding_bytes = outstanding_bytes
         self._correlation = Correlation()
         self._connection: BackendConnection | None = None
@@ -116,7 +120,7 @@ class TcpLink:
             while True:
                 try:
                     await self._connect()
-                except (OSError, PenstockError) as error:
+                except (OSError, PenstockError, HandshakeError) as error:
                     self._failed_to_connect(str(error) or type(error).__name__)
                     await asyncio.sleep(next(pauses))
                 else:
@@ -136,7 +140,7 @@ class TcpLink:
 
         try:
             async with asyncio.timeout(GREETING_SECONDS):
-                await loop.create_connection(lambda: connection, self._address.host, self._address.port)
+                await dial(lambda: connection, self._address.host, self._address.port, self._tls)
                 await _introduced(connection)
                 hello = Hello([PROTOCOL_VERSION], self._name)
                 connection.write(self._correlation.ask(hello, b"", greeted)[1])

@@ -32,38 +32,42 @@ class Tls:
         connection.context = self._current
 
     def _load(self) -> ssl.SSLContext:
-        certificate_file, key_file = self._certificate_file, self._key_file
-        certificate = readable("certificate", certificate_file)
-        readable("key", key_file)
-        if b"-----BEGIN CERTIFICATE-----" not in certificate:
-            raise TlsError(f"the certificate file {certificate_file} holds no certificate in PEM form")
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         context.set_alpn_protocols(["http/1.1"])
-        encrypted = False
-
-        def password() -> bytes:
-            nonlocal encrypted
-            encrypted = True
-            return b""
-
-        try:
-            context.load_cert_chain(certificate_file, key_file, password)
-        except (ssl.SSLError, OSError, ValueError) as error:
-            if encrypted:
-                raise TlsError(
-                    f"the key file {key_file} is encrypted; give one without a passphrase, "
-                    f"such as `openssl pkey -in {key_file} -out plain.pem` writes"
-                ) from error
-            if isinstance(error, ssl.SSLError) and error.reason == "KEY_VALUES_MISMATCH":
-                raise TlsError(
-                    f"the key in {key_file} does not belong to the certificate in {certificate_file}"
-                ) from error
-            raise TlsError(
-                f"the certificate {certificate_file} and the key {key_file} cannot be loaded; "
-                f"both must be whole and in PEM form ({error})"
-            ) from error
+        load_certificate(context, self._certificate_file, self._key_file)
         return context
+
+
+def load_certificate(context: ssl.SSLContext, certificate_file: Path, key_file: Path) -> None:
+    """Gives a context the certificate that it shows; raises `TlsError`."""
+    certificate = readable("certificate", certificate_file)
+    readable("key", key_file)
+    if b"-----BEGIN CERTIFICATE-----" not in certificate:
+        raise TlsError(f"the certificate file {certificate_file} holds no certificate in PEM form")
+    encrypted = False
+
+    def password() -> bytes:
+        nonlocal encrypted
+        encrypted = True
+        return b""
+
+    try:
+        context.load_cert_chain(certificate_file, key_file, password)
+    except (ssl.SSLError, OSError, ValueError) as error:
+        if encrypted:
+            raise TlsError(
+                f"the key file {key_file} is encrypted; give one without a passphrase, "
+                f"such as `openssl pkey -in {key_file} -out plain.pem` writes"
+            ) from error
+        if isinstance(error, ssl.SSLError) and error.reason == "KEY_VALUES_MISMATCH":
+            raise TlsError(
+                f"the key in {key_file} does not belong to the certificate in {certificate_file}"
+            ) from error
+        raise TlsError(
+            f"the certificate {certificate_file} and the key {key_file} cannot be loaded; "
+            f"both must be whole and in PEM form ({error})"
+        ) from error
 
 
 def readable(noun: str, path: Path) -> bytes:

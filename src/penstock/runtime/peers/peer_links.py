@@ -9,14 +9,16 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
-import ssl
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from penstock.config.address import Address
 from penstock.model.batch import Buffer
+from penstock.runtime.cluster_streams import Door, dial, listen
+from penstock.runtime.cluster_tls import ClusterTls
 from penstock.runtime.peers.peer_connection import PeerConnection
 from penstock.wire.frames import Frame
+from penstock.wire.handshake import HandshakeError
 
 log = logging.getLogger(__name__)
 
@@ -44,12 +46,10 @@ class PeerLinks:
         name: str,
         secret: bytes,
         handler: Handler,
-        server_tls: ssl.SSLContext | None = None,
-        client_tls: ssl.SSLContext | None = None,
+        tls: ClusterTls | None = None,
     ) -> None:
-        self._server_tls = server_tls
-        self._client_tls = client_tls
-        """With these the streams are encrypted, and each end may ask for the other's certificate."""
+        self._tls = tls
+        """With it the streams are encrypted, and each end asks for the other's certificate."""
         self.name = name
         self.secret = secret
         self._handler = handler
@@ -59,14 +59,13 @@ class PeerLinks:
         self._dialling: dict[str, asyncio.Task[None]] = {}
         self._wanted: dict[str, asyncio.Event] = {}
         """By node that is dialled: set when its stream has ended."""
-        self._server: asyncio.Server | None = None
+        self._server: Door | None = None
         self._closed = False
 
     async def listen(self, listener: socket.socket) -> None:
         """Takes connections of other nodes from now on."""
-        loop = asyncio.get_running_loop()
-        self._server = await loop.create_server(
-            lambda: self._new(None), sock=listener, backlog=BACKLOG, ssl=self._server_tls
+        self._server = await listen(
+            lambda: self._new(None), listener, self._tls, "the streams of nodes", BACKLOG
         )
 
     @property
@@ -109,12 +108,9 @@ class PeerLinks:
         """Connects; None once the other has said its name, else why not."""
         address = Address.parse(place, default_port=0)
         ended.clear()
-        loop = asyncio.get_running_loop()
         try:
             async with asyncio.timeout(DIAL_SECONDS):
-                _, connection = await loop.create_connection(
-                    lambda: self._new(name), address.host, address.port, ssl=self._client_tls
-                )
+                connection = await dial(lambda: self._new(name), address.host, address.port, self._tls)
                 while self._connections.get(name) is not connection:
                     if connection not in self._unnamed:
                         return "it ended the connection before it had said who it is"
@@ -123,6 +119,8 @@ class PeerLinks:
             return "it does not answer"
         except OSError as error:
             return error.strerror or str(error)
+        except HandshakeError as error:
+            return str(error)
         return None
 
     # -- connections -----------------------------------------------------------------------------------------

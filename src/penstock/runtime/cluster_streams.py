@@ -1,0 +1,153 @@
+"""Connections between processes of a cluster, from either side: with TLS where there is a certificate, else without.
+
+With TLS nothing of a stranger reaches a protocol: whoever shows no certificate of the cluster's authority is refused here,
+in one sentence of the log, before a byte of what it says is looked at.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+import ssl
+from collections.abc import Callable
+from typing import Protocol, TypeVar
+
+from penstock.runtime.cluster_tls import ClusterTls
+from penstock.wire.handshake import HandshakeError
+
+log = logging.getLogger(__name__)
+
+HANDSHAKE_SECONDS = 5.0
+STRANGERS_AT_ONCE = 256
+"""So many may be in the middle of showing who they are; more wait in the kernel."""
+SILENT_SECONDS = 10.0
+"""Of refusals of one host for one reason, one is told in so long, so that nobody fills the log by trying on and on."""
+HOSTS_REMEMBERED = 1_000
+BACKLOG = 1_024
+
+_NO_TLS = {
+    "HTTP_REQUEST",
+    "WRONG_VERSION_NUMBER",
+    "RECORD_LAYER_FAILURE",
+    "UNKNOWN_PROTOCOL",
+    "BAD_RECORD_TYPE",
+}
+
+Stream = TypeVar("Stream", bound=asyncio.Protocol)
+
+
+class Door(Protocol):
+    """What listens."""
+
+    def close(self) -> None:
+        """Takes nobody any more."""
+        ...
+
+
+async def dial(
+    make: Callable[[], Stream],
+    host: str,
+    port: int,
+    tls: ClusterTls | None,
+) -> Stream:
+    """A connection to another process; raises `OSError`, and `HandshakeError` where one does not trust the other."""
+    loop = asyncio.get_running_loop()
+    if tls is None:
+        return (await loop.create_connection(make, host, port))[1]
+    try:
+        return (
+            await loop.create_connection(
+                make, host, port, ssl=tls.client, ssl_handshake_timeout=HANDSHAKE_SECONDS
+            )
+        )[1]
+    except ssl.SSLError as error:
+        raise HandshakeError(_why(error)) from error
+
+
+async def listen(
+    make: Callable[[], asyncio.Protocol],
+    listener: socket.socket,
+    tls: ClusterTls | None,
+    service: str,
+    backlog: int = BACKLOG,
+) -> Door:
+    """Takes connections from a socket that is bound; `service` is what is there, for the log."""
+    if tls is None:
+        return await asyncio.get_running_loop().create_server(make, sock=listener, backlog=backlog)
+    listener.listen(backlog)
+    return _SecureDoor(make, listener, tls, service)
+
+
+class _SecureDoor:
+    def __init__(
+        self, make: Callable[[], asyncio.Protocol], listener: socket.socket, tls: ClusterTls, service: str
+    ) -> None:
+        self._make = make
+        self._listener = listener
+        self._tls = tls
+        self._service = service
+        self._room = asyncio.Semaphore(STRANGERS_AT_ONCE)
+        self._greetings: set[asyncio.Task[None]] = set()
+        self._silent_until: dict[tuple[str, str], float] = {}
+        self._accepting = asyncio.create_task(self._accept(), name=f"door of {service}")
+        # Not before it has ended, or the loop would look at a file that is another one by then.
+        self._accepting.add_done_callback(lambda _: listener.close())
+
+    def close(self) -> None:
+        for task in (self._accepting, *self._greetings):
+            task.cancel()
+
+    async def _accept(self) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            await self._room.acquire()
+            try:
+                connection, place = await loop.sock_accept(self._listener)
+            except OSError as error:
+                self._room.release()
+                log.warning("cannot take a connection (%s): %s", self._service, error)
+                await asyncio.sleep(1.0)  # too many files are open; it is tried again
+                continue
+            task = loop.create_task(self._greet(connection, str(place[0])))
+            self._greetings.add(task)
+            task.add_done_callback(self._greetings.discard)
+
+    async def _greet(self, connection: socket.socket, host: str) -> None:
+        loop = asyncio.get_running_loop()
+        try:
+            await loop.connect_accepted_socket(
+                self._make, connection, ssl=self._tls.server, ssl_handshake_timeout=HANDSHAKE_SECONDS
+            )
+        except OSError as error:
+            connection.close()
+            self._tell(host, _why(error))
+        finally:
+            self._room.release()
+
+    def _tell(self, host: str, why: str) -> None:
+        now = asyncio.get_running_loop().time()
+        if now < self._silent_until.get((host, why), 0.0):
+            return
+        if len(self._silent_until) >= HOSTS_REMEMBERED:
+            self._silent_until.clear()
+        self._silent_until[host, why] = now + SILENT_SECONDS
+        log.warning("refused %s, which connected to %s: %s", host, self._service, why)
+
+
+def _why(error: OSError) -> str:
+    """Why a connection with TLS did not come about."""
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return f"its certificate is not one of the cluster's authority: {error.verify_message}"
+    reason = (error.reason or "") if isinstance(error, ssl.SSLError) else ""
+    if reason == "PEER_DID_NOT_RETURN_A_CERTIFICATE":
+        return "it shows no certificate"
+    if reason in _NO_TLS:
+        return "it does not speak TLS, and this process does"
+    if "ALERT" in reason:
+        return f"it does not take our certificate ({reason.lower().replace('_', ' ')})"
+    if isinstance(error, ConnectionResetError):
+        return "it ended the connection in the middle of the TLS handshake; it may not trust our certificate"
+    if isinstance(error, ConnectionAbortedError | TimeoutError):
+        return f"it did not finish the TLS handshake within {HANDSHAKE_SECONDS:g} s; it may not speak TLS"
+    return f"the TLS handshake failed: {error}"

@@ -1,0 +1,107 @@
+"""The certificate with which a process of a cluster shows the others that it belongs to them, and what it asks of theirs.
+
+There is one authority for a cluster, and whoever has a certificate of it belongs to the cluster. So names in certificates
+say nothing here: addresses of nodes change, and a node is known by the name that it says under the cluster's secret.
+"""
+
+from __future__ import annotations
+
+import ssl
+from pathlib import Path
+from typing import NamedTuple
+
+from penstock.config.cluster import ClusterOptions
+from penstock.runtime.http.tls import TlsError, load_certificate, readable
+
+_TURNS = 4
+"""Of a handshake: more than TLS 1.3 needs."""
+
+
+class _Contexts(NamedTuple):
+    server: ssl.SSLContext
+    client: ssl.SSLContext
+
+
+class ClusterTls:
+    """What a process listens and connects with; raises `TlsError` where its own files do not fit together."""
+
+    def __init__(self, certificate_file: Path, key_file: Path, authority_file: Path) -> None:
+        self._certificate_file = certificate_file
+        self._key_file = key_file
+        self._authority_file = authority_file
+        self._current = self._load()
+        self.server = self._load().server
+        """What is listened with; it stays the same object for good."""
+        self.server.sni_callback = self._choose
+
+    @property
+    def client(self) -> ssl.SSLContext:
+        """What the next connection is made with."""
+        return self._current.client
+
+    def reload(self) -> None:
+        """Loads all files again, for connections to come; when that fails, what is in use stays in use."""
+        self._current = self._load()
+
+    def _choose(
+        self, connection: ssl.SSLSocket | ssl.SSLObject, name: str | None, context: ssl.SSLContext
+    ) -> None:
+        # A context that is half replaced would break handshakes, so that a whole one is put in its place.
+        connection.context = self._current.server
+
+    def _load(self) -> _Contexts:
+        server = self._context(ssl.PROTOCOL_TLS_SERVER)
+        server.verify_mode = ssl.CERT_REQUIRED
+        server.num_tickets = 0  # nobody comes in again without showing a certificate
+        client = self._context(ssl.PROTOCOL_TLS_CLIENT)
+        client.check_hostname = False
+        try:
+            _greet(server, client)
+        except ssl.SSLCertVerificationError as error:
+            raise TlsError(
+                f"the certificate {self._certificate_file} would be refused by the cluster's authority "
+                f"{self._authority_file}: {error.verify_message}"
+            ) from error
+        except ssl.SSLError as error:
+            raise TlsError(f"the certificate {self._certificate_file} cannot be used: {error}") from error
+        return _Contexts(server, client)
+
+    def _context(self, kind: int) -> ssl.SSLContext:
+        context = ssl.SSLContext(kind)
+        context.minimum_version = ssl.TLSVersion.TLSv1_3
+        load_certificate(context, self._certificate_file, self._key_file)
+        authority = readable("authority", self._authority_file)
+        try:
+            context.load_verify_locations(cadata=authority.decode("ascii"))
+        except (ssl.SSLError, ValueError) as error:
+            raise TlsError(
+                f"the authority file {self._authority_file} holds no certificates in PEM form ({error})"
+            ) from error
+        return context
+
+
+def cluster_tls(config: ClusterOptions) -> ClusterTls | None:
+    """What a configuration says; None where it asks for no TLS. Raises `TlsError`."""
+    certificate, key, authority = (
+        config.cluster_tls_certificate,
+        config.cluster_tls_key,
+        config.cluster_tls_ca,
+    )
+    if certificate is None or key is None or authority is None:
+        return None
+    return ClusterTls(Path(certificate), Path(key), Path(authority))
+
+
+def _greet(server: ssl.SSLContext, client: ssl.SSLContext) -> None:
+    """Both sides of a connection to oneself, in memory: it comes about only where others would take the certificate."""
+    to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
+    sides = (
+        client.wrap_bio(to_client, to_server),
+        server.wrap_bio(to_server, to_client, server_side=True),
+    )
+    for _ in range(_TURNS):
+        for side in sides:
+            try:
+                side.do_handshake()
+            except ssl.SSLWantReadError:
+                pass
