@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from penstock.metadata.mirror import MetadataMirror
-from penstock.metadata.store.interface import Listing, StoreUnavailableError, VersionConflictError
+from penstock.metadata.store.interface import Entry, Listing, StoreUnavailableError, VersionConflictError
 from penstock.metadata.store.memory import MemoryContents, MemoryStore
 from penstock.metadata.store.sqlite import open_sqlite_store
 from tests.runtime.harness import async_test, until
@@ -124,4 +124,50 @@ async def test_a_defect_does_not_leave_the_cache_as_it_is_for_ever(caplog: pytes
     await mirror.ready.wait()
     assert mirror.cache.get("a") is not None
     assert "loaded anew" in caplog.text
+    await mirror.close()
+
+
+class AwayStore(MemoryStore):
+    """Has gone, but others remember what it had."""
+
+    away = True
+
+    async def list(self, prefix: str) -> Listing:
+        self._check()
+        return await super().list(prefix)
+
+    async def get(self, key: str) -> Entry | None:
+        self._check()
+        return await super().get(key)
+
+    async def list_known(self, prefix: str) -> Listing:
+        return await super().list(prefix)
+
+    def _check(self) -> None:
+        if self.away:
+            raise StoreUnavailableError("no route to the store")
+
+
+@async_test
+async def test_it_begins_with_what_others_remember_and_hears_what_came_after() -> None:
+    contents = MemoryContents()
+    other = MemoryStore(contents)
+    await other.put("known", b"1")
+    store = AwayStore(contents)
+    tried = asyncio.Event()
+
+    async def pause(seconds: float) -> None:
+        await tried.wait()
+
+    mirror = MetadataMirror(store, pause=pause)
+    mirror.start()
+    await mirror.ready.wait()
+    assert mirror.cache.get("known") is not None
+    await other.put("later", b"2")
+    await other.delete("known")
+    assert mirror.cache.get("known") is not None, "nobody can tell it"
+    store.away = False
+    tried.set()
+    await until(lambda: mirror.cache.get("later") is not None)
+    await until(lambda: mirror.cache.get("known") is None)
     await mirror.close()

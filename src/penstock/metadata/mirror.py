@@ -1,7 +1,8 @@
 """Keeps a `MetadataCache` the same as a store: loads it wholly, follows every change, writes through.
 
 While the store cannot be reached the cache goes on answering with what it knows; one line in the log says so,
-and one says when the store is back.
+and one says when the store is back. A cache that is empty then is loaded with what metadata servers remember, if there
+are any.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from penstock.metadata.store.interface import (
     ABSENT,
     Change,
     MetadataStore,
+    RememberingStore,
     StoreUnavailableError,
     VersionConflictError,
     WatchLostError,
@@ -37,7 +39,7 @@ class MetadataMirror:
     ) -> None:
         self.cache = cache if cache is not None else MetadataCache()
         self.ready = asyncio.Event()
-        """Set once the whole store is in the cache."""
+        """Set once the whole store is in the cache, as it is now or as metadata servers know it."""
         self._store = store
         self._pause = pause
         self._heard: int | None = None
@@ -115,6 +117,8 @@ class MetadataMirror:
                 if not failing:
                     _log.warning("the metadata store does not answer, the cache goes on without: %s", error)
                 failing = True
+                if self._heard is None and not self.ready.is_set():
+                    await self._remember()
                 await self._pause(pause)
                 pause = min(pause * 2, LONGEST_PAUSE_SECONDS)
             except Exception:
@@ -123,6 +127,19 @@ class MetadataMirror:
                 self._heard = None
                 await self._pause(pause)
                 pause = min(pause * 2, LONGEST_PAUSE_SECONDS)
+
+    async def _remember(self) -> None:
+        """Begins with what others know, where the store itself does not answer; the watch tells what came after."""
+        if not isinstance(self._store, RememberingStore):
+            return
+        try:
+            listing = await self._store.list_known("")
+        except StoreUnavailableError:
+            return
+        _log.warning("the metadata is what metadata servers know of it, until the store is back")
+        self.cache.load(listing)
+        self._heard = listing.version
+        self.ready.set()
 
     async def _follow(self, after: int) -> None:
         watch = self._store.watch("", after)

@@ -7,7 +7,7 @@ deleted and made again never shows a version twice. Elections stand on top of it
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, runtime_checkable
 
 ABSENT = 0
 """The version of a key that does not exist, and of a store that nothing was ever written to."""
@@ -103,4 +103,13 @@ class MetadataStore(Protocol):
 
     async def close(self) -> None:
         """Ends all watches and lets go of the store."""
+        ...
+
+
+@runtime_checkable
+class RememberingStore(Protocol):
+    """A store that has copies which can be read while the store itself is away."""
+
+    async def list_known(self, prefix: str) -> Listing:
+        """As `list`, but perhaps a moment behind. Watched after its version, no change is missed."""
         ...
