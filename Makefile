@@ -46,7 +46,7 @@ compatibility: install ## rewrite docs/reference/sqs-compatibility.md from what 
 fuzz: install ## send 300,000 SQS requests, two thirds and more of them mutated (ARGS="--requests 20000 --seed 2")
 	@exec $(BIN)/python -m tests.fuzz.run $(ARGS)
 
-chaos: install programs ## kill and pause the processes of a cluster under load, 60 times (ARGS="--faults 10 --seed 2")
+chaos: install programs ## kill, pause and cut off the processes of a cluster under load, 60 times (ARGS="--seed 2 --json FILE")
 	@exec $(BIN)/python -m tests.chaos.run $(ARGS)
 
 format: install ## rewrite the code the way `make check` wants it

@@ -7,6 +7,7 @@ messages may turn up or not. What was acknowledged must turn up, and must stay a
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 
@@ -18,6 +19,8 @@ class _Known:
     """When the deletion was acknowledged."""
     held_until: float = 0.0
     """Nobody else may get it before: when the receive that gave it was asked for, and its visibility timeout."""
+    deletions_in_doubt: int = 0
+    """Deletions that were asked for and are not answered, or never will be."""
 
 
 @dataclass
@@ -28,7 +31,10 @@ class Ledger:
     violations: list[str] = field(default_factory=list)
     counts: Counter[str] = field(default_factory=Counter)
     _messages: dict[str, _Known] = field(default_factory=dict)
-    _last_first: dict[str, int] = field(default_factory=dict)
+    _first_seen: dict[str, int] = field(default_factory=dict)
+    """By group: the highest number that was received."""
+    _undeleted: dict[str, dict[int, _Known]] = field(default_factory=dict)
+    """By group: what was acknowledged and whose deletion is not, in the order in which it was sent."""
 
     def begin(self, message: str) -> None:
         """It is about to be sent."""
@@ -38,8 +44,12 @@ class Ledger:
 
     def acknowledge(self, message: str) -> None:
         """The server has it."""
-        self._messages[message].acknowledged = True
+        known = self._messages[message]
+        known.acknowledged = True
         self.counts["acknowledged"] += 1
+        if known.deleted_at is None:
+            group, number = _place(message)
+            self._undeleted.setdefault(group, {})[number] = known
 
     def receive(self, message: str, asked: float, answered: float) -> None:
         """It was given to a consumer that had asked at one moment and was answered at another."""
@@ -61,21 +71,37 @@ class Ledger:
         known.received += 1
         known.held_until = asked + self.visibility_seconds
 
-    def receive_in_order(self, message: str, group: str, number: int) -> None:
-        """The first time that a message of an ordered group came, besides `receive`: numbers rise without a gap.
+    def receive_in_order(self, messages: Sequence[str]) -> None:
+        """One delivery of an ordered queue, besides `receive`: in each group nobody is overtaken.
 
-        A gap is a message that was stored and overtaken, unless it is not known whether it was stored.
+        What comes for the first time must find that everything that was acknowledged before it was sent is deleted, or
+        may be, or comes with it.
         """
-        last = self._last_first.get(group, -1)
-        if number <= last:
-            return
-        for missing in range(last + 1, number):
-            skipped = self._messages.get(f"{group}/{missing}")
-            if skipped is not None and skipped.acknowledged and skipped.deleted_at is None:
-                self._violated(
-                    f"{message} came before {group}/{missing}, which was acknowledged before it was sent"
-                )
-        self._last_first[group] = number
+        together = set(messages)
+        for message in messages:
+            group, number = _place(message)
+            if number <= self._first_seen.get(group, -1):
+                continue
+            for earlier, known in self._undeleted.get(group, {}).items():
+                if earlier >= number:
+                    break
+                if not known.deletions_in_doubt and f"{group}/{earlier}" not in together:
+                    self._violated(
+                        f"{message} came before {group}/{earlier}, which was acknowledged before it was sent"
+                    )
+            self._first_seen[group] = number
+
+    def ask_to_delete(self, message: str) -> None:
+        """A deletion is asked for; `delete` or `keep` follows, unless nobody answers."""
+        known = self._messages.get(message)
+        if known is not None:
+            known.deletions_in_doubt += 1
+
+    def keep(self, message: str) -> None:
+        """The answer was that the receipt is too old: nothing is deleted."""
+        known = self._messages.get(message)
+        if known is not None:
+            known.deletions_in_doubt -= 1
 
     def delete(self, message: str, answered: float) -> None:
         """Its deletion was acknowledged."""
@@ -83,6 +109,8 @@ class Ledger:
         if known is not None and known.deleted_at is None:
             known.deleted_at = answered
             self.counts["deleted"] += 1
+            group, number = _place(message)
+            self._undeleted.get(group, {}).pop(number, None)
 
     @property
     def missing(self) -> list[str]:
@@ -90,9 +118,21 @@ class Ledger:
         return [name for name, known in self._messages.items() if known.acknowledged and not known.received]
 
     def close(self) -> None:
-        """The run is over and the queues are empty: whoever is missing now is lost."""
+        """The run is over and the queues are empty: whoever is missing now is lost, and all the rest is deleted."""
         for message in self.missing:
             self._violated(f"{message} was acknowledged and is lost")
+        for name, known in self._messages.items():
+            if known.received and known.deleted_at is None:
+                if known.deletions_in_doubt:
+                    self.counts["deleted without an answer"] += 1
+                else:
+                    self._violated(f"{name} was received, never deleted, and is gone")
 
     def _violated(self, sentence: str) -> None:
         self.violations.append(sentence)
+
+
+def _place(message: str) -> tuple[str, int]:
+    """The group of a message, which is its sender, and its number in it."""
+    group, _, number = message.rpartition("/")
+    return group, int(number)

@@ -3,41 +3,55 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from penstock.runtime.local_cluster.cluster import LocalCluster
-from tests.chaos.campaign import campaign, new_cluster, rolling_restart
-from tests.chaos.faults import VICTIMS
+from tests.chaos.etcd_gone import etcd_gone
+from tests.chaos.rolling_restart import rolling_restart
+from tests.chaos.stage import Stage, new_stage
 
-CLIENTS = 40
+CLIENTS = 32
+FAULTS = 9
 SEED = 7
 
 
-@pytest.fixture
-def cluster(tmp_path: Path) -> Iterator[LocalCluster]:
-    made = new_cluster(tmp_path, 3, 2, print)
+@pytest.fixture(scope="module")
+def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
+    """Started once, on loopback; every scenario leaves it well."""
+    made = new_stage(tmp_path_factory.mktemp("chaos"), print)
     try:
-        made.bring_up()
+        made.cluster.bring_up()
         yield made
     finally:
-        made.bring_down()
+        made.cluster.bring_down()
 
 
-def test_nothing_is_lost_while_processes_are_killed_and_paused(cluster: LocalCluster) -> None:
-    outcome = asyncio.run(
-        campaign(cluster, seed=SEED, count=len(VICTIMS), clients=CLIENTS, victims=VICTIMS, report=print)
-    )
-    print(outcome.summary)
-    assert outcome.ledger.violations == []
-    assert len(outcome.faults) == len(VICTIMS)
-    assert outcome.ledger.counts["deleted"] > CLIENTS
+def test_nothing_is_lost_while_processes_are_killed_paused_and_cut_off(tmp_path: Path) -> None:
+    facts = tmp_path / "facts.json"
+    command = [sys.executable, "-m", "tests.chaos.run", "--only", "faults", "--json", str(facts)]
+    numbers = ["--seed", str(SEED), "--faults", str(FAULTS), "--clients", str(CLIENTS)]
+    done = subprocess.run([*command, *numbers], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    assert done.returncode == 0, done.stdout
+    (faults,) = json.loads(facts.read_text())["scenarios"]
+    assert faults["faults"] == FAULTS
+    assert faults["kinds"].keys() >= {"kill", "pause"}
+    assert faults["messages"]["deleted"] > CLIENTS
+    assert faults["violations"] == []
 
 
-def test_a_rolling_restart_fails_nobody(cluster: LocalCluster) -> None:
-    outcome = asyncio.run(rolling_restart(cluster, clients=CLIENTS, report=print))
-    print(outcome.summary)
-    assert outcome.ledger.violations == []
-    assert len(outcome.faults) == len(cluster.plan.processes) - 1
+def test_a_rolling_restart_fails_nobody(stage: Stage) -> None:
+    outcome = asyncio.run(rolling_restart(stage, clients=CLIENTS, report=print))
+    assert outcome.violations == []
+    assert len(outcome.faults) == len(stage.plan.processes)
+    assert outcome.messages["acknowledged"] > CLIENTS
+
+
+def test_queues_go_on_while_etcd_is_gone_and_front_ends_start_without_it(stage: Stage) -> None:
+    outcome = asyncio.run(etcd_gone(stage, seconds=0, clients=CLIENTS, report=print))
+    assert outcome.violations == []
+    assert outcome.messages["acknowledged"] > CLIENTS

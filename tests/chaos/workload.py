@@ -1,186 +1,103 @@
-"""Many clients that send and receive all the time, natively and over SQS, and write into the ledger what they were told."""
+"""Many clients that send and receive all the time, natively and over SQS, on standard and on ordered queues."""
 
 from __future__ import annotations
 
 import asyncio
-import time
-from collections.abc import Awaitable, Callable
-from contextlib import suppress
-from functools import partial
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from botocore.exceptions import BotoCoreError, ClientError
-
 import penstock
-from penstock.model.errors import PenstockError
 from tests.chaos.ledger import Ledger
+from tests.chaos.native_clients import NativeClients
+from tests.chaos.sqs_clients import SqsClients
+from tests.chaos.told import VISIBILITY_SECONDS, Told
 from tests.process.programs import client
 
-STANDARD, ORDERED, SQS = "chaos-standard", "chaos-ordered", "chaos-sqs"
-VISIBILITY_SECONDS = 8
-SQS_SHARE = 8
-"""One client of so many speaks SQS."""
-_PAUSE_SECONDS = 0.02
-_RETRY_SECONDS = 0.1
-_WAIT_SECONDS = 1
+STANDARD, ORDERED, SQS, SQS_ORDERED = "chaos-standard", "chaos-ordered", "chaos-sqs", "chaos-sqs.fifo"
+QUEUES = (STANDARD, ORDERED, SQS, SQS_ORDERED)
+PARTITIONS = {STANDARD: 3, ORDERED: 2, SQS: 2, SQS_ORDERED: 2}
+_TURN = (SQS, SQS_ORDERED, ORDERED, STANDARD, STANDARD, ORDERED, STANDARD, STANDARD)
+"""The queues of one pair of clients after the other."""
 
 
 class Workload:
-    """Half of the clients send, half receive; each has a connection of its own."""
+    """Half of the clients send, half receive."""
 
-    def __init__(self, ledger: Ledger, url: str, sqs_url: str, clients: int) -> None:
-        self._ledger = ledger
+    def __init__(self, url: str, sqs_url: str, clients: int, *, patient: bool) -> None:
+        self.told = Told(Ledger(VISIBILITY_SECONDS), patient)
         self._url = url
         self._sqs_url = sqs_url
-        self._pairs = max(3, clients // 2)
-        self._sending = asyncio.Event()
-        self._receiving = asyncio.Event()
-        self._senders: list[asyncio.Task[None]] = []
+        self._queues = [_TURN[number % len(_TURN)] for number in range(max(len(_TURN), clients // 2))]
+        self._threads = ThreadPoolExecutor(2 * len(self._queues), "sqs client")
+        self._senders: dict[str, asyncio.Task[None]] = {}
         self._receivers: list[asyncio.Task[None]] = []
-        self._queue_url = ""
-        self.refused = 0
-        """How often a client was told to try again."""
+
+    @property
+    def clients(self) -> int:
+        """How many there are."""
+        return 2 * len(self._queues)
+
+    @property
+    def sqs_clients(self) -> int:
+        """How many of them are boto3."""
+        return 2 * sum(queue in (SQS, SQS_ORDERED) for queue in self._queues)
 
     async def start(self) -> None:
-        """Makes the queues and lets everybody begin."""
+        """Makes the queues unless they are there, and lets everybody begin."""
+        common: dict[str, Any] = {
+            "replicas": 3,
+            "replication": "sync",
+            "min_in_sync": 2,
+            "visibility_timeout": VISIBILITY_SECONDS,
+        }
         async with penstock.connect(self._url) as one:
-            common: dict[str, Any] = {
-                "replicas": 3,
-                "replication": "sync",
-                "min_in_sync": 2,
-                "visibility_timeout": VISIBILITY_SECONDS,
-            }
-            await one.create_queue(STANDARD, partitions=3, **common)
-            await one.create_queue(ORDERED, ordering="fifo", **common)
-        sqs = client(self._sqs_url, attempts=5)
-        attributes = {"VisibilityTimeout": str(VISIBILITY_SECONDS)}
-        made = await asyncio.to_thread(sqs.create_queue, QueueName=SQS, Attributes=attributes)
-        self._queue_url = made["QueueUrl"]
-        for number in range(self._pairs):
-            match number % SQS_SHARE:
-                case 0:
-                    sender, receiver = self._send_sqs(f"sqs-{number}"), self._receive_sqs()
-                case 1 | 2:
-                    sender = self._natively(ORDERED, partial(self._send, f"group-{number}", True))
-                    receiver = self._natively(ORDERED, partial(self._receive, True))
-                case _:
-                    sender = self._natively(STANDARD, partial(self._send, f"client-{number}", False))
-                    receiver = self._natively(STANDARD, partial(self._receive, False))
-            self._senders.append(asyncio.create_task(sender))
-            self._receivers.append(asyncio.create_task(receiver))
+            there = {queue.name async for queue in one.list_queues()}
+            for queue in {STANDARD, ORDERED} - there:
+                ordering: dict[str, Any] = {"ordering": "fifo"} if queue == ORDERED else {}
+                await one.create_queue(queue, partitions=PARTITIONS[queue], **ordering, **common)
+        kinds: dict[str, NativeClients | SqsClients] = {
+            STANDARD: NativeClients(self.told, self._url, STANDARD, ordered=False),
+            ORDERED: NativeClients(self.told, self._url, ORDERED, ordered=True),
+        }
+        for queue in (SQS, SQS_ORDERED):
+            queue_url = await asyncio.to_thread(self._make_sqs_queue, queue)
+            kinds[queue] = SqsClients(self.told, self._sqs_url, queue, queue_url, self._threads)
+        for number, queue in enumerate(self._queues):
+            name = f"{queue}-{number}"
+            self._senders[name] = asyncio.create_task(kinds[queue].sender(name))
+            self._receivers.append(asyncio.create_task(kinds[queue].receiver()))
 
     async def stop_sending(self) -> None:
         """Lets every sender finish the message it is at."""
-        self._sending.set()
-        await asyncio.gather(*self._senders)
+        self.told.senders_end.set()
+        await asyncio.gather(*self._senders.values())
 
     async def stop(self) -> None:
         """Lets every receiver finish."""
-        self._receiving.set()
+        self.told.receivers_end.set()
         await asyncio.gather(*self._receivers)
+        self._threads.shutdown()
 
     def check_alive(self) -> None:
         """Raises what ended a client that should never end."""
-        for task in (*self._senders, *self._receivers):
+        for task in (*self._senders.values(), *self._receivers):
             if task.done():
                 task.result()
 
-    # -- natively --------------------------------------------------------------------------------------------
+    def silent_since(self, sent: dict[str, int], received: dict[str, int]) -> list[str]:
+        """Senders that were not answered since then, and queues of which nobody received anything."""
+        senders = [name for name in self._senders if self.told.sent[name] <= sent.get(name, 0)]
+        queues = [queue for queue in QUEUES if self.told.received[queue] <= received.get(queue, 0)]
+        return senders + queues
 
-    async def _natively(self, queue: str, work: Callable[[penstock.Queue], Awaitable[None]]) -> None:
-        """Connects until it is let in: a front end may be down."""
-        while not self._receiving.is_set():
-            with suppress(PenstockError):
-                async with penstock.connect(self._url, timeout=60) as one:
-                    await work(one.queue(queue))
-                    return
-            await asyncio.sleep(_RETRY_SECONDS)
-
-    async def _send(self, name: str, ordered: bool, queue: penstock.Queue) -> None:
-        number = 0
-        while not self._sending.is_set():
-            message = f"{name}/{number}"
-            self._ledger.begin(message)
-            number += 1
-            try:
-                await queue.send(message.encode(), group=name if ordered else None)
-            except PenstockError as error:
-                await self._told(error)
-            else:
-                self._ledger.acknowledge(message)
-                await asyncio.sleep(_PAUSE_SECONDS)
-
-    async def _receive(self, ordered: bool, queue: penstock.Queue) -> None:
-        while not self._receiving.is_set():
-            asked = time.monotonic()
-            try:
-                messages = list(await queue.receive(10, wait=_WAIT_SECONDS))
-                answered = time.monotonic()
-                names = [bytes(message.body).decode() for message in messages]
-                for name in names:
-                    self._ledger.receive(name, asked, answered)
-                    if ordered:
-                        group, _, number = name.rpartition("/")
-                        self._ledger.receive_in_order(name, group, int(number))
-                if not messages:
-                    continue
-                settled = await queue.delete_batch(messages)
-            except PenstockError as error:
-                await self._told(error)
-                continue
-            for message, name in zip(messages, names, strict=True):
-                if message.sequence not in settled.stale:
-                    self._ledger.delete(name, time.monotonic())
-
-    async def _told(self, error: PenstockError) -> None:
-        """In a crash clients see errors that say: try again. Any other is a broken promise."""
-        if not error.retryable:
-            self._ledger.violations.append(f"a client was told {error.code}: {error.message}")
-        self.refused += 1
-        await asyncio.sleep(_RETRY_SECONDS)
-
-    # -- over SQS --------------------------------------------------------------------------------------------
-
-    async def _send_sqs(self, name: str) -> None:
-        sqs = client(self._sqs_url, attempts=1)
-        number = 0
-        while not self._sending.is_set():
-            message = f"{name}/{number}"
-            self._ledger.begin(message)
-            number += 1
-            answer = await self._call(sqs.send_message, QueueUrl=self._queue_url, MessageBody=message)
-            if answer is not None:
-                self._ledger.acknowledge(message)
-                await asyncio.sleep(_PAUSE_SECONDS)
-
-    async def _receive_sqs(self) -> None:
-        sqs = client(self._sqs_url, attempts=1)
-        while not self._receiving.is_set():
-            asked = time.monotonic()
-            found = await self._call(
-                sqs.receive_message,
-                QueueUrl=self._queue_url,
-                MaxNumberOfMessages=10,
-                WaitTimeSeconds=_WAIT_SECONDS,
-            )
-            answered = time.monotonic()
-            for message in (found or {}).get("Messages", []):
-                self._ledger.receive(message["Body"], asked, answered)
-                handle = message["ReceiptHandle"]
-                # SQS says nothing of receipts that are too old: only a deletion well within the lease is one.
-                done = await self._call(sqs.delete_message, QueueUrl=self._queue_url, ReceiptHandle=handle)
-                if done is not None and time.monotonic() < asked + VISIBILITY_SECONDS:
-                    self._ledger.delete(message["Body"], time.monotonic())
-
-    async def _call(self, call: Callable[..., Any], **members: Any) -> Any:
-        try:
-            return await asyncio.to_thread(call, **members)
-        except ClientError as error:
-            status = error.response["ResponseMetadata"]["HTTPStatusCode"]
-            if status < 500:
-                self._ledger.violations.append(f"an SQS client was told {status}: {error}")
-        except BotoCoreError:
-            pass  # no answer: SDKs try again
-        self.refused += 1
-        await asyncio.sleep(_RETRY_SECONDS)
-        return None
+    def _make_sqs_queue(self, queue: str) -> str:
+        attributes = {
+            "VisibilityTimeout": str(VISIBILITY_SECONDS),
+            "Penstock.Partitions": str(PARTITIONS[queue]),
+            "Penstock.Replicas": "3",
+            "Penstock.MinimumInSync": "2",
+        }
+        if queue.endswith(".fifo"):
+            attributes["FifoQueue"] = "true"
+        sqs = client(self._sqs_url, attempts=5)
+        return str(sqs.create_queue(QueueName=queue, Attributes=attributes)["QueueUrl"])
