@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
 from functools import partial
 from pathlib import Path
 
@@ -15,17 +18,39 @@ from penstock.runtime.cluster_tls import ClusterTls, cluster_tls
 from penstock.runtime.http.tls import TlsError
 from penstock.runtime.listening import StartError, StrangerError
 
+log = logging.getLogger(__name__)
 
-async def open_cluster_store(url: str, secret: bytes, tls: ClusterTls | None = None) -> MetadataStore:
-    """The store of a URL; raises `StartError`, and `StrangerError` where metadata servers refuse this process."""
-    try:
-        return await open_metadata_store(url, secret, partial(dial, tls=tls))
-    except StoreUrlError as error:
-        raise StartError(f"cannot use --cluster {url}: {error}") from None
-    except StoreRefusedError as error:
-        raise StrangerError(str(error)) from None
-    except StoreUnavailableError as error:
-        raise StartError(f"cannot reach the cluster's metadata at {url}: {error}") from None
+AGAIN_SECONDS = 1.0
+SAID_AGAIN_SECONDS = 30.0
+"""How often the log says that the metadata is still away."""
+
+
+async def open_cluster_store(
+    url: str,
+    secret: bytes,
+    tls: ClusterTls | None = None,
+    pause: Callable[[float], Awaitable[None]] = asyncio.sleep,
+) -> MetadataStore:
+    """The store of a URL, once it answers: a process that is started while etcd is away begins when it is back.
+
+    Raises `StartError` for a URL that cannot be followed, and `StrangerError` where metadata servers refuse this process.
+    """
+    clock = asyncio.get_running_loop().time
+    said: float | None = None
+    while True:
+        try:
+            return await open_metadata_store(url, secret, partial(dial, tls=tls))
+        except StoreUrlError as error:
+            raise StartError(f"cannot use --cluster {url}: {error}") from None
+        except StoreRefusedError as error:
+            raise StrangerError(str(error)) from None
+        except StoreUnavailableError as error:
+            if said is None or clock() >= said + SAID_AGAIN_SECONDS:
+                said = clock()
+                log.warning(
+                    "cannot reach the cluster's metadata at %s, and waits until it answers: %s", url, error
+                )
+        await pause(AGAIN_SECONDS)
 
 
 def cluster_secret(file: str) -> bytes:
