@@ -15,7 +15,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from tests.chaos.isolation import run
+from tests.chaos.isolation import program, run
 
 _SHUT_DOWN = 0x8004587D
 """FS_IOC_SHUTDOWN."""
@@ -26,7 +26,7 @@ _UNMOUNT_SECONDS = 30.0
 
 def why_not() -> str | None:
     """Why unsynced writes cannot be lost here; None where they can, which is tried."""
-    if shutil.which("mkfs.ext4") is None:
+    if program("mkfs.ext4") is None:
         return (
             "unsynced writes are not lost in this run: there is no mkfs.ext4 (Debian and Ubuntu: e2fsprogs)"
         )

@@ -25,13 +25,18 @@ def why_not() -> str | None:
     """Why there cannot be such a world here; None where there can."""
     if os.geteuid() != 0:
         return "networks can be cut and power be lost only by root"
-    missing = [name for name in ("unshare", "nsenter", "ip", "mount") if shutil.which(name) is None]
+    missing = [name for name in ("unshare", "nsenter", "ip", "mount") if program(name) is None]
     if missing:
         return f"networks cannot be cut without {', '.join(missing)}: run scripts/system-packages"
-    tried = subprocess.run([*_UNSHARE, "true"], capture_output=True, text=True)
+    tried = subprocess.run([*_UNSHARE, "true"], capture_output=True, text=True, env=_environment())
     if tried.returncode != 0:
         return f"this machine lets nobody make namespaces ({tried.stderr.strip()})"
     return None
+
+
+def program(name: str) -> str | None:
+    """Where a program is; packages put some of them where only root's PATH looks."""
+    return shutil.which(name, path=_environment()["PATH"])
 
 
 def is_inside() -> bool:
@@ -42,7 +47,7 @@ def is_inside() -> bool:
 def enter(module: str, arguments: Sequence[str]) -> None:
     """Runs a module in a world of its own instead of this process."""
     command = [*_UNSHARE, sys.executable, "-m", module, *arguments]
-    os.execvpe(command[0], command, {**os.environ, INSIDE: "1"})
+    os.execvpe(command[0], command, {**_environment(), INSIDE: "1"})
 
 
 def furnish() -> None:
@@ -50,6 +55,10 @@ def furnish() -> None:
     run("ip", "link", "set", "lo", "up")
     NAMES_OF_NETWORKS.mkdir(parents=True, exist_ok=True)
     run("mount", "-t", "tmpfs", "none", str(NAMES_OF_NETWORKS))
+
+
+def _environment() -> dict[str, str]:
+    return {**os.environ, "PATH": f"{os.environ.get('PATH', '')}:/usr/local/sbin:/usr/sbin:/sbin"}
 
 
 def run(*command: str, text: str | None = None) -> str:
