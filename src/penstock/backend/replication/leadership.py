@@ -190,7 +190,10 @@ class Leadership:
         for call in led.take_committed():
             call()
         parts.outbox.replicated(queue_id, self.state.connections)
-        self.proposer.look_at(queue_id)
+        if serves:
+            self.proposer.look_at(queue_id)
+        else:  # it waits for the word that it serves, or for its successor
+            self.proposer.look_now(queue_id)
 
     def stand_down(self, queue_id: int, why: str) -> None:
         """This node does not lead the partition any more; nothing that it has not committed is ever answered."""

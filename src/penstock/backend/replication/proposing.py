@@ -15,7 +15,7 @@ from penstock.cluster.elections import handed_over
 from penstock.replication.primary_secondary.primary import LAG_MS
 
 LOOK_MS = 50
-"""While something is to be watched it is looked at so often."""
+"""While something is to be watched it is looked at so often; what somebody waits for is looked at in the same turn."""
 RETRY_MS = 200
 
 
@@ -25,6 +25,8 @@ class Proposer:
     def __init__(self, state: ClusterState) -> None:
         self._state = state
         self._watched: dict[int, None] = {}
+        self._urgent: dict[int, None] = {}
+        """Of those: the partitions that nobody is served from before what is wanted stands in the store."""
         self.last_seen_ms: dict[str, int] = {}
         """When the stream to a node was lost."""
         self._asked: dict[int, tuple[Proposal, int | None]] = {}
@@ -34,6 +36,11 @@ class Proposer:
     def look_at(self, queue_id: int) -> None:
         """Something of the partition has changed."""
         self._watched[queue_id] = None
+
+    def look_now(self, queue_id: int) -> None:
+        """The same, and somebody may be waiting for what comes of it."""
+        self._watched[queue_id] = None
+        self._urgent[queue_id] = None
 
     def settled(self, queue_id: int, version: int) -> None:
         """The entry has a new version: whatever was asked for on the older one has happened or never will."""
@@ -54,11 +61,19 @@ class Proposer:
 
     def take(self, now_ms: int) -> list[Proposal]:
         """What is wanted now."""
-        if not self._watched or now_ms < self._next_look_ms:
+        if not self._watched or (now_ms < self._next_look_ms and not self._urgent):
             return []
-        self._next_look_ms = now_ms + LOOK_MS
+        if now_ms < self._next_look_ms:
+            due = list(self._urgent)
+        else:
+            self._next_look_ms = now_ms + LOOK_MS
+            due = list(self._watched)
+        self._urgent.clear()
+        return self._look(due, now_ms)
+
+    def _look(self, due: list[int], now_ms: int) -> list[Proposal]:
         found: list[Proposal] = []
-        for queue_id in list(self._watched):
+        for queue_id in due:
             known = self._state.layout.get(queue_id)
             if known is None:
                 del self._watched[queue_id]

@@ -123,7 +123,7 @@ class Replication:
     def _act_on(self, entry: PartitionEntry) -> bool:
         queue_id = entry.partition
         led = self.state.led.get(queue_id)
-        self.proposer.look_at(queue_id)
+        self.proposer.look_now(queue_id)
         if self.state.node not in entry.replicas:
             self.leadership.stand_down(queue_id, "this node holds it no more")
             if self.state.node in entry.leaving:

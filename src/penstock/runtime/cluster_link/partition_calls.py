@@ -39,7 +39,9 @@ LOOK_AGAIN_SECONDS = 0.05
 REFRESH_SECONDS = 1.0
 """How often the store is asked about a partition that somebody waits for; its changes are heard of anyway."""
 SAME_NODE_SECONDS = 0.1
-"""A node that said no is asked again after so long, if nobody else leads."""
+"""A node that said no is asked again after so long at most, if nobody else leads."""
+SAME_NODE_SOON_SECONDS = 0.004
+"""The first time: a primary's own word that it serves may reach everybody else before it reaches itself."""
 DEPOSED_SECONDS = 0.5
 """How long a node that was deposed gets to answer what it was asked before."""
 MISSED_AT_MOST = 3
@@ -65,6 +67,7 @@ class Call:
         "link",
         "missed",
         "reason",
+        "refused",
         "retry_at",
         "ticket",
         "wait_end",
@@ -84,6 +87,8 @@ class Call:
         self.missed = 0
         """How often a node did not know the partition."""
         self.reason = ""
+        self.refused = 0
+        """How often in a row the same leader did not take it."""
         self.retry_at = 0.0
         request = ask.request
         self.wait_end = now + request.wait_ms / 1000 if isinstance(request, _WAITING) else 0.0
@@ -106,6 +111,8 @@ class PartitionCalls:
         self._flying: dict[int, dict[Call, None]] = {}
         self._lines: dict[int, deque[Call]] = {}
         self._timer: asyncio.TimerHandle | None = None
+        self._retries: dict[int, asyncio.TimerHandle] = {}
+        """By partition: when the first in its line may ask the same leader again."""
         self._refreshing: dict[int, asyncio.Task[None]] = {}
         self._refreshed: dict[int, float] = {}
         self._closed = False
@@ -140,8 +147,9 @@ class PartitionCalls:
     async def close(self) -> None:
         """Nobody waits any longer."""
         self._closed = True
-        if self._timer is not None:
-            self._timer.cancel()
+        for timer in (self._timer, *self._retries.values()):
+            if timer is not None:
+                timer.cancel()
         for line in list(self._lines.values()):
             for call in list(line):
                 self._end_later(
@@ -168,6 +176,8 @@ class PartitionCalls:
             return
         request = self._shortened(call) if call.attempt else call.ask.request
         call.attempt += 1
+        if leader != call.leader:
+            call.refused = 0
         call.leader, call.link = leader, link
         self._flying.setdefault(partition, {})[call] = None
         call.ticket = link.ask(request, call.ask.body, partial(self._answered, call, call.attempt))
@@ -226,7 +236,10 @@ class PartitionCalls:
         if self._closed or now >= call.give_up:
             self._end_later(call, error or self._too_late(call))
             return
-        call.retry_at = now + SAME_NODE_SECONDS
+        soon = SAME_NODE_SOON_SECONDS * 2 ** min(call.refused, 8)
+        call.retry_at = now + (min(SAME_NODE_SECONDS, soon) if error is None else SAME_NODE_SECONDS)
+        call.refused += 1
+        self._retry_at(call.ask.partition, call.retry_at)
         self._lines.setdefault(call.ask.partition, deque()).append(call)
         self._look_up(call.ask.partition)
         self._set_timer()
@@ -273,6 +286,18 @@ class PartitionCalls:
             self._end_later(
                 call, PenstockError(ErrorCode.QUEUE_NOT_FOUND, "the queue was deleted; look it up again")
             )
+
+    def _retry_at(self, partition: int, at: float) -> None:
+        if partition not in self._retries:
+            self._retries[partition] = self._loop.call_at(at, self._retry, partition)
+
+    def _retry(self, partition: int) -> None:
+        del self._retries[partition]
+        self._go_on(partition)
+        now = self._loop.time()
+        later = [call.retry_at for call in self._lines.get(partition, ()) if call.retry_at > now]
+        if later and not self._closed:
+            self._retry_at(partition, min(later))
 
     def _set_timer(self) -> None:
         if self._timer is None and self._lines and not self._closed:
