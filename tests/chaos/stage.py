@@ -36,6 +36,8 @@ from tests.chaos.network import Network
 
 Report = Callable[[str], None]
 ETCD_MEMBERS = 3
+START_SECONDS = 300.0
+"""However busy the machine is."""
 PARTNERS: dict[Role, Role] = {"node": "node", "frontend": "node", "metadata": "etcd", "etcd": "etcd"}
 _PORTS = range(12_000, 32_000)
 """Below those that connections get: a port that nobody listens on for a while must be free afterwards."""
@@ -141,7 +143,7 @@ def new_stage(
     def before(planned: Planned) -> tuple[str, ...]:
         return network.before(planned.name) if network is not None else ()
 
-    cluster = LocalCluster(place, lambda name, what: report(f"{name}: {what}"), before)
+    cluster = LocalCluster(place, lambda name, what: report(f"{name}: {what}"), before, START_SECONDS)
     stage = Stage(cluster, network)
     if disks:
         for number, one in enumerate(plan.of_role("etcd"), 1):

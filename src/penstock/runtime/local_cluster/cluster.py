@@ -62,10 +62,12 @@ class LocalCluster:
         directory: ClusterDirectory,
         progress: Progress | None = None,
         before: Before = lambda planned: (),
+        ready_seconds: float = READY_SECONDS,
     ) -> None:
         self.directory = directory
         self._told = progress
         self._before = before
+        self._ready_seconds = ready_seconds
         self._etcds: list[EtcdProcess] = []
 
     def _progress(self, name: str, what: str) -> None:
@@ -112,7 +114,7 @@ class LocalCluster:
             self._progress(one.name, "starting")
             started.append((one, self._start(one)))
         for one, process in started:
-            self._wait_until_ready(one, process, began + READY_SECONDS)
+            self._wait_until_ready(one, process, began + self._ready_seconds)
             self._progress(one.name, f"ready after {time.monotonic() - began:.1f} s")
 
     def _check_ports(self, processes: Iterable[Planned]) -> None:
@@ -162,7 +164,7 @@ class LocalCluster:
                 )
             if time.monotonic() > deadline:
                 raise StartFailedError(
-                    f"{planned.name} is not ready after {READY_SECONDS:g} s: {self.last_words(planned)}"
+                    f"{planned.name} is not ready after {self._ready_seconds:g} s: {self.last_words(planned)}"
                 )
             time.sleep(_LOOK_SECONDS)
 
