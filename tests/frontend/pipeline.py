@@ -180,9 +180,7 @@ class Pipeline:
         self._asked: dict[int, Answered] = {}
         self._later: deque[Callable[[], None]] = deque()
         self._dice = random.Random(self._connection)
-        self.usage = UsageCollector(
-            str(directory), file_bytes=1 << 20, keep_files=9, now_ms=lambda: self.node.now_ms
-        )
+        self.usage = UsageCollector(str(directory), HOST, token=self._dice.randbytes(16), spool_bytes=1 << 20)
         self.services = Services(
             engine=self,
             registry=self,
@@ -239,10 +237,13 @@ class Pipeline:
         self.pump()
 
     def recorded(self) -> list[dict[str, Any]]:
-        """Ends the record of usage, and reads it: every line of it."""
-        assert self.usage.close()
-        files = sorted(self.directory.glob("usage-*.jsonl"))
-        return [json.loads(line) for file in files for line in file.read_text().splitlines()]
+        """Ends the record of usage, and reads it: every event of it."""
+        events: list[dict[str, Any]] = []
+        while (batch := self.usage.next_batch()) is not None:
+            events += [msgspec.structs.asdict(event) for event in batch.events]
+            self.usage.reported(batch)
+        self.usage.close()
+        return events
 
     # -- users -----------------------------------------------------------------------------------------------
 

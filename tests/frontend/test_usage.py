@@ -61,7 +61,9 @@ def test_every_request_leaves_one_event(tmp_path: Path) -> None:
     assert server.usage.totals().dropped == 0
     assert len({event["request_id"] for event in events}) == len(events)
     assert events[1]["queue"] == "arn:aws:sqs:us-east-1:000000000000:orders"
-    assert events[1]["bytes"] > len("secret espresso")
+    assert events[1]["bytes_in"] > len("secret espresso")
+    assert events[1]["bytes_out"] > len(events[1]["request_id"])
+    assert {event["address"] for event in events} == {"127.0.0.1"}
     written = str(events)
     assert "espresso" not in written
     assert admin.secret not in written

@@ -55,9 +55,7 @@ class InProcess:
             self._user("admin", dice, master_key, root=True),
             self._user("reader", dice, master_key, root=False),
         ]
-        self._usage = UsageCollector(
-            str(directory), file_bytes=1 << 20, keep_files=2, now_ms=lambda: self._node.now_ms
-        )
+        self._usage = UsageCollector(str(directory), HOST, token=dice.randbytes(16), spool_bytes=1 << 20)
         services = Services(
             engine=self,
             registry=self,

@@ -25,6 +25,7 @@ from tests.process.programs import (
     soon,
 )
 from tests.process.server import free_port
+from tests.process.usage_log import usage_rows
 
 
 def code_of(call: Callable[[], object]) -> str:
@@ -110,14 +111,13 @@ def test_usage_counts_every_request_once(tmp_path: Path) -> None:
         assert code_of(lambda: sqs.send_message(QueueUrl=url + "-no", MessageBody="x"))
         assert code_of(lambda: sqs.receive_message(QueueUrl=url, MaxNumberOfMessages=11))
         sqs.receive_message(QueueUrl=url, MaxNumberOfMessages=10)
+        native = program.facts["url"]
+        soon(lambda: len(usage_rows(native)) == 24)
+        events = usage_rows(native)
         program.stop()
     finally:
         program.kill()
-    lines = [
-        line for file in (tmp_path / "data" / "usage").iterdir() for line in file.read_text().splitlines()
-    ]
-    events = [json.loads(line) for line in lines]
-    assert len(events) == 24
+    assert [event["number"] for event in events] == list(range(1, 25))
     assert sum(event["messages"] for event in events if event["action"] == "SendMessage") == 20
     assert [event["outcome"] for event in events].count("ok") == 22
     assert all(0 < event["latency_us"] < 10_000_000 for event in events)

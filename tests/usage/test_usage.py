@@ -1,191 +1,237 @@
-"""Usage: every event is in a file or counted as dropped, whatever the disk does and however fast they come."""
+"""Usage: every event is handed on once or counted as dropped, whatever happens to its process and its disk."""
 
 from __future__ import annotations
 
 import logging
-import resource
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+import os
+import signal
+import subprocess
+import sys
 from pathlib import Path
-from threading import Event
-from typing import Any
 
-import msgspec
 import pytest
+from pyarrow import ipc
 
-from penstock.model.limits import HOUR_MS
-from penstock.usage.collector import UsageCollector, UsageTotals
+from penstock.columnar.usage import USAGE
+from penstock.usage.batch import UsageBatch
+from penstock.usage.collector import BATCH_EVENTS, UsageCollector, UsageTotals
 from penstock.usage.event import UsageEvent
-from penstock.usage.rolling_file import RollingFile
+from penstock.usage.spool import LEAST_BYTES, SUFFIX
 
 NOON_MS = 1_767_268_800_000
-LONG_SECONDS = 20.0
+ARN = "arn:aws:sqs:us-east-1:000000000000:orders"
 
 
-def event(number: int = 0, user: str = "ada") -> UsageEvent:
-    arn = "arn:aws:sqs:us-east-1:000000000000:orders"
+def event(number: int = 0, user: str = "ada", action: str = "SendMessage") -> UsageEvent:
     return UsageEvent(
-        NOON_MS, user, "000000000000", "SendMessage", arn, 1, 1024, "ok", 200, number, f"id-{number}"
+        NOON_MS,
+        "000000000000",
+        user,
+        "127.0.0.1",
+        action,
+        ARN,
+        1,
+        1000,
+        24,
+        "ok",
+        200,
+        number,
+        f"id-{number}",
     )
 
 
-def collector(directory: Path, now_ms: Callable[[], int] = lambda: NOON_MS, **options: Any) -> UsageCollector:
-    values = {"file_bytes": 1 << 20, "keep_files": 10, **options}
-    return UsageCollector(str(directory), now_ms=now_ms, **values)
+def collector(directory: Path, seed: int = 1, spool_bytes: int = 1 << 20) -> UsageCollector:
+    return UsageCollector(
+        str(directory), "127.0.0.1:9324", token=bytes(range(seed, seed + 16)), spool_bytes=spool_bytes
+    )
 
 
-def lines_of(directory: Path) -> list[dict[str, Any]]:
-    lines = []
-    for path in sorted(directory.glob("*.jsonl")):
-        text = path.read_bytes()
-        assert text.endswith(b"\n")
-        lines += [msgspec.json.decode(line) for line in text.splitlines()]
-    return lines
+def drained(usage: UsageCollector) -> list[UsageBatch]:
+    """Takes everything, as if the log took it."""
+    batches = []
+    while (batch := usage.next_batch()) is not None:
+        batches.append(batch)
+        usage.reported(batch)
+    return batches
 
 
-def until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + LONG_SECONDS
-    while not condition():
-        assert time.monotonic() < deadline, "it did not come about"
-        Event().wait(0.002)
+def latencies(batches: list[UsageBatch]) -> list[int]:
+    return [event.latency_us for batch in batches for event in batch.events]
 
 
-def test_events_are_written_and_the_file_is_closed_at_the_end(tmp_path: Path) -> None:
+def test_every_event_is_handed_on_once_and_in_order(tmp_path: Path) -> None:
     usage = collector(tmp_path / "deep" / "usage")
-    for number in range(1_000):
+    for number in range(3 * BATCH_EVENTS + 7):
         usage.record(event(number))
-    assert usage.close()
-    lines = lines_of(tmp_path / "deep" / "usage")
-    assert [line["latency_us"] for line in lines] == list(range(1_000))
-    assert lines[0] == msgspec.to_builtins(event(0))
-    assert usage.totals() == UsageTotals(1_000, 1_000, 0, 0)
-    (path,) = (tmp_path / "deep" / "usage").iterdir()
-    assert path.name == "usage-20260101T120000Z-0001.jsonl"
+    batches = drained(usage)
+    assert latencies(batches) == list(range(3 * BATCH_EVENTS + 7))
+    assert [batch.batch for batch in batches] == [1, 2, 3, 4]
+    assert usage.totals() == UsageTotals(3 * BATCH_EVENTS + 7, 3 * BATCH_EVENTS + 7, 0, 0)
+    usage.close()
+    assert list((tmp_path / "deep" / "usage").iterdir()) == []
 
 
-def test_nothing_recorded_leaves_no_file(tmp_path: Path) -> None:
-    assert collector(tmp_path).close()
+def test_rows_are_what_the_table_of_usage_says(tmp_path: Path) -> None:
+    usage = collector(tmp_path)
+    usage.record(event(5, user="zoë"))
+    (batch,) = drained(usage)
+    usage.close()
+    found = ipc.open_stream(batch.stream()).read_all()
+    assert tuple(found.column_names) == USAGE.names
+    (row,) = found.to_pylist()
+    assert row.pop("time").timestamp() * 1000 == NOON_MS
+    assert row == {
+        "front_end": "127.0.0.1:9324/01020304",
+        "number": 1,
+        "account": "000000000000",
+        "user": "zoë",
+        "address": "127.0.0.1",
+        "action": "SendMessage",
+        "queue": ARN,
+        "messages": 1,
+        "bytes_in": 1000,
+        "bytes_out": 24,
+        "outcome": "ok",
+        "status": 200,
+        "latency_us": 5,
+        "request_id": "id-5",
+    }
+
+
+def test_a_batch_that_was_not_reported_is_the_same_when_it_comes_again(tmp_path: Path) -> None:
+    usage = collector(tmp_path)
+    usage.record(event(0))
+    first = usage.next_batch()
+    usage.record(event(1))
+    again = usage.next_batch()
+    assert first is not None
+    assert again is not None
+    assert (again.batch, again.numbers, again.producer) == (first.batch, first.numbers, first.producer)
+    usage.reported(again)
+    following = usage.next_batch()
+    assert following is not None
+    assert (following.batch, following.numbers) == (2, [2])
+    usage.close()
+
+
+def test_what_finds_no_room_is_counted_and_its_number_is_missing(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    usage = collector(tmp_path, spool_bytes=LEAST_BYTES)
+    with caplog.at_level(logging.WARNING):
+        for number in range(2_000):
+            usage.record(event(number))
+    totals = usage.totals()
+    assert totals.dropped > 1_000
+    assert totals.recorded == 2_000
+    assert len([record for record in caplog.records if "no longer recorded" in record.message]) == 1
+    batches = drained(usage)
+    kept = 2_000 - totals.dropped
+    assert latencies(batches) == list(range(kept))
+    usage.record(event(2_000))
+    (after,) = drained(usage)
+    assert after.numbers == [2_001], "the gap shows how many are missing"
+    assert f"{totals.dropped} are missing" in caplog.text
+    usage.close()
+
+
+def test_the_ring_goes_round_many_times(tmp_path: Path) -> None:
+    usage = collector(tmp_path, spool_bytes=LEAST_BYTES)
+    found: list[int] = []
+    for number in range(5_000):
+        usage.record(event(number, user="u" * (number % 60)))
+        if number % 90 == 89:
+            found += latencies(drained(usage))
+    found += latencies(drained(usage))
+    assert found == list(range(5_000))
+    assert usage.totals().dropped == 0
+    usage.close()
+
+
+def test_text_that_is_no_unicode_is_recorded_readably(tmp_path: Path) -> None:
+    usage = collector(tmp_path)
+    usage.record(event(user="a\udc80b"))
+    (batch,) = drained(usage)
+    assert batch.events[0].user == "a?b"
+    assert ipc.open_stream(batch.stream()).read_all().num_rows == 1
+    usage.close()
+
+
+def test_a_disk_that_takes_no_spool_stops_nobody(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    (tmp_path / "usage").write_text("a file where the directory should be")
+    usage = collector(tmp_path / "usage")
+    assert "cannot keep usage" in caplog.text
+    usage.record(event(1))
+    assert latencies(drained(usage)) == [1]
+    usage.close()
+
+
+def test_files_that_are_no_spools_are_left_alone(tmp_path: Path) -> None:
+    (tmp_path / f"short{SUFFIX}").write_bytes(b"x")
+    (tmp_path / f"other{SUFFIX}").write_bytes(b"y" * LEAST_BYTES)
+    usage = collector(tmp_path)
+    assert usage.next_batch() is None
+    usage.close()
+    assert sorted(path.name for path in tmp_path.iterdir()) == [f"other{SUFFIX}", f"short{SUFFIX}"]
+
+
+# --- a process that is killed -------------------------------------------------------------------------------
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from tests.usage.test_usage import collector, event
+usage = collector(Path(sys.argv[1]), spool_bytes=1 << 16)
+for number in range(300):
+    usage.record(event(number))
+    if number == 99:
+        batch = usage.next_batch()
+        usage.reported(batch)
+    if number == 199:
+        usage.next_batch()  # on its way when the process ends
+print(batch.front_end, batch.producer, flush=True)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_what_a_killed_process_has_recorded_is_handed_on_by_the_next(tmp_path: Path) -> None:
+    killed = subprocess.run(
+        [sys.executable, "-c", KILLED, str(tmp_path)], stdout=subprocess.PIPE, text=True, check=False
+    )
+    assert killed.returncode == -signal.SIGKILL
+    front_end, producer = killed.stdout.split()
+    usage = collector(tmp_path, seed=100)
+    usage.record(event(1_000))
+    batches = drained(usage)
+    assert [(batch.front_end, batch.batch, len(batch.events)) for batch in batches] == [
+        (front_end, 2, 100),  # what was on its way, under the same number
+        (front_end, 3, 100),
+        ("127.0.0.1:9324/64656667", 1, 1),
+    ]
+    assert [batch.producer for batch in batches[:2]] == [int(producer)] * 2
+    assert latencies(batches) == [*range(100, 300), 1_000]
+    assert [number for batch in batches[:2] for number in batch.numbers] == list(range(101, 301))
+    usage.close()
     assert list(tmp_path.iterdir()) == []
 
 
-def test_what_finds_no_room_is_counted_and_said_in_the_file(tmp_path: Path) -> None:
-    writing, go_on = Event(), Event()
-
-    def now_ms() -> int:
-        writing.set()
-        go_on.wait(LONG_SECONDS)
-        return NOON_MS
-
-    usage = collector(tmp_path, now_ms, waiting_events=10)
-    usage.record(event(0))
-    assert writing.wait(LONG_SECONDS)  # the thread has taken it, and hangs
-    waiting = usage.totals().waiting
-    for number in range(1, 100):
-        usage.record(event(number))
-    dropped = 99 - (10 - waiting)
-    assert usage.totals().dropped == dropped
-    go_on.set()
-    until(lambda: usage.totals().waiting == 0)
-    assert usage.close()
-    lines = lines_of(tmp_path)
-    assert sum(line.get("dropped", 0) for line in lines) == dropped
-    assert sum("action" in line for line in lines) == 100 - dropped
-    assert usage.totals() == UsageTotals(100, 100 - dropped, dropped, 0)
+def test_the_spool_of_a_living_process_is_its_own(tmp_path: Path) -> None:
+    first = collector(tmp_path)
+    first.record(event(1))
+    # Locks belong to processes' open files, so that one in the same process shows as well as any.
+    second = collector(tmp_path, seed=50)
+    assert second.next_batch() is None
+    second.close()
+    assert latencies(drained(first)) == [1]
+    first.close()
 
 
-def test_a_record_after_the_end_is_counted(tmp_path: Path) -> None:
-    usage = collector(tmp_path)
-    usage.close()
-    usage.record(event())
-    assert usage.totals() == UsageTotals(1, 0, 1, 0)
-
-
-def test_a_disk_that_refuses_is_said_once_and_written_to_again_when_it_can_be(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    directory = tmp_path / "usage"
-    directory.write_text("a file where the directory should be")
-    usage = collector(directory, waiting_events=100)
-    with caplog.at_level(logging.INFO, "penstock.usage"):
-        for round_number in (1, 2, 3):
-            usage.record(event(round_number))
-            until(lambda count=round_number: usage.totals().dropped == count)  # type: ignore[misc]  # a lambda with its own number
-        directory.unlink()
-        usage.record(event(4))
-        until(lambda: usage.totals().written == 1)
-        assert usage.close()
-    assert [line.get("dropped") or line["latency_us"] for line in lines_of(directory)] == [3, 4]
-    assert [record.getMessage().split(" ")[:2] for record in caplog.records] == [
-        ["cannot", "write"],
-        ["usage", "is"],
-    ]
-
-
-def test_text_that_is_not_unicode_costs_only_its_own_event(tmp_path: Path) -> None:
-    usage = collector(tmp_path)
-    for user in ("ada", "\ud800", "eve"):
-        usage.record(event(user=user))
-    assert usage.close()
-    assert [line.get("user", line.get("dropped")) for line in lines_of(tmp_path)] == ["ada", "eve", 1]
-
-
-@contextmanager
-def files_of_at_most(size: int) -> Iterator[None]:
-    """A disk that is full after so many bytes of a file."""
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
-
-
-def test_half_a_line_that_a_full_disk_took_is_not_kept(tmp_path: Path) -> None:
-    files = RollingFile(str(tmp_path), 1 << 20, 3)
-    files.write(b"first\n", NOON_MS)
-    with files_of_at_most(10), pytest.raises(OSError, match="too large"):
-        files.write(b"torn line\n", NOON_MS)
-    assert next(tmp_path.iterdir()).read_bytes() == b"first\ntorn"
-    files.write(b"2\n", NOON_MS)
-    files.close()
-    assert next(tmp_path.iterdir()).read_bytes() == b"first\n2\n"
-
-
-def test_files_roll_by_size_and_by_the_hour_and_the_oldest_go(tmp_path: Path) -> None:
-    files = RollingFile(str(tmp_path), 10, 3)
-    for number in range(5):
-        files.write(b"%d: 10 bytes\n" % number, NOON_MS)
-    files.write(b"x\n", NOON_MS)
-    files.roll_if_due(NOON_MS + HOUR_MS - 1)
-    names = sorted(path.name for path in tmp_path.iterdir())
-    assert names == [
-        *(f"usage-20260101T120000Z-000{number}.jsonl" for number in (3, 4, 5)),
-        "usage-20260101T120000Z-0006.jsonl.open",
-    ]
-    files.roll_if_due(NOON_MS + HOUR_MS)
-    files.write(b"y\n", NOON_MS + HOUR_MS)
-    names = sorted(path.name for path in tmp_path.iterdir())
-    assert names[-2:] == ["usage-20260101T120000Z-0006.jsonl", "usage-20260101T130000Z-0001.jsonl.open"]
-    assert len(names) == 4
-
-
-def test_what_a_crash_left_open_is_closed_without_its_torn_line(tmp_path: Path) -> None:
-    for name, text in {
-        "1": "a\nb\ntorn",
-        "2": "only torn",
-        "3": "c\n" + "x" * 200_000,
-        "4": "whole\n",
-    }.items():
-        (tmp_path / f"usage-20260101T110000Z-000{name}.jsonl.open").write_text(text)
-    alive = RollingFile(str(tmp_path), 1 << 20, 10)
-    alive.write(b"mine\n", NOON_MS)
-    assert RollingFile(str(tmp_path), 1 << 20, 10).recover() == 4
-    found = {path.name[-11:]: path.read_text() for path in tmp_path.iterdir()}
-    assert found == {
-        "-0001.jsonl": "a\nb\n",
-        "-0003.jsonl": "c\n",
-        "-0004.jsonl": "whole\n",
-        ".jsonl.open": "mine\n",
-    }
-    alive.close()
+def test_what_was_not_reported_at_the_end_stays(tmp_path: Path) -> None:
+    first = collector(tmp_path)
+    first.record(event(1))
+    first.close()
+    assert first.totals().waiting == 1
+    second = collector(tmp_path, seed=50)
+    assert latencies(drained(second)) == [1]
+    second.close()
+    assert os.listdir(tmp_path) == []

@@ -152,30 +152,23 @@ class MetadataOptions(SharedOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class UsageOptions(SharedOptions):
-    """Where the record of requests goes."""
+    """Where the record of requests waits for its log."""
 
     usage_directory: str = field(
         default="{data}/usage",
         metadata=option(
             "usage.directory",
             kinds.directory(),
-            "Where one line for every request is written. `{data}` is the data directory.",
+            "Where requests are noted until the log `penstock.usage` has them. `{data}` is the data directory.",
         ),
     )
-    usage_file_bytes: int = field(
-        default=64 * MEBIBYTE,
+    usage_spool_bytes: int = field(
+        default=16 * MEBIBYTE,
         metadata=option(
-            "usage.file_size",
+            "usage.spool_size",
             kinds.size(64 * KIBIBYTE, 1024 * MEBIBYTE),
-            "Size at which a file of usage is closed and the next begun; every hour begins a new one too.",
-        ),
-    )
-    usage_keep_files: int = field(
-        default=48,
-        metadata=option(
-            "usage.keep_files",
-            kinds.count(1, 100_000),
-            "How many closed files are kept; the oldest goes when another is closed.",
+            "How much may wait for the log (a request needs about 200 bytes); what finds no room is counted, and the "
+            "log shows how many are missing.",
         ),
     )
 

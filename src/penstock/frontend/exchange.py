@@ -207,9 +207,10 @@ class Exchange:
         if error is not None:
             response = refusal(self._protocol, error, self._request_id)
         assert response is not None
-        self._reply(response)
         outcome = SUCCEEDED if error is None else error.query_code
+        # First the record: whoever has an answer is in it, even if this process is killed in the next moment.
         self._record(result, outcome, response.status, len(response.body))
+        self._reply(response)
 
     def _record(self, result: Any, outcome: str, status: int, answer_bytes: int) -> None:
         front, call = self._front, self._call
@@ -218,11 +219,13 @@ class Exchange:
                 call,
                 call.action.name if call is not None else asked_action(self._request, self._protocol),
                 self._session,
+                self._peer.address,
                 self._place.arn_text if self._place is not None else "",
                 result,
                 outcome,
                 status,
-                len(self._request.body) + answer_bytes,
+                len(self._request.body),
+                answer_bytes,
                 self._now_ms,
                 front.timer_us() - self._started_us,
                 self._request_id,

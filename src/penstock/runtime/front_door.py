@@ -3,13 +3,13 @@
 Opening:
   1. the metadata store is opened and read, the master key is loaded
   2. the address: loopback only, while there are no users; its socket is bound
-  3. the record of usage begins
+  3. the record of usage begins, with what a process before has left of it
   4. the HTTP server listens
 
 Closing:
   1. the listening socket is closed; requests that were read are finished, long polls are told to end
   2. writes of metadata under way end, the store is closed
-  3. the record of usage is written out
+  3. the record of usage is handed on to its log
 
 What stands in the way of opening is a `StartError`: one sentence, and what to do about it.
 """
@@ -47,9 +47,12 @@ from penstock.runtime.listening import StartError, bind
 from penstock.runtime.metadata_registry import MetadataRegistry
 from penstock.runtime.move_timer import MoveTimer
 from penstock.runtime.turn import Turn
+from penstock.runtime.usage_sender import UsageSender
 from penstock.sqs.compatibility import EXTENDED, STRICT
 from penstock.usage.collector import UsageCollector
 
+CLUSTER_REPLICAS = 3
+"""On how many nodes of a cluster the log of usage is, if it has so many."""
 GRACE_SECONDS = 5.0
 """How long requests that were read get to be finished when the server stops."""
 
@@ -63,7 +66,7 @@ class FrontDoor:
     def __init__(
         self,
         front: FrontEnd,
-        usage: UsageCollector,
+        usage: UsageSender,
         server: HttpServer,
         registry: MetadataRegistry,
         mirror: MetadataMirror,
@@ -120,7 +123,7 @@ class FrontDoor:
         if self._store is not None:
             await self._mirror.close()
             await self._store.close()
-        self._usage.close()
+        await self._usage.close()
 
 
 async def open_front_door(
@@ -149,12 +152,18 @@ async def open_front_door(
         listener = bind(listen, "--sqs-listen")
         address = Address(listen.host, listener.getsockname()[1])
         registry = MetadataRegistry(mirror)
+        usage = UsageCollector(
+            config.usage_path,
+            str(address),
+            token=secrets.token_bytes(16),
+            spool_bytes=config.usage_spool_bytes,
+        )
         services = Services(
             engine=link,
             registry=registry,
             metadata=mirror.cache,
             users=users,
-            usage=_usage(config, clock),
+            usage=usage,
             home=Home(config.sqs_account, config.sqs_region),
             compatibility=STRICT if config.sqs_compatibility == "strict" else EXTENDED,
             address=str(address),
@@ -178,7 +187,9 @@ async def open_front_door(
             await store.close()
         raise
     moves = MoveTimer(services, Mover(secrets.token_hex(8), mirror.cache), clock.now_ms)
-    return FrontDoor(front, services.usage, server, registry, mirror, store, tls, address, users, moves)
+    sender = UsageSender(usage, link, most_replicas=1 if shared is None else CLUSTER_REPLICAS)
+    sender.start()
+    return FrontDoor(front, sender, server, registry, mirror, store, tls, address, users, moves)
 
 
 async def _open_store(config: FrontDoorConfig) -> MetadataStore:
@@ -212,15 +223,6 @@ def _tls(config: FrontDoorConfig) -> Tls | None:
         return Tls(Path(config.sqs_tls_certificate), Path(config.sqs_tls_key))
     except TlsError as error:
         raise StartError(str(error)) from None
-
-
-def _usage(config: FrontDoorConfig, clock: WallClock) -> UsageCollector:
-    return UsageCollector(
-        config.usage_path,
-        file_bytes=config.usage_file_bytes,
-        keep_files=config.usage_keep_files,
-        now_ms=clock.now_ms,
-    )
 
 
 def _limits(config: FrontDoorConfig) -> HttpLimits:

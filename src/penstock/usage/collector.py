@@ -1,164 +1,186 @@
 """Collects usage beside the requests: taking an event never waits, never fails, and never holds without bound.
 
-A thread writes what has been collected a few times a second. Events that find no room, or that the disk does not
-take, are counted, and a line says how many are missing as soon as one can be written.
+An event is in the spool before its request is answered, so that a process that is killed takes none along: whoever
+starts next over the same directory hands on what it left. Numbers rise by one a request, also where there was no room
+for the event: what is missing shows as a gap wherever the rows end up.
 """
 
 from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Callable, Sequence
-from threading import Event, Thread
+from collections.abc import Callable
+from itertools import takewhile
+from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
 
-from penstock.usage.event import Dropped, Line, UsageEvent
-from penstock.usage.rolling_file import RollingFile
+from penstock.usage.batch import UsageBatch
+from penstock.usage.event import UsageEvent
+from penstock.usage.spool import NO_ROOM, SUFFIX, Spool
 
 log = logging.getLogger(__name__)
 
-WAITING_EVENTS = 65_536
-PAUSE_SECONDS = 0.2
-EVENTS_PER_WRITE = 256
-"""Encoding holds the interpreter's lock: 256 events take it from the requests for about 0.1 ms."""
-CLOSE_SECONDS = 5.0
+BATCH_EVENTS = 512
+"""Turning so many into Arrow takes a good half millisecond from the requests."""
+
+_decoder = msgspec.msgpack.Decoder(UsageEvent)
 
 
 class UsageTotals(NamedTuple):
     """Since the collector began."""
 
     recorded: int
-    written: int
+    reported: int
+    """In the log. Events that an earlier process has left are not in these counts."""
     dropped: int
     waiting: int
 
 
 class UsageCollector:
-    """Owns the directory's open file and the thread that writes it."""
+    """Owns the spool of this process, and for a while those that others have left."""
 
-    def __init__(
-        self,
-        directory: str,
-        *,
-        file_bytes: int,
-        keep_files: int,
-        now_ms: Callable[[], int],
-        waiting_events: int = WAITING_EVENTS,
-    ) -> None:
-        self._file = RollingFile(directory, file_bytes, keep_files)
-        self._directory = directory
-        self._now_ms = now_ms
-        self._waiting: deque[UsageEvent] = deque()
-        self._waiting_events = waiting_events
-        self._half = max(1, waiting_events // 2)
-        self._encoder = msgspec.json.Encoder()
-        # Each count has one thread that raises it, so none needs a lock.
-        self._refused = 0
-        self._taken = 0
-        self._written = 0
-        self._lost = 0
-        self._said = 0
-        """How many of those dropped the files tell of."""
-        self._failing = False
-        self._closing = False
-        self._wake = Event()
-        self._thread = Thread(target=self._run, name="penstock-usage", daemon=True)
-        self._thread.start()
+    def __init__(self, directory: str, front_end: str, *, token: bytes, spool_bytes: int) -> None:
+        """`token`: 16 random bytes, which make the name and the producer unlike all others."""
+        self.front_end = f"{front_end}/{token[:4].hex()}"
+        self._directory = Path(directory)
+        self._producer = int.from_bytes(token[8:16], "little") >> 1 | 1
+        self._left = self._adopted()
+        self._spool = self._made(token[:8].hex(), spool_bytes)
+        self._waiting: deque[tuple[int, int, UsageEvent]] = deque()
+        self._encoder = msgspec.msgpack.Encoder()
+        self._number = 0
+        self._dropped = 0
+        self._reported = 0
+        self._full = False
+        self._closed = False
+        self.many: Callable[[], None] = _nobody
+        """Called when there is a whole batch to hand on."""
 
     def record(self, event: UsageEvent) -> None:
-        """Takes an event; called by one thread only (0.3 µs, making the event included)."""
-        waiting = self._waiting
-        if len(waiting) >= self._waiting_events or self._closing:
-            self._refused += 1
+        """Takes an event; on return it outlives the process."""
+        self._number += 1
+        try:
+            data = self._encoder.encode(event)
+        except UnicodeEncodeError:
+            event = event.readable()
+            data = self._encoder.encode(event)
+        end = NO_ROOM if self._closed else self._spool.append(self._number, data)
+        if end == NO_ROOM:
+            self._drop()
             return
-        waiting.append(event)
-        if len(waiting) == self._half:
-            self._wake.set()
+        waiting = self._waiting
+        waiting.append((self._number, end, event))
+        if len(waiting) == BATCH_EVENTS:
+            self.many()
+
+    def next_batch(self) -> UsageBatch | None:
+        """The next events for the log, those of earlier processes first; the same again until they are `reported`."""
+        while self._left:
+            batch = _next_of(self._left[0])
+            if batch is not None:
+                return batch
+            self._left.pop(0).remove()
+        if not self._waiting:
+            return None
+        spool = self._spool
+        taken = [self._waiting[place] for place in range(min(len(self._waiting), BATCH_EVENTS))]
+        if taken[0][0] <= spool.through:
+            taken = [entry for entry in taken if entry[0] <= spool.through]
+        else:
+            spool.begin_batch(spool.batch + 1, taken[-1][0])
+        return UsageBatch(
+            spool,
+            self.front_end,
+            spool.producer,
+            spool.batch,
+            [number for number, _, _ in taken],
+            [event for _, _, event in taken],
+            taken[-1][1],
+        )
+
+    def reported(self, batch: UsageBatch) -> None:
+        """The log has the batch."""
+        batch.spool.release(batch.end)
+        if batch.spool is not self._spool:
+            return
+        for _ in batch.events:
+            self._waiting.popleft()
+        self._reported += len(batch.events)
+        if self._full:
+            self._full = False
+            log.warning(
+                "requests are recorded again; %d are missing since the start, and the log shows where",
+                self._dropped,
+            )
 
     def totals(self) -> UsageTotals:
         """What became of all events so far."""
-        waiting, dropped = len(self._waiting), self._refused + self._lost
-        return UsageTotals(self._taken + waiting + self._refused, self._written, dropped, waiting)
+        return UsageTotals(self._number, self._reported, self._dropped, len(self._waiting))
 
-    def close(self, timeout_seconds: float = CLOSE_SECONDS) -> bool:
-        """Writes what waits and closes the file; False if a disk that hangs took too long."""
-        self._closing = True
-        self._wake.set()
-        self._thread.join(timeout_seconds)
-        return not self._thread.is_alive()
+    def close(self) -> None:
+        """Takes no more; what the log does not have stays in the directory for the next process."""
+        self._closed = True
+        self._spool.close()
+        for spool in self._left:
+            spool.close()
+        self._left = []
 
-    # -- the thread ------------------------------------------------------------------------------------------
+    # -- the directory ---------------------------------------------------------------------------------------
 
-    def _run(self) -> None:
-        self._guarded(self._recover)
-        while not self._closing:
-            self._wake.wait(PAUSE_SECONDS)
-            self._wake.clear()
-            self._write_all()
-            self._guarded(lambda: self._file.roll_if_due(self._now_ms()))
-        self._write_all()
-        self._guarded(self._file.close)
+    def _drop(self) -> None:
+        self._dropped += 1
+        if not self._full and not self._closed:
+            self._full = True
+            log.warning(
+                "requests are no longer recorded: the log of usage takes nothing, and %s is full; "
+                "requests go on, and what is missing is counted",
+                self._directory,
+            )
 
-    def _recover(self) -> None:
-        if found := self._file.recover():
-            log.info("closed %d files of usage that were left open in %s", found, self._directory)
+    def _adopted(self) -> list[Spool]:
+        found = []
+        for path in sorted(self._directory.glob(f"*{SUFFIX}")):
+            try:
+                spool = Spool.adopt(path)
+            except (OSError, ValueError) as error:
+                log.warning("cannot read what %s holds of usage: %s", path, error)
+                continue
+            if spool is not None:
+                found.append(spool)
+        return found
 
-    def _write_all(self) -> None:
-        """Everything that waits now; what arrives meanwhile waits for the next time, unless it is the last."""
-        left = len(self._waiting)
-        while left > 0 or self._refused + self._lost > self._said:
-            count = min(left, EVENTS_PER_WRITE)
-            events = [self._waiting.popleft() for _ in range(count)]
-            left -= count
-            self._taken += count
-            if not self._write(events) and not left:
-                return  # the line that says what is missing has to wait
-
-    def _write(self, events: list[UsageEvent]) -> bool:
-        now_ms = self._now_ms()
-        dropped = self._refused + self._lost
-        lines: list[Line] = [*events]
-        if dropped > self._said:
-            lines.insert(0, Dropped(now_ms, dropped - self._said))
-        data, good = self._encoded(lines)
-        unreadable = len(lines) - good
-        if not self._guarded(lambda: self._file.write(data, now_ms)):
-            self._lost += len(events)
-            return False
-        if self._failing:
-            self._failing = False
-            log.warning("usage is written to %s again", self._directory)
-        self._said = dropped
-        self._written += len(events) - unreadable
-        self._lost += unreadable
-        return True
-
-    def _encoded(self, lines: Sequence[Line]) -> tuple[bytes, int]:
-        """The lines, and how many of them; text that is not Unicode cannot be written."""
+    def _made(self, name: str, size: int) -> Spool:
         try:
-            return self._encoder.encode_lines(lines), len(lines)
-        except (UnicodeEncodeError, msgspec.MsgspecError, TypeError):
-            pieces = []
-            for line in lines:
-                try:
-                    pieces.append(self._encoder.encode(line) + b"\n")
-                except (UnicodeEncodeError, msgspec.MsgspecError, TypeError):
-                    continue
-            return b"".join(pieces), len(pieces)
-
-    def _guarded(self, act: Callable[[], None]) -> bool:
-        """Whether the disk did it; says so once, until events can be written again."""
-        try:
-            act()
+            return Spool.make(self._directory / f"{name}{SUFFIX}", size, self.front_end, self._producer)
         except OSError as error:
-            if not self._failing:
-                self._failing = True
-                log.warning(
-                    "cannot write usage to %s: %s; requests go on, and what is missing is counted",
-                    self._directory,
-                    error.strerror or error,
-                )
-            return False
-        return True
+            log.warning(
+                "cannot keep usage in %s: %s; requests go on, and what is on its way to the log is lost if this "
+                "process is killed",
+                self._directory,
+                error.strerror or error,
+            )
+            return Spool.make(None, size, self.front_end, self._producer)
+
+
+def _next_of(spool: Spool) -> UsageBatch | None:
+    """The next events that a dead process has left; None: there are no more, or they cannot be read."""
+    entries = [entry for entry, _ in zip(spool.entries(), range(BATCH_EVENTS), strict=False)]
+    if not entries:
+        return None
+    if entries[0].number <= spool.through:
+        entries = list(takewhile(lambda entry: entry.number <= spool.through, entries))
+    else:
+        spool.begin_batch(spool.batch + 1, entries[-1].number)
+    try:
+        events = [_decoder.decode(entry.data) for entry in entries]
+    except msgspec.MsgspecError as error:
+        log.warning("what %s has left of usage cannot be read: %s", spool.name, error)
+        return None
+    numbers = [entry.number for entry in entries]
+    return UsageBatch(spool, spool.name, spool.producer, spool.batch, numbers, events, entries[-1].end)
+
+
+def _nobody() -> None:
+    pass

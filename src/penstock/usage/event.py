@@ -1,33 +1,35 @@
-"""What is recorded of a request, and of those that could not be: one JSON object a line."""
+"""What is recorded of a request."""
 
 from __future__ import annotations
 
 import msgspec
 
 
-class UsageEvent(msgspec.Struct, frozen=True, gc=False):
+class UsageEvent(msgspec.Struct, frozen=True, gc=False, array_like=True):
     """One request. It holds no message, no key and no secret."""
 
     time_ms: int
-    user: str
     account: str
+    user: str
+    address: str
+    """Where the client called from."""
     action: str
     queue: str
     """The queue's ARN; empty for an action on no queue."""
     messages: int
-    bytes: int
+    bytes_in: int
+    bytes_out: int
     outcome: str
     """`ok`, or the error code that the caller was given."""
     status: int
     latency_us: int
     request_id: str
 
-
-class Dropped(msgspec.Struct, frozen=True, gc=False):
-    """So many events are missing before this line."""
-
-    time_ms: int
-    dropped: int
-
-
-Line = UsageEvent | Dropped
+    def readable(self) -> UsageEvent:
+        """The same with text that is Unicode throughout: what a client calls an action need not be."""
+        texts = {
+            name: value.encode("utf-8", "replace").decode()
+            for name, value in msgspec.structs.asdict(self).items()
+            if isinstance(value, str)
+        }
+        return msgspec.structs.replace(self, **texts)
