@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from typing import Any
+from urllib.request import urlopen
 
 import pytest
 from botocore.exceptions import ClientError
@@ -114,10 +115,14 @@ def test_usage_counts_every_request_once(tmp_path: Path) -> None:
         native = program.facts["url"]
         soon(lambda: len(usage_rows(native)) == 24)
         events = usage_rows(native)
+        with urlopen(str(program.facts["metrics_url"]), timeout=30) as answer:
+            figures = answer.read().decode().splitlines()
         program.stop()
     finally:
         program.kill()
     assert [event["number"] for event in events] == list(range(1, 25))
+    assert "penstock_usage_recorded_total 24" in figures
+    assert "penstock_usage_dropped_total 0" in figures
     assert sum(event["messages"] for event in events if event["action"] == "SendMessage") == 20
     assert [event["outcome"] for event in events].count("ok") == 22
     assert all(0 < event["latency_us"] < 10_000_000 for event in events)

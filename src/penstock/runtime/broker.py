@@ -163,7 +163,10 @@ async def open_broker(config: ServeConfig) -> Broker:
             broker.front_door = await open_front_door(config, route.link(driver, loop), clock)
         if config.monitoring_listen is not None:
             broker.monitoring = await open_monitoring(
-                config.monitoring_listen, route.link(driver, loop), clock
+                config.monitoring_listen,
+                route.link(driver, loop),
+                clock,
+                broker.front_door.usage_totals if broker.front_door is not None else None,
             )
         await server.start(driver, listener)
     except BaseException:

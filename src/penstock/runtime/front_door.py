@@ -49,7 +49,7 @@ from penstock.runtime.move_timer import MoveTimer
 from penstock.runtime.turn import Turn
 from penstock.runtime.usage_sender import UsageSender
 from penstock.sqs.compatibility import EXTENDED, STRICT
-from penstock.usage.collector import UsageCollector
+from penstock.usage.collector import UsageCollector, UsageTotals
 
 CLUSTER_REPLICAS = 3
 """On how many nodes of a cluster the log of usage is, if it has so many."""
@@ -96,6 +96,10 @@ class FrontDoor:
     def has_users(self) -> bool:
         """Whether requests must be signed by a user; without users any credentials will do."""
         return self._users.has_users()
+
+    def usage_totals(self) -> UsageTotals:
+        """What became of the record of requests so far."""
+        return self._usage.totals()
 
     def reload_certificate(self) -> None:
         """Takes over a renewed certificate; raises `TlsError` and keeps the old one where that fails."""

@@ -15,12 +15,14 @@ from penstock.metrics.exposition import CONTENT_TYPE, exposition
 from penstock.metrics.group_figures import QueueGroup, group_families
 from penstock.metrics.node_figures import node_families
 from penstock.metrics.queue_figures import queue_families
+from penstock.metrics.usage_figures import usage_families
 from penstock.model.errors import PenstockError
 from penstock.runtime.clock import WallClock
 from penstock.runtime.http.limits import HttpLimits
 from penstock.runtime.http.server import HttpServer
 from penstock.runtime.listening import bind, check_loopback
 from penstock.sqs.http import HttpRequest, HttpResponse, Peer
+from penstock.usage.collector import UsageTotals
 from penstock.wire.messages import (
     DescribeNode,
     GroupList,
@@ -40,14 +42,17 @@ _PLAIN = (("Content-Type", "text/plain; charset=utf-8"),)
 _METRICS = (("Content-Type", CONTENT_TYPE),)
 
 Answer = Callable[[HttpResponse], None]
+Usage = Callable[[], UsageTotals]
+"""What became of the record of requests so far."""
 
 
 class Monitoring:
     """Serves figures; made by `open_monitoring`."""
 
-    def __init__(self, link: EngineLink, clock: WallClock) -> None:
+    def __init__(self, link: EngineLink, clock: WallClock, usage: Usage | None = None) -> None:
         self._link = link
         self._clock = clock
+        self._usage = usage
         self._server = HttpServer(self.handle, limits=LIMITS)
         self.address = Address("127.0.0.1", 0)
 
@@ -77,7 +82,7 @@ class Monitoring:
         elif request.path == "/health":
             ask(self._link, DescribeNode(), reply, lambda _: reply(HttpResponse(200, _PLAIN, b"ok\n")))
         elif request.path == "/metrics":
-            _Look(self._link, self._clock, reply).begin()
+            _Look(self._link, self._clock, self._usage, reply).begin()
         else:
             reply(HttpResponse(404, _PLAIN, b"look at /metrics or /health\n"))
 
@@ -85,9 +90,10 @@ class Monitoring:
 class _Look:
     """One reading of all figures: the node's, then those of its queues and of their groups of readers, page by page."""
 
-    def __init__(self, link: EngineLink, clock: WallClock, reply: Answer) -> None:
+    def __init__(self, link: EngineLink, clock: WallClock, usage: Usage | None, reply: Answer) -> None:
         self._link = link
         self._clock = clock
+        self._usage = usage
         self._reply = reply
         self._queues: list[QueueDescription] = []
         self._node: NodeDescription | None = None
@@ -126,6 +132,7 @@ class _Look:
             *node_families(self._node),
             *queue_families(self._queues, self._clock.now_ms()),
             *group_families(self._groups),
+            *(usage_families(*self._usage()) if self._usage is not None else ()),
         )
         self._reply(HttpResponse(200, _METRICS, exposition(families)))
 
@@ -157,9 +164,11 @@ def ask(link: EngineLink, request: Request, reply: Answer, go_on: Callable[[Repl
     link.ask(request, b"", done)
 
 
-async def open_monitoring(listen: Address, link: EngineLink, clock: WallClock) -> Monitoring:
+async def open_monitoring(
+    listen: Address, link: EngineLink, clock: WallClock, usage: Usage | None = None
+) -> Monitoring:
     """Monitoring that listens; raises `StartError`."""
     check_loopback(listen, "--monitoring-listen 127.0.0.1:9325", "see the names and figures of all queues")
-    monitoring = Monitoring(link, clock)
+    monitoring = Monitoring(link, clock, usage)
     await monitoring.start(listen)
     return monitoring

@@ -12,7 +12,7 @@ from penstock.model.batch import Buffer, encode_one
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.model.internal_queues import internal_log_settings
 from penstock.usage.batch import UsageBatch
-from penstock.usage.collector import UsageCollector
+from penstock.usage.collector import UsageCollector, UsageTotals
 from penstock.wire.messages import CreateQueue, DescribeQueue, QueueDescription, Request, Send
 
 log = logging.getLogger(__name__)
@@ -41,6 +41,10 @@ class UsageSender:
     def start(self) -> None:
         """Begins."""
         self._task = asyncio.get_running_loop().create_task(self._run())
+
+    def totals(self) -> UsageTotals:
+        """What became of the events so far."""
+        return self._collector.totals()
 
     async def close(self) -> None:
         """Hands on what waits, if the log takes it soon; the rest is kept for the next process."""

@@ -1,0 +1,22 @@
+"""The figures of the record of requests."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from penstock.metrics.exposition import Family, Sample
+
+
+def usage_families(recorded: int, reported: int, dropped: int, waiting: int) -> Iterator[Family]:
+    """What became of the events of all requests through SQS."""
+    for name, meaning, total in (
+        ("recorded", "Requests through SQS.", recorded),
+        ("reported", "Requests that the log penstock.usage tells of.", reported),
+        (
+            "dropped",
+            "Requests that found no room in the record; the log shows where they are missing.",
+            dropped,
+        ),
+    ):
+        yield Family(f"penstock_usage_{name}_total", "counter", meaning, [Sample(total)])
+    yield Family("penstock_usage_waiting", "gauge", "Requests on their way to the log.", [Sample(waiting)])
