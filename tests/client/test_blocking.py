@@ -52,9 +52,9 @@ def test_every_call_has_its_twin_with_the_same_arguments(twin: type, blocking: t
         "delivery",
         "deliveries",
         "until_ms",
-        "group_pages",
         "next_slice",
         "handed_out",
+        "epoch_of",
         "begin",
     }
     for name in dir(twin):

@@ -254,3 +254,15 @@ async def test_mistakes_are_explained() -> None:
         with pytest.raises(PenstockError, match="log"):
             async with plain.log().join("billing"):
                 pass
+
+
+@async_test
+async def test_whoever_leaves_the_loop_and_comes_back_goes_on_there() -> None:
+    async with served() as (_, client):
+        log = (await a_log(client, 10)).log()
+        async with log.join("billing", auto_commit=None) as reader:
+            assert await take(reader, 3) == [1, 2, 3]
+            assert await take(reader, 2) == [4, 5]
+            assert await reader.commit()
+            assert await take(reader, 1) == [6]
+        assert (await log.describe_group("billing")).offset == 6

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from penstock.model.batch import Batch, encode
-from penstock.model.runs import count_of
 from penstock.model.partition_numbers import ORDINAL_SHIFT
+from penstock.model.runs import count_of
 from penstock.model.settings import QueueSettings
 from penstock.routing.numbers import inward, inward_runs, outward, outward_runs
 from penstock.routing.sharing_out import ordinal_of, ordinal_of_batch, share_out, together

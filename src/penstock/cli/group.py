@@ -22,13 +22,14 @@ from penstock.cli.parameters import DEFAULT_URL, Json, QueueName, Url, Yes
 
 if TYPE_CHECKING:
     from penstock.client.client import Client
+    from penstock.client.log.group_description import GroupDescription, GroupPlace
     from penstock.client.log.log import Log
-    from penstock.wire.log_messages import GroupDescription
 
 app = typer.Typer(no_args_is_help=True, help="Groups of readers of a log: list, look, move, delete.")
 
 GroupName = Annotated[str, typer.Argument(metavar="GROUP", help="The group's name.", show_default=False)]
 HEADINGS = ("group", "next", "behind", "time behind", "members", "committed")
+PARTITION_HEADINGS = ("partition", "next", "behind", "time behind", "committed", "reader")
 
 
 def group_json(queue: str, group: GroupDescription) -> dict[str, Any]:
@@ -42,6 +43,17 @@ def group_json(queue: str, group: GroupDescription) -> dict[str, Any]:
         "lag_ms": group.lag_ms,
         "generation": group.generation,
         "members": group.members,
+        "partitions": [
+            {
+                "partition": place.partition,
+                "offset": place.offset,
+                "committed": moment_json(place.committed_ms),
+                "lag_messages": place.lag_messages,
+                "lag_ms": place.lag_ms,
+                "reader": place.reader or None,
+            }
+            for place in group.partitions
+        ],
     }
 
 
@@ -93,7 +105,8 @@ def seek(
         str,
         typer.Option(
             "--to",
-            help="Where to go on: a sequence number, 10m (so long ago), a time (2026-05-01T12:00), beginning or end.",
+            help="Where to go on: 10m (so long ago), a time (2026-05-01T12:00), beginning or end, in all partitions; or a "
+            "sequence number, in the partition that it is of.",
             metavar="PLACE",
             show_default=False,
         ),
@@ -117,7 +130,7 @@ def seek(
         print_json({**group_json(name, after), "offset_before": before.offset})
     else:
         print_line(
-            f"group {group} of {name} goes on at message {after.offset}, was at {before.offset}: "
+            f"group {group} of {name} goes on at {_place(after)}, was at {_place(before).removeprefix('message ')}: "
             f"{messages_text(after.lag_messages)} to read",
             "green",
         )
@@ -137,7 +150,7 @@ def delete(
         log = await log_of(client, name)
         found = await _find(log, name, group)
         if not yes:
-            confirm_loss(f"Forget group {group} of {name}, which is at message {found.offset}?")
+            confirm_loss(f"Forget group {group} of {name}, which is at {_place(found)}?")
         await log.delete_group(group)
         return found
 
@@ -145,7 +158,7 @@ def delete(
     if json:
         print_json({"queue": name, "deleted": group, "offset": found.offset})
     else:
-        print_line(f"group {group} of {name} is forgotten; it was at message {found.offset}", "green")
+        print_line(f"group {group} of {name} is forgotten; it was at {_place(found)}", "green")
 
 
 async def _find(log: Log, name: str, group: str) -> GroupDescription:
@@ -161,7 +174,7 @@ async def _find(log: Log, name: str, group: str) -> GroupDescription:
 def _row(group: GroupDescription) -> tuple[str, ...]:
     return (
         group.name,
-        str(group.offset),
+        str(group.offset) if len(group.partitions) == 1 else f"{len(group.partitions)} partitions",
         f"{group.lag_messages:,}",
         _time_behind(group),
         f"{len(group.members):,}",
@@ -173,7 +186,7 @@ def _show(queue: str, group: GroupDescription) -> None:
     print_facts(
         f"group {group.name} of {queue}",
         {
-            "next message": str(group.offset),
+            **({"next message": str(group.offset)} if len(group.partitions) == 1 else {}),
             "behind": messages_text(group.lag_messages),
             "time behind": _time_behind(group),
             "committed": moment(group.committed_ms),
@@ -181,9 +194,28 @@ def _show(queue: str, group: GroupDescription) -> None:
             "members": ", ".join(group.members) or "none",
         },
     )
+    if len(group.partitions) > 1:
+        print_table(PARTITION_HEADINGS, map(_partition_row, group.partitions), right=range(4))
 
 
-def _time_behind(group: GroupDescription) -> str:
+def _partition_row(place: GroupPlace) -> tuple[str, ...]:
+    return (
+        str(place.partition),
+        str(place.offset),
+        f"{place.lag_messages:,}",
+        _time_behind(place),
+        f"{age(place.committed_ms)} ago",
+        place.reader or "–",
+    )
+
+
+def _place(group: GroupDescription) -> str:
+    if len(group.partitions) == 1:
+        return f"message {group.offset}"
+    return ", ".join(f"message {place.offset} of partition {place.partition}" for place in group.partitions)
+
+
+def _time_behind(group: GroupDescription | GroupPlace) -> str:
     from penstock.config.units import format_duration
 
     if not group.lag_messages:

@@ -27,8 +27,9 @@ def tail(
         str | None,
         typer.Option(
             "--from",
-            help="Where to begin: 10m (so long ago), a sequence number, a time (2026-05-01T12:00), beginning or end. "
-            "Without it: the last messages (10, or --limit), or where the group is.",
+            help="Where to begin: 10m (so long ago), a time (2026-05-01T12:00), beginning or end, in all partitions; or a "
+            "sequence number, in the partition that it is of. Without it: the last messages (10, or --limit), or where "
+            "the group is.",
             metavar="PLACE",
             show_default=False,
         ),
@@ -36,6 +37,10 @@ def tail(
     follow: Annotated[
         bool, typer.Option("--follow", "-f", help="Go on with what is sent from now on, until Ctrl-C.")
     ] = False,
+    partition: Annotated[
+        int | None,
+        typer.Option("--partition", help="Only this partition. Without it: all, merged by time.", min=0),
+    ] = None,
     limit: Annotated[
         int | None, typer.Option("--limit", "-n", help="How many messages at most.", min=1)
     ] = None,
@@ -58,6 +63,8 @@ def tail(
     from penstock.cli.message_display import show_message
 
     place = None if start is None else log_place(start, "--from")
+    if group is not None and partition is not None:
+        raise typer.BadParameter("a group reads all partitions", param_hint="--partition")
 
     def show(message: LoggedMessage) -> None:
         show_message(message, json=json, body_only=body)
@@ -78,8 +85,10 @@ def tail(
                         break
             return shown
         last = LAST_MESSAGES if limit is None or follow else limit
-        at = place or await _last(log, last)
-        messages = log.messages(start=at.start, from_time=at.from_time, follow=follow, limit=limit)
+        at = place or await _last(log, last, partition)
+        messages = log.messages(
+            start=at.start, from_time=at.from_time, partition=partition, follow=follow, limit=limit
+        )
         async with messages:
             async for message in messages:
                 show(message)
@@ -91,11 +100,13 @@ def tail(
         _say(f"no message in the log of {name} {where}")
 
 
-async def _last(log: Log, messages: int) -> LogPlace:
+async def _last(log: Log, messages: int, partition: int | None) -> LogPlace:
     from penstock.cli.log_place import LogPlace
 
-    bounds = await log.bounds()
-    return LogPlace(max(bounds.begin, bounds.end - messages), None)
+    if partition is not None:
+        bounds = await log.bounds(partition)
+        return LogPlace(max(bounds.begin, bounds.end - messages), None)
+    return LogPlace(await log.newest(messages), None)
 
 
 def _say(text: str) -> None:

@@ -25,8 +25,9 @@ from penstock.client.consumer import BatchConsumer, MessageConsumer
 from penstock.client.delivered import DeliveredMessages, Message
 from penstock.client.group_consumer import GroupConsumer
 from penstock.client.group_messages import GroupMessages
+from penstock.client.log.group_description import GroupDescription, GroupPlace
 from penstock.client.log.group_reader import GroupReader
-from penstock.client.log.log import Log, LogBounds
+from penstock.client.log.log import Log, LogBounds, LogPartition
 from penstock.client.log.logged import LoggedMessage, LoggedMessages
 from penstock.client.log.offset_gone import OffsetGone
 from penstock.client.log.readers import LogBatches, LogMessages
@@ -45,7 +46,6 @@ from penstock.model.errors import ErrorCode, PenstockError
 from penstock.model.settings import QueueSettings
 from penstock.ordering.local_clock import LocalClock
 from penstock.ordering.timestamp_id import TimestampId
-from penstock.wire.log_messages import GroupDescription
 from penstock.wire.messages import NodeDescription, PeekFilter, QueueDescription, QueueStatistics
 
 __all__ = [
@@ -74,6 +74,7 @@ __all__ = [
     "GroupConsumer",
     "GroupDescription",
     "GroupMessages",
+    "GroupPlace",
     "GroupReader",
     "LateArrival",
     "LocalClock",
@@ -81,6 +82,7 @@ __all__ = [
     "LogBatches",
     "LogBounds",
     "LogMessages",
+    "LogPartition",
     "LoggedMessage",
     "LoggedMessages",
     "Message",

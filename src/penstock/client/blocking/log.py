@@ -5,18 +5,19 @@ Slices cross over from the event loop; stepping through their messages does not.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from types import TracebackType
 from typing import Self
 
 from penstock.client.blocking.bridge import Bridge
 from penstock.client.duration import Duration
+from penstock.client.log.group_description import GroupDescription
 from penstock.client.log.group_reader import GroupReader
-from penstock.client.log.log import IN_FLIGHT, SLICE_BYTES, Log, LogBounds
+from penstock.client.log.log import IN_FLIGHT, SLICE_BYTES, Log, LogBounds, LogPartition
 from penstock.client.log.logged import LoggedMessage, LoggedMessages
 from penstock.client.log.place import Moment, Start, WhenGone
+from penstock.client.log.plain_source import Stop
 from penstock.client.log.readers import LogBatches, LogMessages
-from penstock.wire.log_messages import GroupDescription
 
 
 class _BlockingReader:
@@ -93,8 +94,13 @@ class BlockingGroupReader:
         return self._reader.member
 
     @property
+    def shares(self) -> list[int]:
+        """The partitions that this member reads now."""
+        return self._reader.shares
+
+    @property
     def standing_by(self) -> bool:
-        """Whether another member has the share."""
+        """Whether other members have all shares."""
         return self._reader.standing_by
 
     @property
@@ -109,8 +115,18 @@ class BlockingGroupReader:
 
     @property
     def committed(self) -> int:
-        """How far the group has come, as far as this member knows: the next message to read."""
+        """How far the group has come, as far as this member knows: the next message to read, of its first share."""
         return self._reader.committed
+
+    @property
+    def positions(self) -> dict[int, int]:
+        """The sequence number after the last message that was handed out, for each partition that it reads."""
+        return self._reader.positions
+
+    @property
+    def committed_offsets(self) -> dict[int, int]:
+        """How far the group has come, for each partition that it reads."""
+        return self._reader.committed_offsets
 
     def join(self) -> None:
         """Becomes a member, once; `with` does it by itself, and so does asking for the first message."""
@@ -165,13 +181,25 @@ class BlockingLog:
     def __repr__(self) -> str:
         return repr(self._log)
 
-    def bounds(self) -> LogBounds:
-        """Where the log begins and where it ends."""
-        return self._bridge.call(self._log.bounds)
+    def partitions(self) -> list[LogPartition]:
+        """The partitions of the log, by number, and where each begins and ends now."""
+        return self._bridge.call(self._log.partitions)
 
-    def find(self, time: Moment) -> int:
-        """The sequence number of the first message sent at that time or later; the end where there is none."""
-        return self._bridge.call(self._log.find, time)
+    def bounds(self, partition: int = 0) -> LogBounds:
+        """Where the log of a partition begins and where it ends."""
+        return self._bridge.call(self._log.bounds, partition)
+
+    def find(self, time: Moment, partition: int = 0) -> int:
+        """The sequence number of a partition's first message sent at that time or later; its end where there is none."""
+        return self._bridge.call(self._log.find, time, partition)
+
+    def find_everywhere(self, time: Moment) -> dict[int, int]:
+        """The same for every partition."""
+        return self._bridge.call(self._log.find_everywhere, time)
+
+    def newest(self, messages: int) -> dict[int, int]:
+        """Where to begin in each partition to read the newest so many messages of all of them."""
+        return self._bridge.call(self._log.newest, messages)
 
     def read(
         self,
@@ -191,6 +219,8 @@ class BlockingLog:
         *,
         start: Start | None = None,
         from_time: Moment | None = None,
+        partition: int | None = None,
+        stop: Stop | None = None,
         group: str | None = None,
         follow: bool = False,
         limit: int | None = None,
@@ -203,6 +233,8 @@ class BlockingLog:
             self._log.messages,
             start=start,
             from_time=from_time,
+            partition=partition,
+            stop=stop,
             group=group,
             follow=follow,
             limit=limit,
@@ -217,6 +249,8 @@ class BlockingLog:
         *,
         start: Start | None = None,
         from_time: Moment | None = None,
+        partition: int | None = None,
+        stop: Stop | None = None,
         group: str | None = None,
         follow: bool = False,
         limit: int | None = None,
@@ -229,6 +263,8 @@ class BlockingLog:
             self._log.batches,
             start=start,
             from_time=from_time,
+            partition=partition,
+            stop=stop,
             group=group,
             follow=follow,
             limit=limit,
@@ -270,17 +306,23 @@ class BlockingLog:
 
     def list_groups(self) -> Iterator[GroupDescription]:
         """All groups of the log, by name: how far each has come, how far behind it is, and its members."""
-        pages = self._log.group_pages()
-        while True:
-            try:
-                page = self._bridge.call(pages.__anext__)
-            except StopAsyncIteration:
-                return
-            yield from page.groups
+
+        async def listed() -> list[GroupDescription]:
+            return [group async for group in self._log.list_groups()]
+
+        yield from self._bridge.call(listed)
 
     def describe_group(self, group: str) -> GroupDescription:
-        """One group; raises where there is none of that name."""
+        """One group, in every partition and as a whole; raises where there is none of that name."""
         return self._bridge.call(self._log.describe_group, group)
+
+    def group_offsets(self, group: str) -> dict[int, int]:
+        """Where a group goes on, by partition; empty for a group that nobody knows. Nobody need be a member for it."""
+        return self._bridge.call(self._log.group_offsets, group)
+
+    def commit_offsets(self, group: str, offsets: Mapping[int, int]) -> None:
+        """Says, without being a member, that a group is done with everything before these offsets, by partition."""
+        self._bridge.call(self._log.commit_offsets, group, offsets)
 
     def seek(
         self, group: str, *, start: Start | None = None, from_time: Moment | None = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from typing import NamedTuple
 
 from penstock.client.browse import resolved
@@ -11,25 +11,31 @@ from penstock.client.duration import Duration, milliseconds, optional_millisecon
 from penstock.client.failure import refused
 from penstock.client.incarnation import Incarnation
 from penstock.client.log import groups
-from penstock.client.log.group_reader import GroupReader, JoinTerms
+from penstock.client.log.group_description import GroupDescription, together
+from penstock.client.log.group_reader import GroupReader
 from penstock.client.log.logged import LoggedMessages
+from penstock.client.log.newest import newest
+from penstock.client.log.partition_share import JoinTerms
 from penstock.client.log.place import (
     Moment,
     Start,
     WhenGone,
+    all_bounds,
     bounds,
+    check_partition,
     check_place,
     is_gone,
     offset_gone,
     time_ms,
 )
+from penstock.client.log.plain_source import PlainSource, Stop, Terms
 from penstock.client.log.read_ahead import Pace
 from penstock.client.log.readers import LogBatches, LogMessages
-from penstock.client.log.source import PlainSource, Source, Terms
+from penstock.client.log.source import Source
 from penstock.client.route import Route
 from penstock.model import limits
 from penstock.model.errors import PenstockError
-from penstock.wire.log_messages import GroupDescription, GroupList, LogSlice, ReadLog
+from penstock.wire.log_messages import LogSlice, ReadLog
 from penstock.wire.messages import Answer
 
 SLICE_BYTES = 1 * limits.MEBIBYTE
@@ -43,11 +49,26 @@ class LogBounds(NamedTuple):
     end: int
 
 
+class LogPartition(NamedTuple):
+    """A partition of a log, and the messages it has: from `begin` up to, and without, `end`.
+
+    The numbers of a partition follow each other without gaps: `end - begin` is how many there are.
+    """
+
+    partition: int
+    begin: int
+    end: int
+
+
 class Log:
     """The retained log of a queue; made by `queue.log()`, without asking the server.
 
     Everywhere `start` is a sequence number, `"beginning"` or `"end"`, and `from_time` is a datetime, or a timedelta
     for how long ago: the first message sent then or later.
+
+    In a cluster a log may have several partitions, each in order by itself; on a single node it has the one partition 0.
+    A sequence number says which partition it is of, so `start=number` is about that one alone; `{partition: start}` is
+    about several. The other places mean all partitions, each at its own.
     """
 
     def __init__(self, route: Route) -> None:
@@ -61,15 +82,36 @@ class Log:
     def __repr__(self) -> str:
         return f"<log {self.queue_name!r}>"
 
-    async def bounds(self) -> LogBounds:
-        """Where the log begins and where it ends."""
-        found = await bounds(self._route)
+    async def partitions(self) -> list[LogPartition]:
+        """The partitions of the log, by number, and where each begins and ends now."""
+        return [
+            LogPartition(partition, found.begin, found.end)
+            for partition, found in enumerate(await all_bounds(self._route))
+        ]
+
+    async def bounds(self, partition: int = 0) -> LogBounds:
+        """Where the log of a partition begins and where it ends."""
+        check_partition(partition)
+        found = await bounds(self._route, partition=partition)
         return LogBounds(found.begin, found.end)
 
-    async def find(self, time: Moment) -> int:
-        """The sequence number of the first message sent at that time or later; the end where there is none."""
+    async def find(self, time: Moment, partition: int = 0) -> int:
+        """The sequence number of a partition's first message sent at that time or later; its end where there is none."""
         check_place(None, time)
-        return (await bounds(self._route, time_ms(time))).found
+        check_partition(partition)
+        return (await bounds(self._route, time_ms(time), partition)).found
+
+    async def find_everywhere(self, time: Moment) -> dict[int, int]:
+        """The same for every partition."""
+        check_place(None, time)
+        return {
+            partition: found.found
+            for partition, found in enumerate(await all_bounds(self._route, time_ms(time)))
+        }
+
+    async def newest(self, messages: int) -> dict[int, int]:
+        """Where to begin in each partition to read the newest so many messages of all of them."""
+        return await newest(self._route, messages, self.read)
 
     # -- reading ---------------------------------------------------------------------------------------------
 
@@ -83,7 +125,7 @@ class Log:
     ) -> LoggedMessages:
         """One slice from sequence number `start` on; where the log ends there, waits up to `wait` seconds for more.
 
-        Go on at its `next`. Raises `OffsetGone` where the log begins later.
+        The number says which partition is read. Go on at the slice's `next`. Raises `OffsetGone` where the log begins later.
         """
         check_place(start, None)
         wait_ms = milliseconds(wait, "wait")
@@ -111,6 +153,8 @@ class Log:
         *,
         start: Start | None = None,
         from_time: Moment | None = None,
+        partition: int | None = None,
+        stop: Stop | None = None,
         group: str | None = None,
         follow: bool = False,
         limit: int | None = None,
@@ -120,19 +164,23 @@ class Log:
     ) -> LogMessages:
         """Message by message: `async for message in log.messages(): ...`, from the beginning unless told otherwise.
 
-        Without `follow` it ends where the log ends when it starts. With `group` it reads as a member of that group
+        All partitions are read unless `partition` or `start` says which, merged by the time of sending as well as can
+        be. Without `follow` it ends where the log ends when it starts, or before the message `stop`. With `group` it reads as a member of that group
         and commits what is done with; see `join` for more. When the log has let go of messages before they were
         read it raises `OffsetGone`, or goes on where the log begins with `when_gone="earliest"`. It reads ahead,
         `in_flight` slices of `slice_bytes` at once.
         """
         pace = Pace(slice_bytes, in_flight)
-        return LogMessages(self._source(start, from_time, group, follow, limit, when_gone, pace))
+        terms = Terms(start, from_time, follow, limit, when_gone, pace, partition, stop, by_time=True)
+        return LogMessages(self._source(terms, group))
 
     def batches(
         self,
         *,
         start: Start | None = None,
         from_time: Moment | None = None,
+        partition: int | None = None,
+        stop: Stop | None = None,
         group: str | None = None,
         follow: bool = False,
         limit: int | None = None,
@@ -140,26 +188,23 @@ class Log:
         slice_bytes: int = SLICE_BYTES,
         in_flight: int = IN_FLIGHT,
     ) -> LogBatches:
-        """Like `messages`, a slice of the log at a time: the fast way."""
-        pace = Pace(slice_bytes, in_flight)
-        return LogBatches(self._source(start, from_time, group, follow, limit, when_gone, pace))
+        """Like `messages`, a slice of the log at a time: the fast way. Slices of several partitions come as they come."""
+        terms = Terms(
+            start, from_time, follow, limit, when_gone, Pace(slice_bytes, in_flight), partition, stop
+        )
+        return LogBatches(self._source(terms, group))
 
-    def _source(
-        self,
-        start: Start | None,
-        from_time: Moment | None,
-        group: str | None,
-        follow: bool,
-        limit: int | None,
-        when_gone: WhenGone,
-        pace: Pace,
-    ) -> Source:
+    def _source(self, terms: Terms, group: str | None) -> Source:
         if group is None:
-            return PlainSource(self._route, Terms(start, from_time, follow, limit, when_gone, pace))
-        if limit is not None:
+            return PlainSource(self._route, terms)
+        if terms.limit is not None:
             raise refused("a group has no limit: leave the loop when you have enough")
+        if terms.partition is not None or terms.stop is not None:
+            raise refused("a group reads all partitions to their end: leave partition and stop out")
         return GroupReader(
-            self._route, group, JoinTerms(10_000, start, from_time, 1_000, when_gone, follow, pace)
+            self._route,
+            group,
+            JoinTerms(10_000, terms.start, terms.from_time, 1_000, terms.when_gone, terms.follow, terms.pace),
         )
 
     # -- groups ----------------------------------------------------------------------------------------------
@@ -202,23 +247,34 @@ class Log:
 
     async def list_groups(self) -> AsyncIterator[GroupDescription]:
         """All groups of the log, by name: how far each has come, how far behind it is, and its members."""
-        async for page in self.group_pages():
-            for group in page.groups:
-                yield group
-
-    def group_pages(self) -> AsyncIterator[GroupList]:
-        """What `list_groups` asks the server for, a page at a time."""
-        return groups.group_pages(self._route)
+        for group in await groups.list_groups(self._route):
+            yield group
 
     async def describe_group(self, group: str) -> GroupDescription:
-        """One group; raises where there is none of that name."""
+        """One group, in every partition and as a whole; raises where there is none of that name."""
         return await groups.describe_group(self._route, group)
+
+    async def group_offsets(self, group: str) -> dict[int, int]:
+        """Where a group goes on, by partition; empty for a group that nobody knows. Nobody need be a member for it."""
+        return {
+            partition: one.offset for partition, one in (await groups.places_of(self._route, group)).items()
+        }
+
+    async def commit_offsets(self, group: str, offsets: Mapping[int, int]) -> None:
+        """Says, without being a member, that a group is done with everything before these offsets, by partition.
+
+        Makes the group if need be, and returns when all are on disk. An offset never goes back: a lower one changes
+        nothing, only `seek` goes back. Partition by partition: where one fails others may be committed. Refused with
+        `not-a-member` while the group has members.
+        """
+        await groups.commit_offsets(self._route, group, offsets)
 
     async def seek(
         self, group: str, *, start: Start | None = None, from_time: Moment | None = None
     ) -> GroupDescription:
-        """Moves a group to another place; its members start again from there."""
-        return await groups.seek_group(self._route, group, start, from_time)
+        """Moves a group to another place; its members start again from there. Returns it where it was moved."""
+        moved = await groups.seek_group(self._route, group, start, from_time)
+        return together(list(moved.items()))
 
     async def delete_group(self, group: str) -> None:
         """Forgets a group and how far it has come; refused while it has members."""

@@ -5,14 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import overload
 
+import msgspec
+
 from penstock.client.message import MessageView
 from penstock.client.part import Part, parts_of
+from penstock.model.batch import Batch
+from penstock.model.partition_numbers import partition_of
 from penstock.wire.log_messages import LoggedBatch, LogSlice
 from penstock.wire.messages import DeliveredBatch
 
 
 class LoggedMessage(MessageView, eq=False):
     """A message of a log: it can be read, any number of times, and is not settled."""
+
+    @property
+    def partition(self) -> int:
+        """The partition of its queue that it is in; 0 on a single node."""
+        return partition_of(self.sequence)
 
 
 class LoggedMessages(Sequence[LoggedMessage]):
@@ -39,6 +48,11 @@ class LoggedMessages(Sequence[LoggedMessage]):
         self._parts: list[Part] | None = None
 
     @property
+    def partition(self) -> int:
+        """The partition of the queue that they are of; 0 on a single node."""
+        return partition_of(self.first)
+
+    @property
     def size_bytes(self) -> int:
         """The size of the slice: bodies and columns."""
         return len(self._body)
@@ -52,6 +66,48 @@ class LoggedMessages(Sequence[LoggedMessage]):
     def sent_ms(self) -> int | None:
         """When the last of them was sent, in milliseconds since 1970; None where there are none."""
         return self._batches[-1].sent_ms if self._batches else None
+
+    @property
+    def first_sent_ms(self) -> int:
+        """When the first of them was sent; 0 where there are none."""
+        return self._batches[0].sent_ms if self._batches else 0
+
+    def divided(self, until_ms: int) -> tuple[LoggedMessages, LoggedMessages | None]:
+        """The batches up to the first that was sent later, one at least, and the others, if there are any."""
+        batches = self._batches
+        count = next((place for place, one in enumerate(batches) if place and one.sent_ms > until_ms), None)
+        if count is None:
+            return self, None
+        border = batches[count].first
+        size = sum(batch.size for batch in batches[:count])
+        front = LogSlice(batches[:count], border, self.end)
+        rest = LogSlice(batches[count:], self.next, self.end)
+        return (
+            LoggedMessages(self.queue_name, self.first, front, self._body[:size]),
+            LoggedMessages(self.queue_name, border, rest, self._body[size:]),
+        )
+
+    def shortened(self, messages: int) -> LoggedMessages:
+        """The first so many of them, one at least."""
+        if messages >= self._count:
+            return self
+        batches: list[LoggedBatch] = []
+        offset, left = 0, messages
+        for batch in self._batches:
+            if batch.count > left:
+                break
+            batches.append(batch)
+            offset += batch.size
+            left -= batch.count
+        body = self._body[:offset]
+        if left:
+            batch = self._batches[len(batches)]
+            cut = b"".join(Batch(self._body[offset : offset + batch.size]).slice(0, left))
+            batches.append(msgspec.structs.replace(batch, count=left, size=len(cut)))
+            body = memoryview(bytes(body) + cut)
+        return LoggedMessages(
+            self.queue_name, self.first, LogSlice(batches, self.first + messages, self.end), body
+        )
 
     @property
     def parts(self) -> list[Part]:

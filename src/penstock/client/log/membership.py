@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 from penstock.client.failure import refused
 from penstock.client.incarnation import Incarnation
-from penstock.client.log.place import Moment, Start, resolve_place
+from penstock.client.log.place import Moment, PartitionStart, resolve_place
 from penstock.client.log.read_ahead import Claim
 from penstock.client.route import Route
 from penstock.model import limits
@@ -25,6 +25,8 @@ log = logging.getLogger("penstock.client")
 BEATS_PER_LEASE = 3
 STAND_BY_SECONDS = 1.0
 """How often a member without a share asks whether there is one for it, at least."""
+ASKS_PER_SECOND = 16
+"""What a member asks that stands by at many partitions."""
 
 
 def new_member_name() -> str:
@@ -48,7 +50,7 @@ def check_lease(lease_ms: int) -> None:
 
 
 class Membership:
-    """What the server last said about this member; `changed` is told of every answer, `failed` of trouble that stays."""
+    """What a partition last said about this member; `changed` is told of every answer, `failed` of trouble that stays."""
 
     def __init__(
         self,
@@ -57,6 +59,8 @@ class Membership:
         member: str,
         lease_ms: int,
         *,
+        partition: int = 0,
+        partitions: int = 1,
         changed: Callable[[GroupMembership], None],
         failed: Callable[[PenstockError], None],
     ) -> None:
@@ -68,6 +72,8 @@ class Membership:
         """The queue that was joined: one that was made again is another."""
         self._route = route
         self._lease_ms = lease_ms
+        self._partition = partition
+        self._stand_by_seconds = max(STAND_BY_SECONDS, partitions / ASKS_PER_SECOND)
         self._changed = changed
         self._failed = failed
         self._start: int | None = None
@@ -86,10 +92,10 @@ class Membership:
         """What reads and commits carry."""
         return Claim(self.group, self.member, self.generation)
 
-    async def begin(self, start: Start | None, from_time: Moment | None) -> None:
+    async def begin(self, start: PartitionStart | None, from_time: Moment | None) -> None:
         """Joins for the first time, a new group at the place named, and renews the lease from now on."""
         if start is not None or from_time is not None:
-            self._start, _ = await resolve_place(self._route, start, from_time)
+            self._start, _ = await resolve_place(self._route, start, from_time, self._partition)
         self.incarnation = await self._route.resolve()
         await self.renew()
         self._heart = self._route.link.loop.create_task(self._beat(), name="penstock keeps a member's lease")
@@ -97,7 +103,14 @@ class Membership:
     async def renew(self) -> GroupMembership:
         """Joins, which also says that the member still lives."""
         assert self.incarnation is not None
-        request = JoinGroup(self.incarnation.queue_id, self.group, self.member, self._lease_ms, self._start)
+        request = JoinGroup(
+            self.incarnation.queue_id,
+            self.group,
+            self.member,
+            self._lease_ms,
+            self._start,
+            self._partition,
+        )
         before = self.answer
         self.answer = answer = await self._route.link.ask(request, GroupMembership)
         if before is not None and bool(before.shares) != bool(answer.shares):
@@ -109,7 +122,7 @@ class Membership:
         while True:
             pause = self._lease_ms / 1000 / BEATS_PER_LEASE
             if self.answer is None or not self.answer.shares:
-                pause = min(pause, STAND_BY_SECONDS)
+                pause = min(pause, self._stand_by_seconds)
             self._news.clear()
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._news.wait(), pause)
@@ -137,5 +150,7 @@ class Membership:
         """Gives the share to others at once, where there is a server to tell."""
         if self.incarnation is not None and self.answer is not None:
             await self._route.link.ask(
-                LeaveGroup(self.incarnation.queue_id, self.group, self.member), Done, resend=False
+                LeaveGroup(self.incarnation.queue_id, self.group, self.member, self._partition),
+                Done,
+                resend=False,
             )

@@ -116,6 +116,11 @@ class ReadAhead:
         """The read under way of which nobody knows where it will end."""
         self._closed = False
 
+    @property
+    def caught_up(self) -> bool:
+        """Whether everything that the log is known to have was handed out, and the next read waits for more."""
+        return bool(self._reads) and self._reads[0].waits and not self._reads[0].future.done()
+
     async def next(self) -> LoggedMessages | None:
         """The next slice, never an empty one; None at `stop` and after `close`. Raises what the server refused."""
         while not self._closed:

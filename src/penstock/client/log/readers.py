@@ -58,7 +58,7 @@ class LogBatches(_Reader):
         if found is None:
             await self.aclose()
             raise StopAsyncIteration
-        source.handed_out(found.next, source.epoch)
+        source.handed_out(found.next, source.epoch_of(found.first))
         return found
 
 
@@ -75,7 +75,7 @@ class LogMessages(_Reader):
             if found is None:
                 await self.aclose()
                 raise StopAsyncIteration
-            self._steps.take(found, self._source.epoch)
+            self._steps.take(found)
         return message
 
     def step(self) -> LoggedMessage | None:
