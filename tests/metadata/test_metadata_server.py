@@ -10,12 +10,13 @@ import pytest
 
 from penstock.metadata.organisation.server_entry import OrganisationName
 from penstock.metadata.remote.connection import connect
-from penstock.metadata.remote.failures import NotDoneError, StoreRefusedError
+from penstock.metadata.remote.failures import NotDoneError
 from penstock.metadata.remote.store import RemoteStore, open_remote_store
 from penstock.metadata.store.interface import (
     ABSENT,
     Change,
     Entry,
+    StoreRefusedError,
     StoreUnavailableError,
     VersionConflictError,
     WatchLostError,

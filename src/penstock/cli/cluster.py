@@ -76,6 +76,13 @@ def up(
     detach: Annotated[
         bool, typer.Option("--detach", help="Return when it runs; `penstock cluster down` stops it.")
     ] = False,
+    tls: Annotated[
+        bool,
+        typer.Option(
+            "--tls",
+            help="Certificates of a throw-away authority for all processes, and TLS between them.",
+        ),
+    ] = False,
     supervise: Annotated[bool, typer.Option("--supervise", help="Start again whoever dies.")] = False,
     json: Json = False,
 ) -> None:
@@ -93,9 +100,12 @@ def up(
         find_haproxy()
         known = directory.load()
         plan = (
-            _new_plan(nodes, frontends, metadata, zones, etcd, base_port)
+            _new_plan(
+                *(nodes, frontends, metadata, zones, etcd, base_port),
+                tls=str(directory.certificates) if tls else None,
+            )
             if known is None
-            else _known_plan(known.plan, nodes, frontends, metadata, zones, etcd, base_port)
+            else _known_plan(known.plan, nodes, frontends, metadata, zones, etcd, base_port, tls=tls)
         )
         if plan.of_role("etcd"):
             find_etcd()
@@ -125,6 +135,8 @@ def _new_plan(
     zones: int | None,
     etcd: str | None,
     base_port: int | None,
+    *,
+    tls: str | None,
 ) -> ClusterPlan:
     from penstock.cluster.local_plan import BASE_PORT, plan_cluster
     from penstock.metadata.store.etcd_settings import parse_etcd_url
@@ -141,6 +153,7 @@ def _new_plan(
         base_port=base,
         etcd_url=etcd,
         ports=ports_of(base),
+        tls=tls,
     )
 
 
@@ -152,6 +165,8 @@ def _known_plan(
     zones: int | None,
     etcd: str | None,
     base_port: int | None,
+    *,
+    tls: bool,
 ) -> ClusterPlan:
     """The cluster that was here before, with more processes where that is asked for."""
     from penstock.cluster.local_plan import enlarged
@@ -168,6 +183,11 @@ def _known_plan(
                 "another directory with --data",
                 USAGE,
             )
+    if tls and plan.tls is None:
+        raise CommandError(
+            "this cluster was made without --tls, which stays; begin another cluster in another directory with --data",
+            USAGE,
+        )
     ports = ports_of(plan.base_port)
     plan = enlarged(plan, "node", nodes, ports)
     plan = enlarged(plan, "frontend", frontends, ports)
@@ -236,7 +256,8 @@ def _announce(cluster: LocalCluster, *, detach: bool, json: bool) -> None:
             "balancer": f"{plan.page_url}  (what it thinks of the front ends)",
             "nodes": f"{', '.join(one.name for one in plan.of_role('node'))} in {len(zones)} zones",
             "front ends": ", ".join(one.name for one in plan.of_role("frontend")),
-            "etcd": plan.etcd_url,
+            "etcd": plan.etcd_url.partition("?")[0],
+            **({"tls": f"between all processes, with certificates in {plan.tls}"} if plan.tls else {}),
             "data": str(cluster.directory.path),
         },
     )

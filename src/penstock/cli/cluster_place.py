@@ -51,7 +51,7 @@ def cluster_errors() -> Iterator[None]:
     from penstock.cluster.haproxy import BalancerPlanError
     from penstock.cluster.local_plan import PlanError
     from penstock.metadata.store.etcd_settings import EtcdUrlError
-    from penstock.metadata.store.interface import StoreUnavailableError
+    from penstock.metadata.store.interface import StoreRefusedError, StoreUnavailableError
     from penstock.runtime.etcd_process import EtcdFailedError, EtcdMissingError
     from penstock.runtime.local_cluster.balancer import BalancerMissingError, BalancerRefusedError
     from penstock.runtime.local_cluster.cluster import StartFailedError, UnknownProcessError
@@ -63,6 +63,8 @@ def cluster_errors() -> Iterator[None]:
         raise CommandError(str(error), USAGE) from None
     except UnknownProcessError as error:
         raise CommandError(str(error), NOT_FOUND) from None
+    except StoreRefusedError as error:
+        raise CommandError(str(error), USAGE) from None
     except StoreUnavailableError as error:
         raise CommandError(
             f"{error}. The nodes go on with the queues they have; nothing can be created or moved until etcd is back.",

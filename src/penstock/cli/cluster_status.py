@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -15,9 +16,9 @@ from penstock.cli.cluster_place import (
     running_cluster,
     with_store,
 )
-from penstock.cli.exits import CommandError, reported
+from penstock.cli.exits import USAGE, CommandError, reported
 from penstock.cli.output import console, print_facts, print_json, print_line, print_table, printable
-from penstock.cli.parameters import Json
+from penstock.cli.parameters import Json, TlsCa, TlsCertificate, TlsKey
 
 if TYPE_CHECKING:
     from penstock.cluster.status import NodeRow, PartitionRow
@@ -51,6 +52,9 @@ def status(
             show_default=False,
         ),
     ] = None,
+    tls_certificate: TlsCertificate = None,
+    tls_key: TlsKey = None,
+    tls_ca: TlsCa = None,
     json: Json = False,
 ) -> None:
     """Show a cluster: nodes and their load, who is primary for what, epochs, in-sync sets, lag, zones, the manager."""
@@ -66,7 +70,7 @@ def status(
                 _show_processes(_process_rows(cluster))  # which of them died may be the reason
             raise
         nodes = node_rows(view)
-        lags = _lags(view, secret_file if cluster is None else str(cluster.directory.secret_file))
+        lags = _lags(view, cluster, secret_file, (tls_certificate, tls_key, tls_ca))
         partitions = [row for row in partition_rows(view, lags) if queue is None or row.queue == queue]
         processes = _process_rows(cluster) if cluster is not None else []
         if json:
@@ -99,21 +103,39 @@ async def _read(store: MetadataStore) -> tuple[ClusterView, str | None]:
     return await read_view(store), holder.value.decode("utf-8", "replace") if holder is not None else None
 
 
-def _lags(view: ClusterView, secret_file: str | None) -> dict[int, dict[str, int]]:
+def _lags(
+    view: ClusterView,
+    cluster: LocalCluster | None,
+    secret_file: str | None,
+    files: tuple[str | None, str | None, str | None],
+) -> dict[int, dict[str, int]]:
     """How far replicas are behind, where the nodes may be asked."""
+    if cluster is not None:
+        secret_file = str(cluster.directory.secret_file)
     if secret_file is None:
         return {}
     import asyncio
 
     from penstock.runtime.cluster_store import cluster_secret
-    from penstock.runtime.listening import StartError
+    from penstock.runtime.cluster_tls import ClusterTls
+    from penstock.runtime.http.tls import TlsError
+    from penstock.runtime.listening import StartError, StrangerError
+    from penstock.runtime.local_cluster.certificates import ThrowAwayAuthority
     from penstock.runtime.replica_lag import read_lags
 
+    if cluster is not None and cluster.plan.tls is not None:
+        certificate, key, authority = map(str, ThrowAwayAuthority(Path(cluster.plan.tls)).files("operator"))
+        files = certificate, key, authority
+    given = [Path(file) for file in files if file is not None]
+    if given and len(given) < len(files):
+        raise CommandError("--tls-certificate, --tls-key and --tls-ca belong together", USAGE)
     try:
-        secret = cluster_secret(secret_file)
-    except StartError as error:
+        tls = ClusterTls(*given) if given else None
+        return asyncio.run(read_lags(view.members.living.values(), cluster_secret(secret_file), tls))
+    except StrangerError as error:
+        raise CommandError(f"{error}. Give the cluster's secret and a certificate of it.", USAGE) from None
+    except (StartError, TlsError) as error:
         raise CommandError(str(error)) from None
-    return asyncio.run(read_lags(view.members.living.values(), secret))
 
 
 def _process_rows(cluster: LocalCluster) -> list[dict[str, Any]]:

@@ -17,9 +17,8 @@ from penstock.config import ConfigurationError, FrontendConfig, load_frontend_co
 from penstock.config.sources import given_attributes
 from penstock.metadata.master_key import MasterKey, MasterKeyError, load_or_make_master_key
 from penstock.metadata.opening import StoreUrlError, open_metadata_store
-from penstock.metadata.remote.failures import StoreRefusedError
 from penstock.metadata.remote.settings import MetadataUrlError, read_secret
-from penstock.metadata.store.interface import MetadataStore, StoreUnavailableError
+from penstock.metadata.store.interface import MetadataStore, StoreRefusedError, StoreUnavailableError
 from penstock.metadata.store.sqlite import open_sqlite_store
 from penstock.metadata.user_administration import NotFoundError, UserAdministration, UserError
 from penstock.runtime.cluster_streams import dial

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping
 from typing import Literal
+from urllib.parse import urlencode
 
 import msgspec
 
@@ -31,6 +32,9 @@ _OFFSETS: dict[Role, int] = {"etcd": 0, "balancer": 4, "frontend": 20, "metadata
 """With the usual base the balancer is where a single server would be: SQS on 9324, native on 9326."""
 _ROOM: dict[Role, int] = {"etcd": 2, "balancer": 3, "frontend": 30, "metadata": 20, "node": 300}
 MOST = {role: _ROOM[role] // len(PORTS_OF_ROLE[role]) for role in ROLES}
+
+ETCD_CLIENT = "etcd-client"
+"""The name of the certificate that is shown to a local cluster's own etcd."""
 
 Ports = Callable[[Role, int], dict[str, int]]
 """The ports of a process: by its role and its number, which is 1 for the first."""
@@ -64,6 +68,8 @@ class ClusterPlan(msgspec.Struct, frozen=True, kw_only=True):
     processes: list[Planned]
     numbers: dict[str, int] = {}
     """The highest number that a process of a role ever had: a name is not given twice."""
+    tls: str | None = None
+    """The directory of the throw-away certificates with which the processes speak TLS; None: they do not."""
 
     def of_role(self, role: Role) -> list[Planned]:
         """The processes of one role."""
@@ -119,6 +125,7 @@ def plan_cluster(
     base_port: int = BASE_PORT,
     etcd_url: str | None = None,
     ports: Ports | None = None,
+    tls: str | None = None,
 ) -> ClusterPlan:
     """A new cluster; raises `PlanError`."""
     ports = ports or ports_from(base_port)
@@ -134,7 +141,8 @@ def plan_cluster(
     plan = ClusterPlan(
         zones=zones,
         base_port=base_port,
-        etcd_url=etcd_url or f"etcd://{own[0].address('client')}",
+        etcd_url=etcd_url or _own_etcd_url(own[0], tls),
+        tls=tls,
         processes=[*own, Planned(name="balancer", role="balancer", ports=ports("balancer", 1))],
     )
     wanted: tuple[tuple[Role, int], ...] = (("metadata", metadata), ("node", nodes), ("frontend", front_ends))
@@ -142,6 +150,14 @@ def plan_cluster(
         for _ in range(count):
             plan, _ = with_another(plan, role, ports)
     return plan
+
+
+def _own_etcd_url(etcd: Planned, tls: str | None) -> str:
+    if tls is None:
+        return f"etcd://{etcd.address('client')}"
+    files = {"ca": "ca.pem", "certificate": f"{ETCD_CLIENT}.pem", "key": f"{ETCD_CLIENT}.key"}
+    options = urlencode({option: f"{tls}/{file}" for option, file in files.items()}, safe="/")
+    return f"etcds://{etcd.address('client')}?{options}"
 
 
 def with_another(

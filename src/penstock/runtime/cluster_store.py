@@ -10,9 +10,8 @@ from pathlib import Path
 
 from penstock.config.cluster import ClusterOptions
 from penstock.metadata.opening import StoreUrlError, open_metadata_store
-from penstock.metadata.remote.failures import StoreRefusedError
 from penstock.metadata.remote.settings import MetadataUrlError, read_secret
-from penstock.metadata.store.interface import MetadataStore, StoreUnavailableError
+from penstock.metadata.store.interface import MetadataStore, StoreRefusedError, StoreUnavailableError
 from penstock.runtime.cluster_streams import dial
 from penstock.runtime.cluster_tls import ClusterTls, cluster_tls
 from penstock.runtime.http.tls import TlsError

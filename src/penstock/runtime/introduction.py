@@ -92,7 +92,9 @@ class _Knock(asyncio.Protocol):
     def connection_lost(self, error: Exception | None) -> None:
         assert self._transport is not None
         if self._proven:
-            self._end(HandshakeError("it does not take our proof of the cluster's secret: it has another one"))
+            self._end(
+                HandshakeError("it does not take our proof of the cluster's secret: it has another one")
+            )
         elif self._transport.get_extra_info("sslcontext") is not None:
             # With TLS 1.3 whoever connects is through before the other side has looked at its certificate.
             self._end(HandshakeError("it does not take our certificate"))

@@ -11,7 +11,9 @@ from penstock.cluster.layout import NodeEntry
 from penstock.config.address import Address
 from penstock.frontend.steps import Reply
 from penstock.model.errors import PenstockError
+from penstock.runtime.cluster_tls import ClusterTls
 from penstock.runtime.engine_link.tcp_link import TcpLink
+from penstock.runtime.introduction import introduce
 from penstock.wire.messages import ListQueues, QueueList, Request
 
 ANSWER_SECONDS = 3.0
@@ -21,18 +23,21 @@ Lags = dict[int, dict[str, int]]
 """Partition → node → records that it has not confirmed."""
 
 
-async def read_lags(nodes: Iterable[NodeEntry], secret: bytes) -> Lags:
-    """What the primaries among these nodes say now."""
-    answers = await asyncio.gather(*(_ask_in_time(node, secret) for node in nodes))
+async def read_lags(nodes: Iterable[NodeEntry], secret: bytes, tls: ClusterTls | None = None) -> Lags:
+    """What the primaries among these nodes say now; raises `StrangerError` where they refuse us."""
+    nodes = list(nodes)
+    await introduce(nodes, secret, tls)
+    answers = await asyncio.gather(*(_ask_in_time(node, secret, tls) for node in nodes))
     return {partition: behind for answer in answers for partition, behind in answer.items()}
 
 
-async def _ask_in_time(node: NodeEntry, secret: bytes) -> Lags:
+async def _ask_in_time(node: NodeEntry, secret: bytes, tls: ClusterTls | None) -> Lags:
     link = TcpLink(
         Address.parse(node.native, default_port=0),
         asyncio.get_running_loop(),
         name="penstock status",
         secret=secret,
+        tls=tls,
     )
     link.start()
     found: Lags = {}

@@ -160,7 +160,9 @@ class ServerConnection(asyncio.Protocol):
 
     def connection_lost(self, error: Exception | None) -> None:
         if self._handshake is not None and self._proven:
-            self.close("it does not take our proof of the cluster's secret: it has another one", stranger=True)
+            self.close(
+                "it does not take our proof of the cluster's secret: it has another one", stranger=True
+            )
         elif self._handshake is not None and self._is_secure():
             # With TLS 1.3 whoever connects is through before the server has looked at its certificate.
             self.close("it does not take our certificate", stranger=True)

@@ -27,10 +27,6 @@ class StrangerError(NotDoneError):
     """The server and we do not trust each other: another secret, or certificates of different authorities."""
 
 
-class StoreRefusedError(StoreUnavailableError):
-    """Every server refuses this process: trying again is no use before its secret or certificate is another one."""
-
-
 class PerhapsDoneError(ServerFailure):
     """Nobody knows whether it was done: only what does no harm when done twice may be asked again."""
 

@@ -13,11 +13,10 @@ from penstock.metadata.remote.failures import (
     PerhapsDoneError,
     ServerFailure,
     StoreFailedError,
-    StoreRefusedError,
     StrangerError,
 )
 from penstock.metadata.remote.settings import RemoteSettings
-from penstock.metadata.store.interface import StoreUnavailableError
+from penstock.metadata.store.interface import StoreRefusedError, StoreUnavailableError
 from penstock.model.batch import Buffer
 from penstock.wire.metadata_messages import Found, Request
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
-from ssl import SSLContext
+from ssl import SSLContext, SSLError
 from typing import Any, NoReturn, TypeVar
 from weakref import WeakSet
 
@@ -17,6 +17,7 @@ import msgspec
 
 from penstock.metadata.store.etcd_errors import (
     UNAUTHENTICATED,
+    DistrustError,
     EtcdError,
     NotDoneError,
     PerhapsDoneError,
@@ -28,7 +29,7 @@ from penstock.metadata.store.etcd_http import BadHttpError, HttpConnection
 from penstock.metadata.store.etcd_messages import Problem, StatusAnswer, TokenAnswer, decode, encode
 from penstock.metadata.store.etcd_settings import Endpoint, EtcdSettings
 from penstock.metadata.store.etcd_tls import client_context
-from penstock.metadata.store.interface import StoreUnavailableError
+from penstock.metadata.store.interface import StoreRefusedError, StoreUnavailableError
 
 QUESTIONS_AT_ONCE = 64
 CONNECT_SECONDS = 1.0
@@ -96,6 +97,7 @@ class EtcdClient:
                 if isinstance(error, PerhapsDoneError) and not again:
                     raise PerhapsDoneError(f"{member}: {error}") from error
                 if len(failures) == len(self._idle):
+                    self._all_distrusted(failures)
                     await self.pause(min(PAUSE_SECONDS, max(deadline - self._clock(), 0)))
         raise self.unavailable(failures)
 
@@ -126,6 +128,12 @@ class EtcdClient:
             return  # it answers, and it has a leader or would have said so
         if not status.leader:
             raise NotDoneError("it has no leader")
+
+    def _all_distrusted(self, failures: dict[Endpoint, EtcdError]) -> None:
+        """Asking again would find the same certificates."""
+        if all(isinstance(error, DistrustError) for error in failures.values()):
+            said = "; ".join(f"{member}: {error}" for member, error in failures.items())
+            raise StoreRefusedError(f"no member of etcd can be trusted ({said})")
 
     def demote(self, member: Endpoint) -> None:
         """It did not answer, so that the others are asked first, and what it was connected by is let go."""
@@ -219,6 +227,8 @@ class EtcdClient:
                 connection = await HttpConnection.open(member, self._tls)
         except TimeoutError as error:
             raise NotDoneError(f"no connection within {CONNECT_SECONDS:g} s") from error
+        except SSLError as error:
+            raise DistrustError(_said(error)) from error
         except OSError as error:
             raise NotDoneError(_said(error)) from error
         if self.closed.is_set():

@@ -32,6 +32,10 @@ class NotDoneError(EtcdError):
     """Certainly nothing was done: another member may be asked the same."""
 
 
+class DistrustError(NotDoneError):
+    """The member's certificate is not one that we were told to trust, or it speaks no TLS."""
+
+
 class PerhapsDoneError(EtcdError):
     """Nobody knows whether it was done: only what does no harm when done twice may be asked again."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ssl
 
 from penstock.metadata.store.etcd_settings import TlsFiles
-from penstock.metadata.store.interface import StoreUnavailableError
+from penstock.metadata.store.interface import StoreRefusedError
 
 
 def client_context(files: TlsFiles) -> ssl.SSLContext:
@@ -17,5 +17,5 @@ def client_context(files: TlsFiles) -> ssl.SSLContext:
             context.load_cert_chain(files.certificate, files.key)
     except (OSError, ssl.SSLError) as error:
         names = ", ".join(str(one) for one in (files.ca, files.certificate, files.key) if one is not None)
-        raise StoreUnavailableError(f"cannot use the TLS files of etcd ({names}): {error}") from error
+        raise StoreRefusedError(f"cannot use the TLS files of etcd ({names}): {error}") from error
     return context

@@ -52,6 +52,10 @@ class StoreUnavailableError(Exception):
     """The store cannot be reached or cannot write; the message says why."""
 
 
+class StoreRefusedError(StoreUnavailableError):
+    """Store and process do not trust each other: trying again is no use before a secret or certificate is another one."""
+
+
 class MetadataStore(Protocol):
     """Linearizable, durable (unless in memory), safe to use from several processes where the store is shared.
 

@@ -2,6 +2,7 @@
 
 DIR/cluster.json      the plan, and who runs
 DIR/secret            what the processes of the cluster prove to each other
+DIR/tls/              a throw-away authority and certificates, where the processes speak TLS
 DIR/node-1/           penstock.toml, log, ready.json, data/
 DIR/etcd/             etcd's data and log
 DIR/balancer/         haproxy.cfg, log
@@ -70,6 +71,11 @@ class ClusterDirectory:
     def secret_file(self) -> Path:
         """What the processes of the cluster prove to each other."""
         return self.path / "secret"
+
+    @property
+    def certificates(self) -> Path:
+        """The throw-away authority of a cluster whose processes speak TLS."""
+        return self.path / "tls"
 
     @property
     def master_key_file(self) -> Path:

@@ -7,8 +7,9 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from penstock.cluster.local_plan import ClusterPlan, Planned, toml
-from penstock.runtime.etcd_process import EtcdMember
+from penstock.cluster.local_plan import ETCD_CLIENT, ClusterPlan, Planned, toml
+from penstock.runtime.etcd_process import EtcdMember, MemberTls
+from penstock.runtime.local_cluster.certificates import ThrowAwayAuthority
 from penstock.runtime.local_cluster.directory import ClusterDirectory
 
 CONFIGURATION = "penstock.toml"
@@ -33,8 +34,18 @@ def etcd_member(
         peer_port=planned.ports["peer"],
         peers=",".join(f"{named[one.name]}=http://{one.address('peer')}" for one in members),
         host=planned.host,
+        client_tls=_etcd_tls(plan),
         before=before,
     )
+
+
+def _etcd_tls(plan: ClusterPlan) -> MemberTls | None:
+    if plan.tls is None:
+        return None
+    authority = ThrowAwayAuthority(Path(plan.tls))
+    authority.files(ETCD_CLIENT)  # for whoever asks it
+    own = authority.files("etcd")
+    return MemberTls(certificate=own.certificate, key=own.key, client_ca=own.authority)
 
 
 def configuration(planned: Planned, plan: ClusterPlan, directory: ClusterDirectory) -> str:
@@ -56,7 +67,13 @@ def environment() -> dict[str, str]:
 
 
 def _shared(planned: Planned, plan: ClusterPlan, directory: ClusterDirectory) -> dict[str, str]:
-    return {"name": planned.name, "metadata": plan.etcd_url, "secret_file": str(directory.secret_file)}
+    shared = {"name": planned.name, "metadata": plan.etcd_url, "secret_file": str(directory.secret_file)}
+    if plan.tls is not None:
+        own = ThrowAwayAuthority(Path(plan.tls)).files(planned.name)
+        shared["tls_certificate"] = str(own.certificate)
+        shared["tls_key"] = str(own.key)
+        shared["tls_ca"] = str(own.authority)
+    return shared
 
 
 def _node(planned: Planned, plan: ClusterPlan, directory: ClusterDirectory) -> Tables:
