@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 
 import pytest
 
@@ -70,6 +71,34 @@ async def test_a_refusal_is_raised_with_its_code_and_the_next_send_goes_on() -> 
         assert seen.request.number == 2
         seen.stored()
         await sending
+
+
+@async_test
+async def test_a_cluster_that_changes_is_asked_again_with_the_same_number() -> None:
+    async with connected() as (peer, client):
+        sending = asyncio.ensure_future(client.queue("orders").send(b"x"))
+        for code in (ErrorCode.NOT_ENOUGH_REPLICAS, ErrorCode.UNREACHABLE, ErrorCode.NOT_PRIMARY):
+            (await peer.next_send()).refuse(code)
+        seen = await peer.next_send()
+        assert (seen.request.number, Batch(seen.body).bodies()) == (1, [b"x"])
+        seen.stored(4)
+        assert (await sending).sequence == 4
+
+
+@async_test
+async def test_a_cluster_that_cannot_take_it_for_the_whole_timeout_is_given_up() -> None:
+    async with connected(timeout=0.2) as (peer, client):
+        sending = asyncio.ensure_future(client.queue("orders").send(b"x"))
+        tries = 0
+        while not sending.done():
+            with contextlib.suppress(TimeoutError):
+                (await asyncio.wait_for(peer.next_send(), 0.5)).refuse(
+                    ErrorCode.NOT_ENOUGH_REPLICAS, "too few"
+                )
+                tries += 1
+        with pytest.raises(PenstockError, match="too few"):
+            await sending
+        assert tries >= 2
 
 
 @async_test

@@ -209,7 +209,7 @@ def connect(
     """Connects to a server: `async with penstock.connect("penstock://127.0.0.1:9326") as client: ...`.
 
     `timeout`: for how many seconds a lost connection is sought before what waits for it fails, with
-    `unreachable`. `name` is how operators see this client. `local_clock`: the clocks to go by instead of this
+    `unreachable`, and a send is tried again that a cluster cannot take just now. `name` is how operators see this client. `local_clock`: the clocks to go by instead of this
     computer's; `drift_ppm`: by how many millionths they may run wrong at most.
     """
     return Connecting(url, timeout, name, local_clock, drift_ppm)

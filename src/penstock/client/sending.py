@@ -1,13 +1,16 @@
-"""Sends one batch and sees it through: stamps, numbering, a queue made again, back-pressure."""
+"""Sends one batch and sees it through: stamps, numbering, a queue made again, back-pressure, a cluster that changes."""
 
 from __future__ import annotations
 
 import asyncio
+import random
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from penstock.client.backoff import delays
 from penstock.client.call import FutureCall, expecting
 from penstock.client.incarnation import Incarnation
+from penstock.client.link import Link
 from penstock.client.outgoing import Sendable, bring_times, encode_outgoing, given_time_us
 from penstock.client.route import Route
 from penstock.client.stamping import plan_of
@@ -16,6 +19,8 @@ from penstock.ordering.stamper import Stamps
 from penstock.wire.messages import Send, SendResult
 
 _result = expecting(SendResult)
+_PASSING = {ErrorCode.NOT_ENOUGH_REPLICAS, ErrorCode.NOT_PRIMARY}
+"""What a cluster says while it changes. The batch keeps its number, so that tried again it is not stored twice."""
 
 
 def send_head(route: Route, incarnation: Incarnation, number: int, stamps: Stamps | None) -> Send:
@@ -77,14 +82,32 @@ class _Underway(NamedTuple):
     """A batch that was sent and is not answered yet."""
 
     incarnation: Incarnation
-    number: int
-    answer: asyncio.Future[SendResult]
+    head: Send
+    call: FutureCall[SendResult]
 
-    async def result(self) -> SendResult:
+    async def result(self, link: Link, payload: bytes) -> SendResult:
+        """The answer; a cluster that cannot take the batch just now is asked again, for as long as one that is away."""
+        call, pauses = self.call, delays(random.Random())
+        deadline = link.loop.time() + link.timeout
         try:
-            return await self.answer
+            while True:
+                try:
+                    return await call.future
+                except PenstockError as error:
+                    pause = next(pauses)
+                    if not _passes(error, link, call) or link.loop.time() + pause > deadline:
+                        raise
+                await asyncio.sleep(pause)
+                call = FutureCall(link.loop, _result)
+                link.start(call, self.head, (payload,))
         finally:
-            self.incarnation.answered(self.number)
+            self.incarnation.answered(self.head.number)
+
+
+def _passes(error: PenstockError, link: Link, call: FutureCall[SendResult]) -> bool:
+    """Whether it may go better soon. That nobody can be reached is so if a front end says it, not if this link does."""
+    said = link.connected and not call.resent
+    return error.code in _PASSING or (error.code is ErrorCode.UNREACHABLE and said)
 
 
 async def _start(route: Route, payload: bytes, stamps: Stamps | None) -> _Underway:
@@ -96,18 +119,19 @@ async def _start(route: Route, payload: bytes, stamps: Stamps | None) -> _Underw
     while (number := incarnation.take_number()) is None:
         await incarnation.number_free()
     call = FutureCall(link.loop, _result)
+    head = send_head(route, incarnation, number, stamps)
     try:
-        link.start(call, send_head(route, incarnation, number, stamps), (payload,))
+        link.start(call, head, (payload,))
     except BaseException:
         incarnation.answered(number)
         raise
-    return _Underway(incarnation, number, call.future)
+    return _Underway(incarnation, head, call)
 
 
 async def _finish(route: Route, payload: bytes, stamps: Stamps | None, underway: _Underway) -> SendResult:
     """The answer; where the queue was made again meanwhile, that of the new one."""
     try:
-        return await underway.result()
+        return await underway.result(route.link, payload)
     except PenstockError as error:
         if error.code is not ErrorCode.QUEUE_NOT_FOUND:
             raise
@@ -115,4 +139,4 @@ async def _finish(route: Route, payload: bytes, stamps: Stamps | None, underway:
             raise
     async with route.turn:
         underway = await _start(route, payload, stamps)
-    return await underway.result()
+    return await underway.result(route.link, payload)
