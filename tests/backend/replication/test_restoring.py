@@ -266,3 +266,26 @@ def test_a_node_that_is_to_leave_drops_what_it_has_and_may_come_back() -> None:
     cluster.machines["c"].start()
     cluster.settle(2_000)
     assert_same(cluster)
+
+
+def test_a_node_that_comes_back_and_crashes_before_it_has_anything_is_filled_again() -> None:
+    cluster = Cluster()
+    cluster.create()
+    cluster.settle(500)
+    fill(cluster, 20, 100)
+    entry = cluster.entry()
+    cluster.put(msgspec.structs.replace(entry, replicas=["a", "b"], in_sync=["a", "b"], leaving=["c"]))
+    cluster.settle(500)
+    assert cluster.entry().leaving == []
+    for name in ("a", "b"):
+        cluster.parted.add(frozenset((name, "c")))
+        cluster.cut(name, "c")
+    cluster.put(msgspec.structs.replace(cluster.entry(), replicas=["a", "b", "c"]))
+    cluster.settle(500)
+    # It holds the partition again, empty, and its journal still has the records of the time before.
+    cluster.machines["c"].crash(power=False)
+    cluster.machines["c"].start()
+    cluster.parted.clear()
+    cluster.settle(3_000)
+    assert sorted(cluster.entry().in_sync) == ["a", "b", "c"]
+    assert_same(cluster)

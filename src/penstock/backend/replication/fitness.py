@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from penstock.backend.parts import NodeParts
-from penstock.backend.replication.following import Follower
+from penstock.backend.replication.following import Follower, has_only_former_life
 from penstock.backend.replication.state import ClusterState
 from penstock.backend.replication.whole_state import is_missing_batches
 from penstock.cluster.layout import PartitionEntry, Position
@@ -17,7 +17,8 @@ def is_fit(parts: NodeParts, follower: Follower, entry: PartitionEntry) -> bool:
     queue_id = entry.partition
     partition = parts.catalogue.partitions.get(queue_id)
     if partition is None or not partition.index:
-        return entry.serving == 0  # nothing was ever taken, so nothing is missing
+        # Where nothing was ever taken, nothing is missing.
+        return entry.serving == 0 and not has_only_former_life(parts, queue_id)
     followed = follower.partitions.get(queue_id)
     return not (
         queue_id in parts.catalogue.damage

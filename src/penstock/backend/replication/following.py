@@ -67,7 +67,10 @@ class Follower:
 
     def follow(self, queue_id: int, epoch: int) -> FollowedPartition:
         """Follows the primary of this epoch, once it has called."""
-        followed = self.partitions.setdefault(queue_id, FollowedPartition(queue_id))
+        followed = self.partitions.get(queue_id)
+        if followed is None:
+            followed = self.partitions[queue_id] = FollowedPartition(queue_id)
+            followed.needs_whole = has_only_former_life(self._parts, queue_id)
         followed.known_epoch = max(followed.known_epoch, epoch)
         if followed.epoch < epoch:
             followed.leader = None
@@ -334,6 +337,17 @@ class Follower:
         finally:
             place_batches(partition, stored)  # also where the journal had no room for all: those come again
         self._note(stream, followed, len(body))
+
+
+def has_only_former_life(parts: NodeParts, queue_id: int) -> bool:
+    """Whether nothing is here of a partition but records, in the journal, of an earlier time at which it was held.
+
+    So it is also after a restart, and until a whole state has come: the log cannot go on from its first record then.
+    """
+    partition, replica_log = parts.catalogue.partitions.get(queue_id), parts.store.replica_log
+    return (
+        (partition is None or not partition.index) and replica_log is not None and replica_log.had(queue_id)
+    )
 
 
 def _report_cut(before: Partition, after: Partition) -> None:

@@ -20,21 +20,16 @@ class Holding:
     def __init__(self, parts: NodeParts) -> None:
         self._parts = parts
 
-    def hold(self, entry: PartitionEntry, now_ms: int) -> tuple[Partition, bool]:
-        """The partition as this node has it, made empty where it has nothing; and whether that was so."""
+    def hold(self, entry: PartitionEntry, now_ms: int) -> Partition:
+        """The partition as this node has it, made empty where it has nothing."""
         catalogue = self._parts.catalogue
         partition = catalogue.partitions.get(entry.partition)
         if partition is not None:
-            return partition, False
+            return partition
         record = QueueCreated(entry.partition, local_name(entry.queue, entry.ordinal), entry.settings, now_ms)
         self._parts.logbook.write_catalogue(record)
         catalogue.apply(record)
-        return catalogue.partitions[entry.partition], True
-
-    def had(self, queue_id: int) -> bool:
-        """Whether the journal still holds records of an earlier time at which this node held the partition."""
-        replica_log = self._parts.store.replica_log
-        return replica_log is not None and replica_log.had(queue_id)
+        return catalogue.partitions[entry.partition]
 
     def drop(self, queue_id: int, now_ms: int) -> None:
         """Removes everything that this node has of a partition."""

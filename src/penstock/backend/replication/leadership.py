@@ -115,7 +115,7 @@ class Leadership:
             if queue_id in self.state.parts.catalogue.partitions:
                 self.follower.follow(queue_id, entry.epoch)
             return True
-        partition, _ = self.holding.hold(entry, self.state.now_ms)
+        partition = self.holding.hold(entry, self.state.now_ms)
         if entry.epoch <= partition.epochs.last:
             return True  # an earlier life of this node used the epoch; the manager gives another
         self._recent.forget(queue_id)

@@ -137,10 +137,8 @@ class Replication:
             self.leadership.stand_down(queue_id, f"epoch {entry.epoch} has begun, led by {entry.primary}")
         if entry.primary == self.state.node and entry.primary_started_ms == self.started_ms:
             return self.leadership.lead(entry)
-        partition, is_new = self.holding.hold(entry, self.state.now_ms)
-        followed = self.follower.follow(queue_id, entry.epoch)
-        if is_new and self.holding.had(queue_id):
-            followed.needs_whole = True
+        partition = self.holding.hold(entry, self.state.now_ms)
+        self.follower.follow(queue_id, entry.epoch)
         self.dispatch.local_is_there(partition.queue_id)
         return True
 
