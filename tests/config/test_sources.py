@@ -15,6 +15,7 @@ from penstock.config import (
     likely_role,
     load_config,
     load_frontend_config,
+    load_node_config,
     load_serve_config,
 )
 from penstock.config.frontend import OPTIONS as FRONTEND_OPTIONS
@@ -299,3 +300,25 @@ def test_every_role_can_be_loaded() -> None:
         "metadata": MetadataServerConfig,
         "node": NodeConfig,
     }
+
+
+def test_trusted_proxies_are_addresses_and_networks(tmp_path: Path) -> None:
+    file = tmp_path / "penstock.toml"
+    file.write_text('[sqs]\ntrusted_proxies = ["10.0.0.5", "10.1.0.0/16", "fd00::/8"]\n')
+    assert load_serve_config(file, {}).sqs_trusted_proxies == ("10.0.0.5", "10.1.0.0/16", "fd00::/8")
+    given = {"PENSTOCK_SQS_TRUSTED_PROXIES": "10.0.0.5, 10.1.0.0/16"}
+    assert load_frontend_config(None, given).sqs_trusted_proxies == ("10.0.0.5", "10.1.0.0/16")
+    assert load_serve_config(None, {"PENSTOCK_SQS_TRUSTED_PROXIES": "none"}).sqs_trusted_proxies is None
+    for wrong in ("10.0.0.1/16", "proxy.example", "", "10.0.0.5,"):
+        with pytest.raises(ConfigurationError, match="is no address and no network"):
+            load_serve_config(None, {"PENSTOCK_SQS_TRUSTED_PROXIES": wrong})
+
+
+def test_certificates_of_a_cluster_come_with_their_key_and_authority() -> None:
+    given = {"PENSTOCK_CLUSTER_TLS_CERTIFICATE": "node.pem", "PENSTOCK_CLUSTER_TLS_KEY": "node.key"}
+    with pytest.raises(
+        ConfigurationError, match="cluster.tls_ca: is missing; cluster.tls_certificate needs it"
+    ):
+        load_node_config(None, given)
+    config = load_node_config(None, given | {"PENSTOCK_CLUSTER_TLS_CA": "ca.pem"})
+    assert (config.cluster_tls_certificate, config.cluster_tls_ca) == ("node.pem", "ca.pem")

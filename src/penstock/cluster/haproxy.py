@@ -89,6 +89,10 @@ def _lines(plan: BalancerPlan) -> Iterator[str]:
         "balance leastconn",
         "# Nothing that may have been done is done again: only where no connection came about another one is tried.",
         "retry-on conn-failure",
+        "# Front ends believe this of the addresses in their sqs.trusted_proxies; what a client says of itself is lost.",
+        "http-request set-header X-Forwarded-For %[src]",
+        "http-request set-header X-Forwarded-Proto https if { ssl_fc }",
+        "http-request set-header X-Forwarded-Proto http if !{ ssl_fc }",
         f"option httpchk GET {HEALTH_PATH}",
         *(f"server {one.name} {one.sqs}" for one in plan.front_ends),
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from ipaddress import ip_network
 from urllib.parse import urlsplit
 
 from penstock.config.address import ADDRESS_EXAMPLES, Address
@@ -112,6 +113,31 @@ def processors() -> Kind:
         return format_processors(value)  # type: ignore[arg-type]  # what was read before
 
     return Kind(PROCESSOR_EXAMPLES, read, write)
+
+
+def networks() -> Kind:
+    """Addresses and networks, as a list or separated by commas."""
+    allowed = "addresses or networks separated by commas, such as 10.0.0.5, 10.1.0.0/16"
+
+    def read(value: object) -> tuple[str, ...]:
+        words = value.split(",") if isinstance(value, str) else value
+        if not isinstance(words, list) or not words:
+            raise ValueError(f"{_shown(value)} is not {allowed}")
+        found = []
+        for word in words:
+            try:
+                network = ip_network(word.strip() if isinstance(word, str) else "")
+            except ValueError as error:
+                raise ValueError(
+                    f"{_shown(word)} is no address and no network ({error}); use {allowed}"
+                ) from None
+            found.append(str(network if network.num_addresses > 1 else network.network_address))
+        return tuple(found)
+
+    def write(value: object) -> str:
+        return ", ".join(value)  # type: ignore[arg-type]  # what was read before
+
+    return Kind(allowed, read, write)
 
 
 def optional(nothing: str, kind: Kind) -> Kind:

@@ -106,6 +106,15 @@ class SqsOptions(SharedOptions):
             "run; ten times as many at once. More get `RequestThrottled`; `off`: no limit.",
         ),
     )
+    sqs_trusted_proxies: tuple[str, ...] | None = field(
+        default=None,
+        metadata=option(
+            "sqs.trusted_proxies",
+            kinds.optional("none", kinds.networks()),
+            "Load balancers whose `X-Forwarded-For` and `X-Forwarded-Proto` are believed, so that limits, policies and the "
+            "record of requests are about the client and not about them. `none`: nobody's are.",
+        ),
+    )
     sqs_public_url: str | None = field(
         default=None,
         metadata=option(

@@ -40,7 +40,9 @@ from penstock.metadata.users import KEYS
 from penstock.model.limits import SECOND_MS
 from penstock.runtime.clock import WallClock
 from penstock.runtime.engine_link.local_link import LocalLink
+from penstock.runtime.http.house import Handler
 from penstock.runtime.http.limits import HttpLimits
+from penstock.runtime.http.proxies import TrustedProxies
 from penstock.runtime.http.server import HttpServer
 from penstock.runtime.http.tls import Tls, TlsError
 from penstock.runtime.listening import StartError, bind
@@ -181,7 +183,7 @@ async def open_front_door(
             failed_signatures=limit_of(config.sqs_failed_signatures),
         )
         front = FrontEnd(services)
-        server = HttpServer(front.handle, limits=_limits(config), refuse=front.refuse, turn=turn)
+        server = HttpServer(_handler(config, front), limits=_limits(config), refuse=front.refuse, turn=turn)
         await server.start(listener, tls.context if tls is not None else None)
     except BaseException:
         if listener is not None:
@@ -194,6 +196,14 @@ async def open_front_door(
     sender = UsageSender(usage, link, most_replicas=1 if shared is None else CLUSTER_REPLICAS)
     sender.start()
     return FrontDoor(front, sender, server, registry, mirror, store, tls, address, users, moves)
+
+
+def _handler(config: FrontDoorConfig, front: FrontEnd) -> Handler:
+    """Who handles requests; behind proxies it is told of the clients in place of those."""
+    if config.sqs_trusted_proxies is None:
+        return front.handle
+    client_of = TrustedProxies(config.sqs_trusted_proxies).client_of
+    return lambda request, peer, reply: front.handle(request, client_of(request, peer), reply)
 
 
 async def _open_store(config: FrontDoorConfig) -> MetadataStore:

@@ -96,7 +96,11 @@ def _front_end(planned: Planned, plan: ClusterPlan, directory: ClusterDirectory)
             "native_listen": planned.address("native"),
             "replicas": min(REPLICAS, max(1, len(plan.of_role("node")))),
         },
-        "sqs": {"listen": planned.address("sqs"), "public_url": plan.sqs_url},
+        "sqs": {
+            "listen": planned.address("sqs"),
+            "public_url": plan.sqs_url,
+            "trusted_proxies": plan.balancer.host,
+        },
         "storage": {"directory": str(_data(planned, directory))},
         # All front ends of a cluster read the same users' secrets.
         "metadata": {"key_file": str(directory.master_key_file)},

@@ -1,0 +1,68 @@
+"""Who sent a request that came through proxies: the client as those proxies name it, if they may be believed.
+
+Anybody can send an `X-Forwarded-For`. So it counts only on connections from addresses that the configuration trusts, and of
+what it says only what trusted proxies have added at its end: the last address that is none of theirs is the client's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
+
+from penstock.sqs.http import HttpRequest, Peer
+
+FORWARDED_FOR = "x-forwarded-for"
+FORWARDED_PROTO = "x-forwarded-proto"
+ADDRESSES_REMEMBERED = 4_096
+
+
+class TrustedProxies:
+    """Networks whose word on the client's address is believed."""
+
+    def __init__(self, networks: Iterable[str]) -> None:
+        self._networks = [ip_network(network) for network in networks]
+        self._known: dict[str, bool] = {}
+        """Addresses that were looked up before: the proxies are few and every request asks."""
+
+    def client_of(self, request: HttpRequest, peer: Peer) -> Peer:
+        """Who sent a request that came over a connection with `peer`."""
+        if not self._is_trusted(peer.address):
+            return peer
+        headers = request.headers
+        address = self._client_address(headers.get(FORWARDED_FOR, ""), peer.address)
+        protocol = headers.get(FORWARDED_PROTO, "").strip().lower()
+        secure = protocol == "https" if protocol in ("http", "https") else peer.secure
+        return Peer(address, secure)
+
+    def _client_address(self, said: str, nearest: str) -> str:
+        """From the end: what a trusted one wrote there is true, also of who it had it from."""
+        for word in reversed(said.split(",")):
+            address = _address(word)
+            if address is None:
+                return (
+                    nearest  # whoever wrote this knows no address, so who was before it is not known either
+                )
+            nearest = str(address)
+            if not self._is_trusted(nearest):
+                return nearest
+        return nearest
+
+    def _is_trusted(self, address: str) -> bool:
+        found = self._known.get(address)
+        if found is None:
+            if len(self._known) >= ADDRESSES_REMEMBERED:
+                self._known.clear()
+            parsed = _address(address)
+            found = parsed is not None and any(parsed in network for network in self._networks)
+            self._known[address] = found
+        return found
+
+
+def _address(text: str) -> IPv4Address | IPv6Address | None:
+    try:
+        found = ip_address(text.strip())
+    except ValueError:
+        return None
+    if isinstance(found, IPv6Address) and found.ipv4_mapped is not None:
+        return found.ipv4_mapped
+    return found

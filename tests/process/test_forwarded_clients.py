@@ -1,0 +1,104 @@
+"""Clients behind HAProxy: whoever fails to sign is held back alone, and nobody can pass for somebody else."""
+
+from __future__ import annotations
+
+import http.client
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+from penstock.cluster.local_plan import ClusterPlan, Planned, plan_cluster
+from penstock.runtime.local_cluster import balancer, running
+from penstock.runtime.local_cluster.cluster import answers_to_health
+from penstock.runtime.local_cluster.ports import ports_of
+from tests.process.programs import Program, create_user, server, soon
+
+AT_ONCE = 10
+"""So many failures at once are forgiven where one a second is."""
+ONE, OTHER = "127.0.0.9", "127.0.0.10"
+
+
+class Behind:
+    """A server with a user, and HAProxy before it."""
+
+    def __init__(self, directory: Path, stack: ExitStack, proxies: str) -> None:
+        create_user(directory / "data", "admin", "--root")
+        settings = {"PENSTOCK_SQS_FAILED_SIGNATURES": "1", "PENSTOCK_SQS_TRUSTED_PROXIES": proxies}
+        self.server: Program = server(directory, **settings)
+        stack.callback(self.server.kill)
+        self.direct = urlsplit(self.server.url)
+        ports = {"sqs": self.direct.port or 0, "native": int(self.server.facts["port"])}
+        plan = ClusterPlan(
+            zones=1,
+            base_port=0,
+            etcd_url="",
+            processes=[
+                Planned(name="frontend-1", role="frontend", ports=ports),
+                plan_cluster(nodes=1, front_ends=1, ports=ports_of(0)).balancer,
+            ],
+        )
+        program = balancer.find_haproxy()
+        file = balancer.write_configuration(plan, directory, program)
+        haproxy = running.start(
+            balancer.balancer_command(file, program), directory / "haproxy.log", directory=directory
+        )
+        stack.callback(running.kill, haproxy)
+        self.balanced = urlsplit(plan.sqs_url)
+        soon(lambda: answers_to_health(plan.balancer.address("sqs")), 60)
+
+    def throttled(self, source: str, *, direct: bool = False, said: str | None = None) -> bool:
+        """One request with a key that nobody has, from an address; whether it is held back for failing too often."""
+        place = self.direct if direct else self.balanced
+        connection = http.client.HTTPConnection(
+            place.hostname or "", place.port, timeout=60, source_address=(source, 0)
+        )
+        headers = {
+            "Content-Type": "application/x-amz-json-1.0",
+            "X-Amz-Target": "AmazonSQS.ListQueues",
+            "X-Amz-Date": "20260101T000000Z",
+            "Authorization": "AWS4-HMAC-SHA256 Credential=AKIANOBODY/20260101/us-east-1/sqs/aws4_request, "
+            f"SignedHeaders=host;x-amz-date, Signature={'0' * 64}",
+        }
+        if said is not None:
+            headers["X-Forwarded-For"] = said
+        try:
+            connection.request("POST", "/", "{}", headers)
+            answer = connection.getresponse()
+            body = answer.read()
+            assert answer.status in (400, 403, 429), body
+            return b"RequestThrottled" in body
+        finally:
+            connection.close()
+
+    def use_up(self, source: str, *, direct: bool = False) -> None:
+        """Fails until it is held back."""
+        assert any(self.throttled(source, direct=direct) for _ in range(20 * AT_ONCE))
+
+
+@pytest.fixture
+def behind(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Behind]:
+    with ExitStack() as stack:
+        yield Behind(tmp_path, stack, getattr(request, "param", "127.0.0.1"))
+
+
+def test_one_client_that_fails_does_not_hold_up_another(behind: Behind) -> None:
+    behind.use_up(ONE)
+    assert not behind.throttled(OTHER)
+
+
+def test_nobody_passes_for_another_client(behind: Behind) -> None:
+    behind.use_up(ONE)
+    # Through HAProxy, and past it: what a client says of itself is not believed.
+    assert not behind.throttled(OTHER, said=ONE)
+    behind.use_up("127.0.0.11", direct=True)
+    others = (f"203.0.113.{number}" for number in range(1, 20 * AT_ONCE))
+    assert any(behind.throttled("127.0.0.11", direct=True, said=other) for other in others)
+
+
+@pytest.mark.parametrize("behind", ["192.0.2.1"], indirect=True)
+def test_a_proxy_that_is_not_trusted_is_taken_for_the_client(behind: Behind) -> None:
+    behind.use_up(ONE)
+    assert any(behind.throttled(OTHER) for _ in range(2 * AT_ONCE))
