@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from penstock.model import limits
@@ -11,7 +13,7 @@ from penstock.wire import messages
 from tests.backend.harness import NodeHarness
 
 
-def start_send(node: NodeHarness, queue: int, body: bytes, connection: int = 1, **fields: int) -> int:
+def start_send(node: NodeHarness, queue: int, body: bytes, connection: int = 1, **fields: Any) -> int:
     """Begins a send; returns the request's id."""
     return node.start(messages.Send(queue, **fields), encode_parts([body]), connection)
 

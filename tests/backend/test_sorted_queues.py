@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from penstock.model.batch import encode_parts
@@ -115,7 +117,7 @@ def test_a_producer_whose_clock_is_too_uncertain_is_refused() -> None:
 @pytest.mark.parametrize(
     "fields", [{"process": 0}, {"process": -1}, {"process": 2**48}, {"process": 1, "counter": 2**24}]
 )
-def test_bad_ids_are_refused(fields: dict[str, int]) -> None:
+def test_bad_ids_are_refused(fields: dict[str, Any]) -> None:
     node = NodeHarness()
     queue = clock_queue(node)
     request = messages.Send(queue, **{"time_us": node.now_ms * 1_000, **fields})

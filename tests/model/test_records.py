@@ -39,6 +39,8 @@ EXAMPLES: list[Record] = [
     records.GroupChanged("billing", 7, ["a", "b"], 10, [1_000, 2_000]),
     records.GroupRemoved("billing", 10),
     records.EpochBegan(3, 10),
+    records.LifecycleReported(2**40, 10),
+    records.LifecycleEnded(10),
     records.QueueCreated(1, "orders", QueueSettings(), 10),
     records.QueueDeleted(1, 10),
     records.QueueRemoved(1, 10),

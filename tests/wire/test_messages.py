@@ -118,7 +118,7 @@ def test_tags_are_the_numbers_they_always_were() -> None:
 
 
 def test_heads_are_arrays_in_field_order_after_the_tag() -> None:
-    assert msgspec.msgpack.decode(encode_message(Send(7, 9, 3))) == [8, 7, 9, 3, 0, 0, 0, 0]
+    assert msgspec.msgpack.decode(encode_message(Send(7, 9, 3))) == [8, 7, 9, 3, 0, 0, 0, 0, False]
     assert msgspec.msgpack.decode(encode_message(Hello([1], "me"))) == [1, [1], "me"]
     assert msgspec.msgpack.decode(encode_message(Delete([Receipt(b"t", [(5, 2)])]))) == [
         13,
@@ -136,7 +136,7 @@ def test_heads_are_arrays_in_field_order_after_the_tag() -> None:
 def test_fields_with_a_default_may_be_left_out_and_fields_from_the_future_are_ignored() -> None:
     encode = msgspec.msgpack.encode
     assert decode_request(encode([9, 7])) == Receive(7)
-    future = encode([9, 7, 5, 0, None, None, None, b"", "new", {"more": 1}])
+    future = encode([9, 7, 5, 0, None, None, None, b"", "", "new", {"more": 1}])
     assert decode_request(future) == Receive(7, 5)
     assert decode_request(encode([16, 7, 0, 10, [["ready"]]])) == Peek(7, 0, 10, PeekFilter(["ready"]))
     assert decode_answer(encode([105, [[1, 2]], [], 3, 0, "new"])) == SendResult([(1, 2)], [], 3)

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from bisect import bisect_right
 
+from penstock.backend.lifecycle_reports import end_lifecycle, rows_waiting
 from penstock.backend.parts import NodeParts
+from penstock.backend.queue_making import make_queue
 from penstock.model import limits
 from penstock.model.errors import ErrorCode, PenstockError
-from penstock.model.records import MoveStarted, QueueCreated, QueueDeleted, QueueRemoved, SettingsChanged
+from penstock.model.records import MoveStarted, QueueDeleted, QueueRemoved, SettingsChanged
+from penstock.model.reserved_queues import check_may_alter, check_may_be, check_not_reserved
 from penstock.model.settings import QueueSettings, changed_settings, check_queue_name, check_settings
 from penstock.queue import settling, states
 from penstock.queue.decision import Written
@@ -35,6 +38,7 @@ def create_queue(parts: NodeParts, request: CreateQueue, now_ms: int) -> QueueDe
     _check_not_clustered(parts)
     check_queue_name(request.name)
     check_settings(request.name, request.settings)
+    check_may_be(request.name, request.settings)
     _check_alone(request.settings)
     if request.settings.sorted:
         check_queue_name(late_queue(request.name))
@@ -49,7 +53,7 @@ def create_queue(parts: NodeParts, request: CreateQueue, now_ms: int) -> QueueDe
         )
     parts.logbook.check_room_for_send()
     _make_dead_letter_queue(parts, request.settings, now_ms)
-    return describe_queue(parts, _create(parts, request.name, request.settings, now_ms))
+    return describe_queue(parts, make_queue(parts, request.name, request.settings, now_ms))
 
 
 def _check_not_clustered(parts: NodeParts) -> None:
@@ -70,18 +74,10 @@ def _check_alone(settings: QueueSettings) -> None:
         )
 
 
-def _create(parts: NodeParts, name: str, settings: QueueSettings, now_ms: int) -> Partition:
-    record = QueueCreated(parts.catalogue.next_id, name, settings, now_ms)
-    parts.logbook.write_catalogue(record)
-    parts.catalogue.apply(record)
-    parts.timed.add(record.queue_id)
-    return parts.catalogue.partitions[record.queue_id]
-
-
 def _make_dead_letter_queue(parts: NodeParts, settings: QueueSettings, now_ms: int) -> None:
     target = settings.dead_letter_queue
     if target is not None and parts.catalogue.named(target) is None:
-        _create(
+        make_queue(
             parts,
             target,
             QueueSettings(
@@ -97,7 +93,7 @@ def late_queue_of(parts: NodeParts, source: Partition, now_ms: int) -> Partition
     existing = parts.catalogue.named(name)
     if existing is not None:
         return existing
-    return _create(parts, name, QueueSettings(retention_ms=_DEAD_LETTER_RETENTION_MS), now_ms)
+    return make_queue(parts, name, QueueSettings(retention_ms=_DEAD_LETTER_RETENTION_MS), now_ms)
 
 
 def _difference(existing: Partition, wanted: QueueSettings) -> str:
@@ -111,9 +107,11 @@ def _difference(existing: Partition, wanted: QueueSettings) -> str:
 def alter_queue(parts: NodeParts, request: AlterQueue, now_ms: int) -> QueueDescription:
     """Changes settings of a queue, all or none."""
     _check_not_clustered(parts)
+    check_may_alter(request.name, request.changes)
     partition = parts.catalogue.usable(parts.catalogue.find(request.name).queue_id)
     settings = changed_settings(partition.settings, dict(request.changes))
     check_settings(request.name, settings)
+    check_may_be(request.name, settings)
     _make_dead_letter_queue(parts, settings, now_ms)
     if settings != partition.settings:
         parts.write(partition, [Written(SettingsChanged(settings, now_ms))])
@@ -123,6 +121,7 @@ def alter_queue(parts: NodeParts, request: AlterQueue, now_ms: int) -> QueueDesc
 def delete_queue(parts: NodeParts, request: DeleteQueue, now_ms: int) -> Done:
     """The name is free at once. Delayed messages go to the dead-letter queue, if there is one; the rest is gone."""
     _check_not_clustered(parts)
+    check_not_reserved(request.name, "deleted")
     delete_partition(parts, parts.catalogue.find(request.name), now_ms)
     return Done()
 
@@ -140,7 +139,10 @@ def delete_partition(parts: NodeParts, partition: Partition, now_ms: int) -> Non
     if not fenced:
         _rescue_delayed(parts, partition, now_ms)
     if fenced or not partition.moves:
-        remove_queue(parts, partition, now_ms)
+        try:
+            remove_queue(parts, partition, now_ms)
+        except PenstockError:  # no room for the rows about what goes with it: it goes a little later
+            parts.movers.add(queue_id)
 
 
 def _rescue_delayed(parts: NodeParts, partition: Partition, now_ms: int) -> None:
@@ -157,11 +159,13 @@ def _rescue_delayed(parts: NodeParts, partition: Partition, now_ms: int) -> None
 def purge(parts: NodeParts, request: Purge, now_ms: int) -> Count:
     """Everything that is in the queue now is gone, from its log too."""
     partition = parts.catalogue.usable(request.queue_id)
+    check_not_reserved(partition.name, "purged")
     return Count(parts.carry_out(partition, settling.purge(partition, now_ms)))
 
 
 def remove_queue(parts: NodeParts, partition: Partition, now_ms: int) -> None:
     """Nothing of a deleted queue is left; its files go as soon as that is on disk."""
+    end_lifecycle(parts, partition, now_ms)
     record = QueueRemoved(partition.queue_id, now_ms)
     parts.logbook.write_catalogue(record)
     parts.catalogue.apply(record)
@@ -219,6 +223,8 @@ def describe_queue(parts: NodeParts, partition: Partition) -> QueueDescription:
         log_messages=log.messages if log is not None else 0,
         log_bytes=log.bytes if log is not None else 0,
         log_groups=len(partition.readers),
+        lifecycle_waiting=rows_waiting(partition),
+        lifecycle_dropped_total=partition.lifecycle.dropped if partition.lifecycle is not None else 0,
     )
     return QueueDescription(
         partition.queue_id,

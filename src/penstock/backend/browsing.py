@@ -9,6 +9,7 @@ from penstock.backend.parts import NodeParts
 from penstock.model import limits
 from penstock.model.batch import GROUPS, Buffer
 from penstock.model.errors import ErrorCode, PenstockError
+from penstock.model.reserved_queues import check_not_reserved
 from penstock.model.runs import Runs, intersection, normalized
 from penstock.queue import moving, states
 from penstock.queue.consumption import check_has_queue
@@ -40,6 +41,7 @@ def redrive(parts: NodeParts, request: Redrive, now_ms: int) -> Redriven:
     partition = parts.catalogue.usable(request.queue_id)
     check_has_queue(partition)
     if request.target is not None:
+        check_not_reserved(request.target, "redriven to")
         if request.target == partition.name:
             raise PenstockError(ErrorCode.BAD_REQUEST, "a queue cannot be redriven to itself")
         if not parts.has_queue(request.target):

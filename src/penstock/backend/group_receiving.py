@@ -37,6 +37,7 @@ def receive_any(parts: NodeParts, connection: int, request_id: int, request: Rec
         max(1, min(max_bytes, limits.RECEIVE_BYTES)),
         request.visibility_timeout_ms,
         now_ms + request.wait_ms,
+        consumer=request.consumer,
     )
     if not parts.may_deliver(connection):  # it waits in line like others, until the connection takes more
         waiter.impatient = not request.wait_ms
@@ -159,7 +160,13 @@ def _grant_one(
     parts: NodeParts, waiter: Waiter, queue_id: int, budget: Budget, now_ms: int, *, first: bool
 ) -> Granted | None:
     partition = parts.catalogue.partitions[queue_id]
-    decision = receiving.grant_within(partition, budget, waiter.visibility_timeout_ms, now_ms)
+    decision = receiving.grant_within(
+        partition,
+        budget,
+        waiter.visibility_timeout_ms,
+        now_ms,
+        consumer=parts.consumer(partition, waiter),
+    )
     if decision is None:
         return None
     try:

@@ -30,9 +30,9 @@ def move_some(parts: NodeParts, queue_id: int, now_ms: int) -> None:
     else:
         parts.movers.discard(queue_id)
     if not partition.moves:
-        parts.movers.discard(queue_id)
         if queue_id in parts.catalogue.deleting:
-            remove_queue(parts, partition, now_ms)
+            remove_queue(parts, partition, now_ms)  # where there is no room for its last words: again
+        parts.movers.discard(queue_id)
 
 
 def _waits_for_repair(parts: NodeParts, target_name: str) -> bool:

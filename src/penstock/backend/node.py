@@ -23,6 +23,8 @@ from penstock.backend.clock_desk import ClockDesk
 from penstock.backend.decoding import decode, queue_of
 from penstock.backend.description import describe_node
 from penstock.backend.environment import Environment
+from penstock.backend.keeping_up import keep_up
+from penstock.backend.lifecycle_reports import LifecycleReports
 from penstock.backend.log_reading import LogReads, find_offset
 from penstock.backend.moves import move_some
 from penstock.backend.opening import OpeningReport, open_node
@@ -31,8 +33,7 @@ from penstock.backend.upkeep_times import UpkeepTimes
 from penstock.model import limits
 from penstock.model.batch import Buffer
 from penstock.model.errors import ErrorCode, PenstockError
-from penstock.queue import log_retention, settling, upkeep
-from penstock.queue.partition import Partition
+from penstock.queue import settling, upkeep
 from penstock.storage.errors import DamagedEntryError
 from penstock.storage.flush import Flush
 from penstock.storage.job import Job
@@ -43,8 +44,6 @@ from penstock.wire.frames import Frame
 __all__ = ["Environment", "Node"]
 
 _MOVES_PER_TURN = 4
-_RETRY_MS = 100
-_DECISIONS = (upkeep.expire, upkeep.retain, upkeep.end_delays, upkeep.end_leases, log_retention.cut)
 
 
 class Node:
@@ -66,6 +65,7 @@ class Node:
         self._parts.clock = environment.clock
         self._checkpointer = Checkpointer(self._parts)
         self._log_reads = LogReads(self._parts)
+        self._lifecycle_reports = LifecycleReports(self._parts)
         self._clock_desk = ClockDesk(
             environment.clock, environment.clock_source, environment.clock_drift_ppm, environment.process
         )
@@ -96,6 +96,7 @@ class Node:
         self._now_ms = now_ms
         self._connections.pop(connection, None)
         self._parts.behind.discard(connection)
+        self._parts.clients.pop(connection, None)
         self._parts.waiting.leave_connection(connection)
         self._parts.held_sends.leave_connection(connection)
         self._parts.readers.leave_connection(connection)
@@ -215,6 +216,7 @@ class Node:
                 f"the client speaks protocol {request.versions}, this server {messages.PROTOCOL_VERSION}",
             )
         self._connections[connection] = True
+        self._parts.clients[connection] = request.client
         server = f"penstock {self._environment.version}"
         return messages.Welcome(messages.PROTOCOL_VERSION, server, self._store.identity.node, now_ms)
 
@@ -231,23 +233,9 @@ class Node:
         for queue_id in self._upkeep.take_due(now_ms):
             partition = parts.catalogue.partitions.get(queue_id)
             if partition is not None and not parts.catalogue.is_closed(queue_id):
-                self._keep_up(partition, now_ms)
+                keep_up(parts, self._upkeep, partition, now_ms)
         idle_expiry.delete_idle(parts, now_ms)
         sends.pass_time(parts, self._connections, now_ms)
-
-    def _keep_up(self, partition: Partition, now_ms: int) -> None:
-        """What time alone does to a queue; if the journal has no room for it, later."""
-        parts = self._parts
-        parts.timed.add(partition.queue_id)
-        if partition.queue_id in parts.catalogue.deleting:
-            return
-        try:
-            for decide in _DECISIONS:
-                parts.write(partition, decide(partition, now_ms))
-            parts.write(partition, upkeep.let_out(partition, now_ms, parts.clock))
-        except PenstockError:
-            parts.timed.discard(partition.queue_id)
-            self._upkeep.ask(partition.queue_id, now_ms + _RETRY_MS)
 
     def next_wakeup_ms(self) -> int | None:
         """When `tick` has something to do next."""
@@ -272,6 +260,7 @@ class Node:
             self._upkeep.next_ms(),
             parts.idle.next_ms(),
             sends.next_ms(parts, self._now_ms),
+            self._lifecycle_reports.next_ms(),
         ]
         return min((time for time in times if time is not None), default=None)
 
@@ -282,10 +271,15 @@ class Node:
         self._serve_waiting()
         self._log_reads.serve_waiting(self._now_ms)
         self._move()
+        self._report()
         self._end_turn()
         if not self._store.unflushed_bytes:
             self._commit()
         return self._store.take_flush()
+
+    def _report(self) -> None:
+        """Tells the log of lifecycles what became of messages; a node of a cluster has others do it."""
+        self._lifecycle_reports.report_due(self._now_ms)
 
     def _end_turn(self) -> None:
         """For nodes that are not alone."""
@@ -395,4 +389,6 @@ class Node:
 
     def close(self, now_ms: int) -> None:
         """Last words: everything appended is on disk and marked as closed well."""
+        if self._parts.cluster is None:
+            self._lifecycle_reports.report_all(now_ms)
         self._store.close()

@@ -78,6 +78,8 @@ def open_node(
     for partition in parts.catalogue.partitions.values():
         living_files.take_emptied(partition)
         parts.timed.add(partition.queue_id)
+        if partition.lifecycle is not None:
+            parts.followed.add(partition.queue_id)
         if partition.moves or partition.queue_id in parts.catalogue.deleting:
             parts.movers.add(partition.queue_id)
     return parts, _report(parts, replayed)

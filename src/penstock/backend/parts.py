@@ -109,6 +109,10 @@ class NodeParts:
     """(positions, delivery): what must be read by a helper thread before it can be handed over."""
     emptied: set[tuple[int, int]] = field(default_factory=set)
     """(queue, file): files in which nothing of the queue lives any more."""
+    followed: set[int] = field(default_factory=set)
+    """Queues with rows about their messages that may have to be reported."""
+    clients: dict[int, str] = field(default_factory=dict)
+    """What clients called themselves, by connection."""
     readers: ReaderRoom = field(default_factory=ReaderRoom)
     """Who waits to read a retained log."""
     members: MemberLeases = field(default_factory=MemberLeases)
@@ -125,6 +129,8 @@ class NodeParts:
         self.timed.add(queue_id)
         if partition.moves:
             self.movers.add(queue_id)
+        if partition.lifecycle is not None:
+            self.followed.add(queue_id)
         if partition.table.emptied or (partition.log is not None and partition.log.emptied):
             self.emptied.update((queue_id, file) for file in take_emptied(partition))
         self.waiting.wake(queue_id)
@@ -174,6 +180,13 @@ class NodeParts:
         return (
             self.catalogue.named(name) is not None if self.cluster is None else self.cluster.has_queue(name)
         )
+
+    def consumer(self, partition: Partition, waiter: Waiter) -> str:
+        """Who receives, where anybody wants to know."""
+        if partition.lifecycle is None:
+            return ""
+        name = waiter.consumer or self.clients.get(waiter.connection, "")
+        return name[: limits.CONSUMER_NAME_CHARACTERS]
 
     def may_deliver(self, connection: int) -> bool:
         """Whether the connection may be given more messages: what nobody reads must not fill the memory."""

@@ -13,6 +13,7 @@ from penstock.model import limits
 from penstock.model.batch import Batch, Buffer
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.model.records import MoveStarted
+from penstock.model.reserved_queues import check_not_reserved
 from penstock.ordering.clock_interval import ClockInterval
 from penstock.ordering.commit_wait import answerable_us, wait_us
 from penstock.queue import sending, upkeep
@@ -34,6 +35,8 @@ def send(
             ErrorCode.MESSAGE_TOO_LARGE,
             f"a batch of {len(body)} bytes is over the limit of {limits.BATCH_BYTES}",
         )
+    if partition.log is not None and not request.internal:
+        check_not_reserved(partition.name, "sent to")
     if partition.settings.ordering != "clock":
         result = _take_in(parts, partition, request, body, now_ms, None)
         parts.answer(connection, request_id, result, about=request.queue_id)

@@ -55,6 +55,7 @@ def receive(parts: NodeParts, connection: int, request_id: int, request: Receive
         now_ms + request.wait_ms,
         request.max_leased,
         request.attempt,
+        consumer=request.consumer,
     )
     if not parts.may_deliver(connection):  # it waits in line like others, until the connection takes more
         waiter.impatient = not request.wait_ms
@@ -94,6 +95,7 @@ def subscribe(parts: NodeParts, connection: int, request_id: int, request: Subsc
             request.batch_messages,
             limits.RECEIVE_BYTES_DEFAULT,
             request.visibility_timeout_ms,
+            consumer=request.consumer,
         )
     )
 
@@ -157,7 +159,13 @@ def serve(parts: NodeParts, partition: Partition, waiter: Waiter, now_ms: int) -
     if waiter.max_leased is not None:
         most = min(most, _room_for_leases(partition, waiter.max_leased))
     decision = receiving.grant(
-        partition, most, waiter.max_bytes, waiter.visibility_timeout_ms, now_ms, waiter.attempt
+        partition,
+        most,
+        waiter.max_bytes,
+        waiter.visibility_timeout_ms,
+        now_ms,
+        waiter.attempt,
+        parts.consumer(partition, waiter),
     )
     if decision is None:
         return False
@@ -262,6 +270,10 @@ def settle(parts: NodeParts, request: Delete | Release | Extend, now_ms: int) ->
         )
     if isinstance(request, Release) and not 0 <= request.delay_ms <= limits.RETENTION_MS_MAX:
         raise PenstockError(ErrorCode.BAD_REQUEST, f"delay_ms must be 0 to {limits.RETENTION_MS_MAX}")
+    if isinstance(request, Release) and len(request.error) > limits.RELEASE_ERROR_CHARACTERS:
+        raise PenstockError(
+            ErrorCode.BAD_REQUEST, f"an error has at most {limits.RELEASE_ERROR_CHARACTERS} characters"
+        )
     if isinstance(request, Extend):
         check_counts(1, request.visibility_timeout_ms)
     opened = [(receipt, *parts.seal.open(receipt.token)) for receipt in request.receipts]
@@ -302,6 +314,7 @@ def _decide(
                 receipt.received,
                 may_move=may_move,
                 unreceived=request.unreceived,
+                error=request.error,
             )
         case Extend():
             return settling.extend(

@@ -35,6 +35,8 @@ class Waiter:
     attempt: bytes = b""
     impatient: bool = False
     """It waits for its connection only, not for messages."""
+    consumer: str = ""
+    """What it calls itself, if not by the name of its connection."""
     in_line: bool = field(default=False)
     cancelled: bool = field(default=False)
     parked: bool = field(default=False)

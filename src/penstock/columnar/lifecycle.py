@@ -37,6 +37,8 @@ class Change(IntEnum):
     """Their delay is over."""
     STOOD = 16
     """They were there when the queue began to be followed: their send is not in this table."""
+    UNFOLLOWED = 17
+    """They were there when the queue stopped being followed: what became of them is not in this table."""
 
 
 FINAL = frozenset(

@@ -46,6 +46,18 @@ _FIGURES = (
     ),
     _Figure("log_messages", "penstock_queue_log_messages", "gauge", "Messages retained in the log."),
     _Figure("log_bytes", "penstock_queue_log_bytes", "gauge", "Bytes retained in the log."),
+    _Figure(
+        "lifecycle_waiting",
+        "penstock_queue_lifecycle_waiting",
+        "gauge",
+        "Rows of its lifecycle that are not in penstock.lifecycle yet.",
+    ),
+    _Figure(
+        "lifecycle_dropped_total",
+        "penstock_queue_lifecycle_dropped_total",
+        "counter",
+        "Rows of its lifecycle that were dropped because too many waited.",
+    ),
     _Figure("segment_files", "penstock_queue_segment_files", "gauge", "Segment files on disk."),
     _Figure("segment_bytes", "penstock_queue_segment_bytes", "gauge", "Bytes of segment files on disk."),
     _Figure("memory_bytes", "penstock_queue_memory_bytes", "gauge", "Memory the engine needs for the queue."),

@@ -93,6 +93,16 @@ LOG_MEMBER_LEASE_MS_MIN = 1 * SECOND_MS
 LOG_MEMBER_LEASE_MS_MAX = 1 * HOUR_MS
 LOG_READERS_WAITING_PER_QUEUE = 10_000
 
+LIFECYCLE_ROWS_WAITING = 65_536
+"""Rows of one partition that may wait to be reported; beyond it the oldest are dropped, and counted."""
+LIFECYCLE_ROWS_PER_REPORT = 2_048
+LIFECYCLE_REPORT_CHARACTERS = 65_536
+"""Of texts in a report: groups, errors, names."""
+LIFECYCLE_REPORT_MS = 100
+"""Rows wait for company for so long."""
+CONSUMER_NAME_CHARACTERS = 128
+RELEASE_ERROR_CHARACTERS = 1_000
+
 PARTITIONS_PER_QUEUE = 1_024
 REPLICAS_PER_PARTITION = 7
 

@@ -109,6 +109,8 @@ class Leased(msgspec.Struct, frozen=True, array_like=True, tag=2):
     until_ms: int
     attempt: bytes = b""
     """The id under which the receiver may ask for the same messages again; empty: it may not."""
+    consumer: str = ""
+    """Who received them, where the queue's lifecycle is followed and it is known."""
 
 
 class Deleted(msgspec.Struct, frozen=True, array_like=True, tag=3):
@@ -127,6 +129,8 @@ class Released(msgspec.Struct, frozen=True, array_like=True, tag=4):
     reason: ReleaseReason
     at_ms: int
     ready_ms: int
+    error: str = ""
+    """What the consumer said went wrong."""
 
 
 class Extended(msgspec.Struct, frozen=True, array_like=True, tag=5):
@@ -278,6 +282,19 @@ class EpochBegan(msgspec.Struct, frozen=True, array_like=True, tag=25):
     at_ms: int
 
 
+class LifecycleReported(msgspec.Struct, frozen=True, array_like=True, tag=26):
+    """The rows of the partition's lifecycle up to this number are in the log `penstock.lifecycle`."""
+
+    through: int
+    at_ms: int
+
+
+class LifecycleEnded(msgspec.Struct, frozen=True, array_like=True, tag=27):
+    """The queue is deleted: what is left in it, and not on its way elsewhere, goes with it."""
+
+    at_ms: int
+
+
 class QueueCreated(msgspec.Struct, frozen=True, array_like=True, tag=20):
     """Catalogue: a queue exists. Its id is its incarnation and is never used again."""
 
@@ -324,6 +341,8 @@ QueueRecord = (
     | GroupChanged
     | GroupRemoved
     | EpochBegan
+    | LifecycleReported
+    | LifecycleEnded
 )
 CatalogueRecord = QueueCreated | QueueDeleted | QueueRemoved
 Record = QueueRecord | CatalogueRecord

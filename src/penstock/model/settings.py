@@ -57,6 +57,8 @@ class QueueSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     deduplication_window_ms: int = limits.DEDUPLICATION_WINDOW_MS_DEFAULT
     max_receives: int | None = None
     dead_letter_queue: str | None = None
+    lifecycle: bool = False
+    """Whether what becomes of its messages is written to the log `penstock.lifecycle`."""
 
     @property
     def fifo(self) -> bool:

@@ -46,6 +46,10 @@ class GroupNames:
             column.append(number)
         return array("I", column)
 
+    def name(self, number: int) -> bytes:
+        """The name of a group that lives; empty for none."""
+        return self._names.get(number, b"")
+
     def leave(self, departures: Mapping[int, int]) -> None:
         """So many messages of each group are gone; a group without any is forgotten and its number free."""
         living = self._living

@@ -10,8 +10,6 @@ from __future__ import annotations
 from array import array
 from typing import assert_never
 
-import msgspec
-
 from penstock.model import limits, records
 from penstock.model.batch import DEDUPLICATION, DELAYS, GROUPS, PRIORITIES, STAMPS, TTLS, UNSET, Batch
 from penstock.model.runs import Runs, count_of, difference, intersection, normalized
@@ -24,30 +22,19 @@ from penstock.queue.groups import FifoGroups, GroupNames
 from penstock.queue.lanes import Lanes
 from penstock.queue.late_heads import LateHeads
 from penstock.queue.leases import LeaseTable
+from penstock.queue.lifecycle import Lifecycle, followed
 from penstock.queue.log_index import LogIndex
 from penstock.queue.reader_groups import ReaderGroups
 from penstock.queue.sorted_order import SortedOrder, let_out
 from penstock.queue.state_column import state_column
 from penstock.queue.table import MessageTable
 from penstock.queue.timers import SentTimes, SlotTimers
+from penstock.queue.totals import Totals
 from penstock.replication.primary_secondary.epochs import EpochHistory
 
 _READY, _DELAYED, _HELD = bytes([states.READY]), bytes([states.DELAYED]), bytes([states.HELD])
 
 MoveKey = tuple[str, records.Reason]
-
-
-class Totals(msgspec.Struct, array_like=True):
-    """Messages since the queue was created."""
-
-    sent: int = 0
-    deleted: int = 0
-    redelivered: int = 0
-    expired: int = 0
-    dead_lettered: int = 0
-    dropped: int = 0
-    purged: int = 0
-    late: int = 0
 
 
 class Partition:
@@ -86,6 +73,9 @@ class Partition:
         self.epochs = EpochHistory()
         """Which primary wrote which records; empty outside of a cluster."""
         self.totals = Totals()
+        self.lifecycle: Lifecycle | None = None
+        """Since the queue was first followed: what became of its messages."""
+        self.lifecycle = followed(self, settings.lifecycle, created_ms)
 
     @property
     def watermark_us(self) -> int:
@@ -103,6 +93,8 @@ class Partition:
     def apply(self, record: records.QueueRecord, batch: Batch | None = None, position: int = 0) -> None:
         """Makes the state what the record says."""
         self.index += 1
+        if self.lifecycle is not None:
+            self.lifecycle.observe(self, record, batch)
         match record:
             case records.Sent():
                 assert batch is not None
@@ -169,6 +161,7 @@ class Partition:
                 self._purged(record)
             case records.SettingsChanged():
                 self.settings = record.settings
+                self.lifecycle = followed(self, record.settings.lifecycle, record.at_ms)
                 if self.sorting is not None:
                     self.sorting.configure(record.settings)
             case records.Sorted():
@@ -186,7 +179,10 @@ class Partition:
             case records.EpochBegan():
                 if not self.epochs.last:  # every replica has the same, whenever it came to hold the partition
                     self.created_ms = record.at_ms
+                    self.lifecycle = None  # the settings that begin it are on record, and come next
                 self.epochs.begin(record.epoch, self.index)
+            case records.LifecycleReported() | records.LifecycleEnded():
+                return  # which `lifecycle` has seen
             case _ as unreachable:
                 assert_never(unreachable)
 

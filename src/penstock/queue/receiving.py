@@ -23,9 +23,11 @@ def grant(
     visibility_timeout_ms: int | None,
     now_ms: int,
     attempt: bytes = b"",
+    consumer: str = "",
 ) -> Decision[Granted] | None:
     """Leases the next messages to one receiver; None where nothing is ready."""
-    return grant_within(partition, Budget(max_messages, max_bytes), visibility_timeout_ms, now_ms, attempt)
+    budget = Budget(max_messages, max_bytes)
+    return grant_within(partition, budget, visibility_timeout_ms, now_ms, attempt, consumer)
 
 
 def grant_within(
@@ -34,6 +36,7 @@ def grant_within(
     visibility_timeout_ms: int | None,
     now_ms: int,
     attempt: bytes = b"",
+    consumer: str = "",
 ) -> Decision[Granted] | None:
     """Leases what a budget, perhaps spent in part on other queues, has room for."""
     if not partition.table.counts[states.READY]:
@@ -46,7 +49,7 @@ def grant_within(
     until_ms = now_ms + visibility_timeout_ms
     lease = partition.leases.next
     runs = chosen if len(chosen) == 1 else normalized(chosen)
-    record = Leased(lease, runs, now_ms, until_ms, attempt)
+    record = Leased(lease, runs, now_ms, until_ms, attempt, consumer)
     return Decision((Written(record),), Granted(lease, chosen, until_ms))
 
 

@@ -38,20 +38,23 @@ def release(
     *,
     may_move: bool = True,
     unreceived: bool = False,
+    error: str = "",
 ) -> Decision[Outcome]:
-    """The consumer gives the messages back. `may_move`: the dead-letter queue is there.
+    """The consumer gives the messages back, maybe with a word on what went wrong. `may_move`: the dead-letter queue
+    is there.
 
     `unreceived`: it never saw them, so that this receive does not count, and nothing is received too often by it.
     """
     done, outcome = _held(partition, lease, runs)
     if unreceived:
-        record = Released(lease, done, "unreceived", now_ms, now_ms + delay_ms)
+        record = Released(lease, done, "unreceived", now_ms, now_ms + delay_ms, error)
         return Decision((Written(record),) if done else (), outcome)
     if received and outcome.stale and not delay_ms:  # what is asked for is so already: nothing to write
         _, outcome = _with_ready(partition, outcome, received)
     ready_ms = now_ms + delay_ms
     return Decision(
-        give_back(partition, lease, done, "released", now_ms, ready_ms, may_move=may_move), outcome
+        give_back(partition, lease, done, "released", now_ms, ready_ms, may_move=may_move, error=error),
+        outcome,
     )
 
 
@@ -83,6 +86,7 @@ def give_back(
     ready_ms: int,
     *,
     may_move: bool = True,
+    error: str = "",
 ) -> list[Written]:
     """Ends the lease on the messages; those received too often go to the dead-letter queue."""
     settings = partition.settings
@@ -92,10 +96,10 @@ def give_back(
     rest = difference(runs, spent) if spent else runs
     written: list[Written] = []
     if rest:
-        written.append(Written(Released(lease, rest, reason, now_ms, ready_ms)))
+        written.append(Written(Released(lease, rest, reason, now_ms, ready_ms, error)))
     if spent and settings.dead_letter_queue is not None:
         # Without the delay: should the move be abandoned, its timer could end a later delay early.
-        written.append(Written(Released(lease, spent, reason, now_ms, now_ms)))
+        written.append(Written(Released(lease, spent, reason, now_ms, now_ms, error)))
         written.append(Written(MoveStarted(spent, settings.dead_letter_queue, "max-receives", now_ms)))
     return written
 

@@ -19,10 +19,12 @@ from penstock.queue.deduplication import ProducerImage
 from penstock.queue.groups import FifoGroups
 from penstock.queue.late_heads import HeadsImage
 from penstock.queue.leases import Part
+from penstock.queue.lifecycle import Lifecycle, LifecycleImage
 from penstock.queue.log_index import LogImage
-from penstock.queue.partition import MoveKey, Partition, Totals
+from penstock.queue.partition import MoveKey, Partition
 from penstock.queue.reader_groups import GroupImage
 from penstock.queue.sorted_order import SortedImage
+from penstock.queue.totals import Totals
 from penstock.replication.primary_secondary.epochs import EpochHistory
 
 VERSION = 1
@@ -78,6 +80,7 @@ class PartitionImage(msgspec.Struct, array_like=True):
     sorting: SortedImage | None = None
     late_heads: HeadsImage | None = None
     epochs: list[tuple[int, int]] = []
+    lifecycle: LifecycleImage | None = None
 
 
 _encoder = msgspec.msgpack.Encoder()
@@ -118,6 +121,7 @@ def dump(partition: Partition) -> bytes:
             sorting=_sorted_image(partition),
             late_heads=partition.late_heads.dump() if partition.late_heads is not None else None,
             epochs=partition.epochs.pairs(),
+            lifecycle=partition.lifecycle.dump() if partition.lifecycle is not None else None,
         )
     )
 
@@ -173,6 +177,7 @@ def _build(image: PartitionImage) -> Partition:
         partition.log.load(image.log)
     partition.readers.load(image.readers)
     partition.epochs = EpochHistory(image.epochs)
+    partition.lifecycle = Lifecycle.load(image.lifecycle) if image.lifecycle is not None else None
     partition.commit_wait.observe(image.last_stamp_us)
     _derive_order(partition, image)
     partition.order.went_out([run for lease in partition.leases.leases.values() for run in lease.runs()])

@@ -138,6 +138,11 @@ class Store:
         )
         return self.replica_log
 
+    @property
+    def entry_bytes_max(self) -> int:
+        """The largest entry that the journal takes."""
+        return self._options.entry_bytes_max
+
     def take_flush(self) -> Flush | None:
         """What was appended since the last flush; None while one is under way or there is nothing."""
         return self._journal.take_flush()

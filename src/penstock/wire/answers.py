@@ -66,6 +66,10 @@ class QueueStatistics(msgspec.Struct, frozen=True, array_like=True):
     log_bytes: int = 0
     log_groups: int = 0
     """Groups of readers."""
+    lifecycle_waiting: int = 0
+    """Where the queue's lifecycle is followed: rows that the log `penstock.lifecycle` does not have yet."""
+    lifecycle_dropped_total: int = 0
+    """Rows that it never got, because too many waited."""
 
 
 class ReplicaStatus(msgspec.Struct, frozen=True, array_like=True):

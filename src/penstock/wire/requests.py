@@ -45,7 +45,7 @@ class AlterQueue(msgspec.Struct, frozen=True, array_like=True, tag=4):
     """Answered with `QueueDescription`."""
 
     name: str
-    changes: dict[str, str | int | None]
+    changes: dict[str, str | int | bool | None]
 
 
 class DeleteQueue(msgspec.Struct, frozen=True, array_like=True, tag=5):
@@ -85,6 +85,8 @@ class Send(msgspec.Struct, frozen=True, array_like=True, tag=8):
     """For stamped batches without a column of stamps: the time of all messages. 0 and no column: not stamped."""
     uncertainty_us: int = 0
     """How far the stamps may be off, by what the producer knows of its clock."""
+    internal: bool = False
+    """Penstock itself sends this: only so can something be sent to the queues that it writes."""
 
 
 class Receive(msgspec.Struct, frozen=True, array_like=True, tag=9):
@@ -100,6 +102,8 @@ class Receive(msgspec.Struct, frozen=True, array_like=True, tag=9):
     attempt: bytes = b""
     """Asked again under the same id within 5 minutes it gives the same messages under the same lease, extended. An
     attempt that found nothing is not remembered; one whose messages were settled since fails with `attempt-changed`."""
+    consumer: str = ""
+    """Who receives, for the queue's lifecycle; empty: the name that the connection's `Hello` gave."""
 
 
 class WeightedQueue(msgspec.Struct, frozen=True, array_like=True):
@@ -117,6 +121,8 @@ class ReceiveAny(msgspec.Struct, frozen=True, array_like=True, tag=30):
     wait_ms: int = 0
     visibility_timeout_ms: int | None = None
     max_bytes: int | None = None
+    consumer: str = ""
+    """As in `Receive`."""
 
 
 class Subscribe(msgspec.Struct, frozen=True, array_like=True, tag=10):
@@ -126,6 +132,8 @@ class Subscribe(msgspec.Struct, frozen=True, array_like=True, tag=10):
     credit: int
     batch_messages: int = 100
     visibility_timeout_ms: int | None = None
+    consumer: str = ""
+    """As in `Receive`."""
 
 
 class AddCredit(msgspec.Struct, frozen=True, array_like=True, tag=11):
@@ -165,6 +173,8 @@ class Release(msgspec.Struct, frozen=True, array_like=True, tag=14):
     delay_ms: int = 0
     unreceived: bool = False
     """Nobody has seen the messages: that they were received does not count. Only the receipt's lease is asked."""
+    error: str = ""
+    """What went wrong, for the queue's lifecycle; at most 1,000 characters."""
 
 
 class Extend(msgspec.Struct, frozen=True, array_like=True, tag=15):

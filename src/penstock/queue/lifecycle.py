@@ -1,0 +1,317 @@
+"""What became of the messages of a partition, as rows of the table of lifecycles, made as records are applied.
+
+Rows follow from records alone, so every replica and every replay makes the same rows under the same numbers. Those that
+the log does not have yet wait here; `LifecycleReported` says which it has. Where too many wait, the oldest are dropped,
+everywhere the same: their numbers are missing in the log, and they are counted.
+
+A queue that was never followed has no `Lifecycle`; one that is not any more has one that only knows its numbers.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Sequence
+from itertools import islice
+from typing import Protocol
+
+from penstock.columnar.lifecycle import Change
+from penstock.model import limits, records
+from penstock.model.batch import DELAYS, GROUPS, UNSET, Batch
+from penstock.model.runs import Run, Runs, intersection
+from penstock.model.settings import QueueSettings
+from penstock.queue import states
+from penstock.queue.chunk import CHUNK_BITS
+from penstock.queue.groups import GroupNames
+from penstock.queue.lifecycle_row import LifecycleRow
+from penstock.queue.log_index import LogIndex
+from penstock.queue.table import MessageTable
+
+LifecycleImage = tuple[bool, int, int, list[LifecycleRow]]
+"""(following, next number, dropped, waiting)."""
+
+
+class Followed(Protocol):
+    """What is looked at of a partition, before a record is applied to it."""
+
+    index: int
+    settings: QueueSettings
+    table: MessageTable
+    groups: GroupNames
+    moves: dict[tuple[str, records.Reason], Runs]
+    log: LogIndex | None
+    lifecycle: Lifecycle | None
+
+
+class Lifecycle:
+    """The rows of one partition that wait to be reported, and the number of the next one."""
+
+    __slots__ = ("dropped", "following", "next", "waiting")
+
+    def __init__(self) -> None:
+        self.following = False
+        """Whether records make rows now."""
+        self.next = 1
+        """The number of the next row. Numbers go on where a queue is followed again."""
+        self.dropped = 0
+        """Rows that were never reported, because too many waited."""
+        self.waiting: deque[LifecycleRow] = deque()
+
+    @property
+    def first(self) -> int:
+        """The number of the first row that waits."""
+        return self.next - len(self.waiting)
+
+    # -- records ---------------------------------------------------------------------------------------------
+
+    def observe(self, partition: Followed, record: records.QueueRecord, batch: Batch | None) -> None:
+        """Makes the rows of a record that is about to be applied to the partition."""
+        if isinstance(record, records.LifecycleReported):
+            self._reported(record.through)
+        elif self.following:
+            before = len(self.waiting)
+            self._observe(partition, record, batch)
+            self._count(len(self.waiting) - before)
+
+    def _observe(self, partition: Followed, record: records.QueueRecord, batch: Batch | None) -> None:
+        index, add = partition.index, self._add
+        match record:
+            case records.Sent():
+                assert batch is not None
+                if record.origin is None:
+                    self._sent(partition, record, batch)
+                else:
+                    self._arrived(partition, record, record.origin, batch)
+            case records.Leased(lease, runs, at_ms, until_ms):
+                for first, count in runs:
+                    self.waiting.append(
+                        LifecycleRow(
+                            *(index, at_ms, Change.LEASED, first, count, lease, until_ms),
+                            consumer=record.consumer or None,
+                        )
+                    )
+            case records.Deleted(lease, runs, at_ms):
+                add(index, at_ms, Change.DELETED, runs, lease)
+            case records.Released(lease, runs, reason, at_ms, ready_ms):
+                for first, count in runs:
+                    self.waiting.append(
+                        LifecycleRow(
+                            *(index, at_ms, Change.RELEASED, first, count, lease, ready_ms, reason),
+                            error=record.error or None,
+                        )
+                    )
+            case records.Extended(lease, runs, at_ms, until_ms):
+                add(index, at_ms, Change.EXTENDED, runs, lease, until_ms)
+            case records.Resumed(lease, runs, at_ms, until_ms):
+                add(index, at_ms, Change.RESUMED, runs, lease, until_ms)
+            case records.Matured(runs, at_ms):
+                add(index, at_ms, Change.MATURED, runs)
+            case records.Expired(runs, cause, at_ms):
+                add(index, at_ms, Change.EXPIRED, runs, reason=cause)
+            case records.Dropped(runs, at_ms):
+                add(index, at_ms, Change.DROPPED, runs)
+            case records.MoveStarted():
+                self._move_started(partition, record)
+            case records.MoveFinished(runs, at_ms):
+                self._moved(partition, runs, at_ms, Change.MOVE_FINISHED)
+            case records.MoveAbandoned(runs, at_ms):
+                self._moved(partition, runs, at_ms, Change.MOVE_ABANDONED)
+            case records.Purged(end, at_ms):
+                add(index, at_ms, Change.PURGED, _before(partition, end))
+            case records.LifecycleEnded(at_ms):
+                add(index, at_ms, Change.QUEUE_DELETED, _before(partition, partition.table.next))
+                self.following = False
+            case records.LogCut(end, why, at_ms) if not partition.settings.has_queue:
+                add(index, at_ms, Change.EXPIRED, _before(partition, end), reason=why)
+            case _:  # what is left changes no message
+                return
+
+    def _sent(self, partition: Followed, record: records.Sent, batch: Batch) -> None:
+        index, at_ms, ordering = partition.index, record.sent_ms, partition.settings.ordering
+        if not batch.columns & (GROUPS | DELAYS):
+            self.waiting.append(
+                LifecycleRow(
+                    *(index, at_ms, Change.SENT, record.first, record.count),
+                    until_ms=at_ms + record.delay_ms if record.delay_ms else None,
+                    ordering=ordering,
+                    bytes=batch.message_bytes(),
+                )
+            )
+            return
+        delays: Iterable[int] = batch.integers(DELAYS) or (UNSET,) * record.count
+        waits = [record.delay_ms if delay == UNSET else delay for delay in delays]
+        groups, sizes = _groups(batch), batch.message_sizes()
+        for start, stop in _stretches(list(zip(groups, waits, strict=True))):
+            self.waiting.append(
+                LifecycleRow(
+                    *(index, at_ms, Change.SENT, record.first + start, stop - start),
+                    until_ms=at_ms + waits[start] if waits[start] else None,
+                    group=groups[start],
+                    ordering=ordering,
+                    bytes=sum(sizes[start:stop]),
+                )
+            )
+
+    def _arrived(
+        self, partition: Followed, record: records.Sent, origin: records.Origin, batch: Batch
+    ) -> None:
+        """One row for each stretch that was one in the source, too."""
+        sources = [sequence for first, count in origin.runs for sequence in range(first, first + count)]
+        groups, sizes = _groups(batch), batch.message_sizes()
+        # What follows its neighbour there as it does here is as far away.
+        distances = [source - place for place, source in enumerate(sources)]
+        for start, stop in _stretches(list(zip(groups, distances, strict=True))):
+            self.waiting.append(
+                LifecycleRow(
+                    *(partition.index, record.sent_ms, Change.ARRIVED, record.first + start, stop - start),
+                    reason=origin.reason,
+                    group=groups[start],
+                    ordering=partition.settings.ordering,
+                    bytes=sum(sizes[start:stop]),
+                    receives=max(origin.receive_counts[start:stop], default=0),
+                    other_queue=origin.source,
+                    other_partition_id=origin.source_id,
+                    other_first=sources[start],
+                )
+            )
+
+    def _move_started(self, partition: Followed, record: records.MoveStarted) -> None:
+        for run in record.runs:
+            self.waiting.append(
+                LifecycleRow(
+                    *(partition.index, record.at_ms, Change.MOVE_STARTED, *run),
+                    reason=record.reason,
+                    receives=max(partition.table.receive_counts(run), default=0),
+                    other_queue=record.target,
+                )
+            )
+
+    def _moved(self, partition: Followed, runs: Runs, at_ms: int, change: Change) -> None:
+        for (target, reason), moving in partition.moves.items():
+            for run in intersection(moving, runs):
+                self.waiting.append(
+                    LifecycleRow(partition.index, at_ms, change, *run, reason=reason, other_queue=target)
+                )
+
+    def _add(
+        self,
+        index: int,
+        at_ms: int,
+        change: Change,
+        runs: Iterable[Run],
+        lease: int | None = None,
+        until_ms: int | None = None,
+        reason: str | None = None,
+    ) -> None:
+        add = self.waiting.append
+        for first, count in runs:
+            add(LifecycleRow(index, at_ms, change, first, count, lease, until_ms, reason))
+
+    def _count(self, made: int) -> None:
+        self.next += made
+        while len(self.waiting) > limits.LIFECYCLE_ROWS_WAITING:
+            self.waiting.popleft()
+            self.dropped += 1
+
+    # -- beginning and ending --------------------------------------------------------------------------------
+
+    def follow(self, partition: Followed, at_ms: int) -> None:
+        """From now on records make rows; what is there already is said to stand."""
+        self.following = True
+        self._take_stock(partition, at_ms, Change.STOOD)
+
+    def unfollow(self, partition: Followed, at_ms: int) -> None:
+        """Records make no more rows; what is there now is said to be followed no more."""
+        self._take_stock(partition, at_ms, Change.UNFOLLOWED)
+        self.following = False
+
+    def _take_stock(self, partition: Followed, at_ms: int, change: Change) -> None:
+        """A row for everything that lives, by group."""
+        table, index, ordering = partition.table, partition.index, partition.settings.ordering
+        before = len(self.waiting)
+        if not partition.settings.has_queue:
+            self._add(index, at_ms, change, _before(partition, table.next))
+        living = table.runs_in(states.RUNS_LIVING, 1, table.next, table.messages) if table.messages else []
+        for run in living:
+            for chunk, start, stop in table.pieces(run):
+                numbers = chunk.groups[start:stop] if chunk.groups is not None else bytes(stop - start)
+                first = (chunk.number << CHUNK_BITS) + start
+                for low, high in _stretches(numbers):
+                    group = _text(partition.groups.name(numbers[low]))
+                    self.waiting.append(
+                        LifecycleRow(
+                            *(index, at_ms, change, first + low, high - low), group=group, ordering=ordering
+                        )
+                    )
+        self._count(len(self.waiting) - before)
+
+    # -- reporting -------------------------------------------------------------------------------------------
+
+    def rows(self, through_index: int, most: int, most_characters: int) -> list[LifecycleRow]:
+        """The first rows that wait and come from records up to that index, within bounds; at least one, if any."""
+        found: list[LifecycleRow] = []
+        for row in islice(self.waiting, most):
+            most_characters -= row.text_characters
+            if row.index > through_index or (found and most_characters < 0):
+                break
+            found.append(row)
+        return found
+
+    def _reported(self, through: int) -> None:
+        while self.waiting and self.first <= through:
+            self.waiting.popleft()
+
+    # -- the snapshot ----------------------------------------------------------------------------------------
+
+    def dump(self) -> LifecycleImage:
+        """For the snapshot."""
+        return self.following, self.next, self.dropped, list(self.waiting)
+
+    @classmethod
+    def load(cls, image: LifecycleImage) -> Lifecycle:
+        """From the snapshot."""
+        lifecycle = cls()
+        lifecycle.following, lifecycle.next, lifecycle.dropped, waiting = image
+        lifecycle.waiting = deque(waiting)
+        return lifecycle
+
+
+def followed(partition: Followed, wanted: bool, at_ms: int) -> Lifecycle | None:
+    """What the partition's lifecycle is after its settings said whether it is to be followed."""
+    lifecycle = partition.lifecycle
+    if wanted is (lifecycle is not None and lifecycle.following):
+        return lifecycle
+    lifecycle = lifecycle or Lifecycle()
+    if wanted:
+        lifecycle.follow(partition, at_ms)
+    else:
+        lifecycle.unfollow(partition, at_ms)
+    return lifecycle
+
+
+def _before(partition: Followed, end: int) -> Runs:
+    """What is there before a number and not on its way elsewhere; of a queue that is only a log, what it retains."""
+    log, table = partition.log, partition.table
+    if log is not None and not partition.settings.has_queue:
+        end = min(end, log.next)
+        return [(log.begin, end - log.begin)] if end > log.begin else []
+    return table.runs_in(states.RUNS_EXPIRABLE, 1, end, table.messages) if table.messages else []
+
+
+def _groups(batch: Batch) -> list[str | None]:
+    names = batch.names(GROUPS) if batch.columns & GROUPS else None
+    return [None] * batch.count if names is None else [_text(name) for name in names]
+
+
+def _text(name: bytes) -> str | None:
+    return name.decode("utf-8", "replace") if name else None
+
+
+def _stretches(keys: Sequence[object]) -> Iterable[tuple[int, int]]:
+    """(start, stop) of the longest stretches of equal keys."""
+    start = 0
+    for place in range(1, len(keys)):
+        if keys[place] != keys[start]:
+            yield start, place
+            start = place
+    if keys:
+        yield start, len(keys)

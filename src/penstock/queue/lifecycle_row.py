@@ -1,0 +1,84 @@
+"""A row of the table of lifecycles as a partition makes it, and many of them as the table's columns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from penstock.columnar.arrow import Cells, arrow_stream
+from penstock.columnar.lifecycle import LIFECYCLE
+
+_MICROSECONDS = 1_000
+
+
+class LifecycleRow(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """What is the same for all rows of a partition is left out, and the number, which follows from the row's place."""
+
+    index: int
+    """Of the record that it comes from."""
+    at_ms: int
+    change: int
+    first: int
+    count: int
+    lease: int | None = None
+    until_ms: int | None = None
+    reason: str | None = None
+    consumer: str | None = None
+    error: str | None = None
+    group: str | None = None
+    ordering: str | None = None
+    bytes: int | None = None
+    receives: int | None = None
+    other_queue: str | None = None
+    other_partition_id: int | None = None
+    other_first: int | None = None
+
+    @property
+    def text_characters(self) -> int:
+        """How much its texts take, about."""
+        return (
+            len(self.error or "")
+            + len(self.group or "")
+            + len(self.consumer or "")
+            + len(self.other_queue or "")
+        )
+
+
+class Place(NamedTuple):
+    """What is the same for all rows of a partition."""
+
+    queue: str
+    queue_id: int
+    ordinal: int
+    partition_id: int
+
+
+def lifecycle_stream(place: Place, first_number: int, rows: Sequence[LifecycleRow]) -> bytes:
+    """The rows, numbered from the first one on, as one Arrow stream."""
+    count = len(rows)
+    columns: list[Cells] = [
+        [row.at_ms * _MICROSECONDS for row in rows],
+        [place.queue] * count,
+        [place.queue_id] * count,
+        [place.ordinal] * count,
+        [place.partition_id] * count,
+        range(first_number, first_number + count),
+        [row.change for row in rows],
+        [row.first for row in rows],
+        [row.count for row in rows],
+        [row.lease for row in rows],
+        [None if row.until_ms is None else row.until_ms * _MICROSECONDS for row in rows],
+        [row.reason for row in rows],
+        [row.consumer for row in rows],
+        [row.error for row in rows],
+        [row.group for row in rows],
+        [row.ordering for row in rows],
+        [row.bytes for row in rows],
+        [row.receives for row in rows],
+        [row.other_queue for row in rows],
+        [row.other_partition_id for row in rows],
+        [row.other_first for row in rows],
+    ]
+    return arrow_stream(LIFECYCLE, columns)
