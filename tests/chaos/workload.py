@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import secrets
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -62,8 +63,9 @@ class Workload:
         for queue in (SQS, SQS_ORDERED):
             queue_url = await asyncio.to_thread(self._make_sqs_queue, queue)
             kinds[queue] = SqsClients(self.told, self._sqs_url, queue, queue_url, self._threads)
+        run = secrets.token_hex(2)  # what an earlier run sent to the same queue counts as sent already
         for number, queue in enumerate(self._queues):
-            name = f"{queue}-{number}"
+            name = f"{queue}-{run}-{number}"
             self._senders[name] = asyncio.create_task(kinds[queue].sender(name))
             self._receivers.append(asyncio.create_task(kinds[queue].receiver()))
 
