@@ -86,6 +86,8 @@ class SimulatedDisk:
         self.operations = 0
         self.power_off_after: int | None = None
         """After this many operations the machine goes off in the middle of whatever it does."""
+        self.loses_all = False
+        """Whether the next power cut takes everything that was not synced, instead of some of it."""
         self._names: dict[str, Inode | None] = {}  # None: a folder
         self._durable_names: dict[str, Inode | None] = {}
         self._unsynced: dict[
@@ -158,7 +160,7 @@ class SimulatedDisk:
     def crash(self) -> SimulatedDisk:
         """Cuts the power: what was not synced is lost, kept or torn, each on its own; what `reopen` gives is left."""
         self._dead = True
-        style = self.random.choice(("lost", "kept", "mixed", "mixed"))
+        style = "lost" if self.loses_all else self.random.choice(("lost", "kept", "mixed", "mixed"))
         for operations in self._unsynced.values():
             for operation in operations:
                 if style == "kept" or (style == "mixed" and self.random.random() < 0.5):

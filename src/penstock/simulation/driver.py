@@ -131,7 +131,12 @@ class SimulatedDriver:
             self._host.write(connection, b"".join(buffers))
         self._follow_congestion(node)
         if not self.ended:
+            self._speak(node)
+        if not self.ended:
             self._set_timer(node)
+
+    def _speak(self, node: Node) -> None:
+        """What a node has to say to others than its clients."""
 
     def _follow_congestion(self, node: Node) -> None:
         # Moves have a bound of their own, and happen only when a flush takes them along at once.

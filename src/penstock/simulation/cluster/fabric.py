@@ -100,17 +100,17 @@ class Fabric:
         others = [name for name in self._names if name != one]
         match shape:
             case "one":
-                self._part([one], others)
+                self.part([one], others)
                 if random.random() < 0.7:
-                    self._metadata.unreachable_from.update([one, *self._strays()])
+                    self._metadata.unreachable_from.update([one, *self.strays()])
                 if random.random() < 0.3:
                     self.clients[one].cut(to_server=True, to_client=True)
                 return f"{one} is cut off"
             case "halves":
                 half = random.sample(self._names, len(self._names) // 2)
-                self._part(half, [name for name in self._names if name not in half])
+                self.part(half, [name for name in self._names if name not in half])
                 if random.random() < 0.6:
-                    self._metadata.unreachable_from.update([*half, *self._strays()])
+                    self._metadata.unreachable_from.update([*half, *self.strays()])
                 return f"{sorted(half)} are cut off from the others"
             case "ring":
                 for place, name in enumerate(self._names):
@@ -121,7 +121,7 @@ class Fabric:
                     }
                     # With three everybody is everybody's neighbour: then the ring has a gap.
                     far = [other for other in self._names if other not in neighbours]
-                    self._part([name], far or ([others[0]] if name == one else []))
+                    self.part([name], far or ([others[0]] if name == one else []))
                 return "only neighbours reach each other"
             case "one-way":
                 for other in others:
@@ -131,27 +131,28 @@ class Fabric:
                 self._flap(one, others, random.randint(2, 6))
                 return f"{one} is cut off and reached again in turn"
             case "from-store":
-                self._metadata.unreachable_from.update([one, *self._strays()])
+                self._metadata.unreachable_from.update([one, *self.strays()])
                 return f"{one} does not reach the store"
             case _:
                 self.clients[one].cut(to_server=random.random() < 0.7, to_client=True)
                 return f"clients do not reach {one}"
 
-    def _strays(self) -> list[str]:
+    def strays(self) -> list[str]:
         """Clients on the same side of the cut as those who hear nothing new: they go on with whom they know."""
         return [name for name in self.client_names if self._random.random() < 0.5]
 
     def _flap(self, one: str, others: list[str], times: int) -> None:
         if not times or self.calm:
             return
-        self._part([one], others)
+        self.part([one], others)
         pause_ms = self._random.randint(50, 700)
-        self._schedule.after(pause_ms, self._mend_pairs)
+        self._schedule.after(pause_ms, self.mend_network)
         self._schedule.after(
             pause_ms + self._random.randint(50, 400), lambda: self._flap(one, others, times - 1)
         )
 
-    def _part(self, some: Iterable[str], others: Sequence[str]) -> None:
+    def part(self, some: Iterable[str], others: Sequence[str]) -> None:
+        """Nothing passes between these and those."""
         for one in some:
             for other in others:
                 self._network(one, other).cut(to_server=True, to_client=True)
@@ -164,13 +165,14 @@ class Fabric:
     def _network(self, one: str, other: str) -> CutNetwork:
         return self._pairs[min(one, other), max(one, other)]
 
-    def _mend_pairs(self) -> None:
+    def mend_network(self) -> None:
+        """The machines reach each other."""
         for network in self._pairs.values():
             network.mend()
 
     def mend(self) -> None:
         """Everybody reaches everybody."""
-        self._mend_pairs()
+        self.mend_network()
         for network in self.clients.values():
             network.mend()
         self._metadata.unreachable_from.clear()

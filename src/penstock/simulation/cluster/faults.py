@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from random import Random
 
@@ -46,6 +47,9 @@ class ClusterFaults:
         self._over = False
         self._damaged = random.choice(machines)
         """The only one whose disk is damaged, where that is planned."""
+        self._down_until_ms: dict[str, int] = {}
+        self.counts: Counter[str] = Counter()
+        """What was done, by kind."""
         self.refusals: list[tuple[int, str]] = []
         for machine in machines:
             machine.going_down.append(lambda store, machine=machine: self._went_down(machine))  # type: ignore[misc]  # a lambda with its own value
@@ -54,6 +58,7 @@ class ClusterFaults:
         """Plans the first of each kind."""
         plan = self._plan_of_run
         if plan.slow_network:
+            self.counts["slow network"] += 1
             self._fabric.slow((0, self._random.choice((20, 80, 300))))
         for every_ms, fault in (
             (plan.crashes_ms, self._crash),
@@ -78,7 +83,7 @@ class ClusterFaults:
         if self._metadata.away:
             self._metadata.come_back()
         for machine in self._machines:
-            self._undrain(machine.name)
+            self.undrain(machine.name)
         for machine in self._machines:
             machine.pace = DiskPace()
             machine.trap = None
@@ -106,22 +111,36 @@ class ClusterFaults:
         count = 1
         if self._plan_of_run.most_crash and self._random.random() < 0.4:
             count = self._random.choice((len(self._machines) // 2 + 1, len(self._machines)))
+            self.counts["crash of all" if count == len(self._machines) else "crash of a majority"] += 1
         for machine in self._random.sample(self._machines, count):
             if not machine.is_up:
                 continue
             how = self._random.random()
             if how < 0.3 and count == 1:
                 machine.trap = self._random.choice(("in a flush", "after a flush", "in a job"))
+                self.counts[f"power cut {machine.trap}"] += 1
             elif how < 0.7:
+                self.counts["power cut"] += 1
+                machine.disk.loses_all = self._random.random() < 0.3
                 machine.crash(power=True)
             elif how < 0.9:
+                self.counts["kill"] += 1
                 machine.crash(power=False)
             else:
+                self.counts["clean stop"] += 1
                 machine.resume()
                 machine.stop()
 
+    def keep_down(self, name: str, duration_ms: int) -> None:
+        """A machine that goes down now is not started before."""
+        self._down_until_ms[name] = self._schedule.elapsed_ms + duration_ms
+
     def _went_down(self, machine: ClusterMachine) -> None:
-        self._schedule.after(self._random.choice(_RESTART_MS), lambda: self._boot(machine))
+        delay_ms = self._random.choice(_RESTART_MS)
+        until_ms = self._down_until_ms.pop(machine.name, None)
+        if until_ms is not None and until_ms > self._schedule.elapsed_ms:
+            delay_ms = until_ms - self._schedule.elapsed_ms
+        self._schedule.after(delay_ms, lambda: self._boot(machine))
 
     def _boot(self, machine: ClusterMachine) -> None:
         if machine.is_up:
@@ -139,6 +158,7 @@ class ClusterFaults:
     def _pause(self) -> None:
         machine = self._random.choice(self._machines)
         self._trace.add("faults", f"{machine.name} stands still")
+        self.counts["pause"] += 1
         machine.pause()
 
         def go_on() -> None:
@@ -150,7 +170,9 @@ class ClusterFaults:
     # -- the network and the store ---------------------------------------------------------------------------
 
     def _cut(self) -> None:
-        self._trace.add("faults", self._fabric.cut(self._random.choice(SHAPES)))
+        shape = self._random.choice(SHAPES)
+        self.counts[f"cut: {shape}"] += 1
+        self._trace.add("faults", self._fabric.cut(shape))
 
         def mend() -> None:
             self._trace.add("faults", "everybody reaches everybody")
@@ -161,12 +183,14 @@ class ClusterFaults:
     def _disconnect(self) -> None:
         network = self._fabric.clients[self._random.choice(self._machines).name]
         if network.open_links:
+            self.counts["connection broken"] += 1
             network.open_links[self._random.choice(sorted(network.open_links))].break_off()
 
     def _take_store_away(self) -> None:
         if self._metadata.away:
             return
         self._trace.add("faults", "the metadata store is away")
+        self.counts["store away"] += 1
         self._metadata.away = True
 
         def come_back() -> None:
@@ -178,11 +202,17 @@ class ClusterFaults:
     def _drain(self) -> None:
         """Changes who holds what; half of the time the node may hold something again before it is empty."""
         name = self._random.choice(self._machines).name
-        self._trace.add("faults", f"an operator drains {name}")
-        self._metadata.put(drain_key(name), encode(DrainEntry(node=name)))
-        self._later(300, 6_000, lambda: self._undrain(name))
+        self.drain(name)
+        self._later(300, 6_000, lambda: self.undrain(name))
 
-    def _undrain(self, name: str) -> None:
+    def drain(self, name: str) -> None:
+        """A node is to hold nothing."""
+        self._trace.add("faults", f"an operator drains {name}")
+        self.counts["drain"] += 1
+        self._metadata.put(drain_key(name), encode(DrainEntry(node=name)))
+
+    def undrain(self, name: str) -> None:
+        """It may hold partitions again."""
         if self._metadata.delete(drain_key(name)):
             self._trace.add("faults", f"{name} may hold partitions again")
 
@@ -192,6 +222,7 @@ class ClusterFaults:
         machine = self._random.choice(self._machines)
         low, high = self._random.choice(((5, 60), (50, 400), (300, 1_500)))
         self._trace.add("faults", f"the disk of {machine.name} takes {low} to {high} ms")
+        self.counts["slow disk"] += 1
         machine.pace = DiskPace((low, high), (low, 2 * high))
 
         def recover() -> None:
@@ -205,6 +236,7 @@ class ClusterFaults:
             return
         machine.disk.capacity = machine.disk.used_bytes() + self._random.choice((0, 5_000, 60_000))
         self._trace.add("faults", f"the disk of {machine.name} is nearly full")
+        self.counts["full disk"] += 1
 
         def free() -> None:
             machine.disk.capacity = None
@@ -215,10 +247,12 @@ class ClusterFaults:
         if self._random.random() < 0.4:
             forward_ms = self._random.choice((20, 500, 3_000))
             self._trace.add("faults", f"all clocks step forward by {forward_ms} ms")
+            self.counts["all clocks step"] += 1
             self._history.clock_steps_ms.append(self._schedule.now_ms)
             self._schedule.step_clock(forward_ms)
             return
         machine = self._random.choice(self._machines)
+        self.counts["clock of one node"] += 1
         self._trace.add("faults", f"{machine.name}: {machine.clock.disturb()}")
 
     def _damage(self) -> None:
@@ -229,6 +263,7 @@ class ClusterFaults:
         if self._random.random() < 0.2:
             machine.crash(power=False)
             self._trace.add("faults", f"{machine.name} gets an empty disk")
+            self.counts["empty disk"] += 1
             machine.disk = SimulatedDisk(Random(self._random.random()), cold_reads=machine.disk.cold_reads)
             return
         self._flip(machine)
@@ -247,6 +282,7 @@ class ClusterFaults:
         victim = pick_byte(machine.disk, store.identity.seed, store.committed_position, living, self._random)
         if victim is None:
             return
+        self.counts["bit flip"] += 1
         machine.disk.flip_bit(victim.file, victim.offset, self._random.randrange(8))
         self._history.flips.append(BitFlip(self._schedule.now_ms, victim.file, victim.owner))
         self._trace.add(

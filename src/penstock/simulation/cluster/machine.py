@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 from random import Random
 
 from penstock.backend.environment import Environment
@@ -13,6 +14,7 @@ from penstock.model.errors import PenstockError
 from penstock.simulation.clocks import NodeClock
 from penstock.simulation.cluster.member import Member
 from penstock.simulation.cluster.metadata import SimulatedMetadata
+from penstock.simulation.cluster.witness import Witness
 from penstock.simulation.disk import SimulatedDisk
 from penstock.simulation.driver import SimulatedDriver
 from penstock.simulation.machine import Machine
@@ -37,12 +39,9 @@ class ClusterDriver(SimulatedDriver):
 
         self._schedule.after(delay_ms, run)
 
-    def _turn(self, node: Node) -> None:
-        super()._turn(node)
-        if not self.ended:
-            assert isinstance(node, ReplicatedNode)
-            self.machine.ship(node)
-            self._set_timer(node)
+    def _speak(self, node: Node) -> None:
+        assert isinstance(node, ReplicatedNode)
+        self.machine.ship(node)
 
 
 class ClusterMachine(Machine):
@@ -58,14 +57,15 @@ class ClusterMachine(Machine):
         disk: SimulatedDisk,
         options: StorageOptions,
         clock: NodeClock,
+        witness: Witness,
     ) -> None:
         super().__init__(schedule, random, trace, disk, options, clock)
         self.name = name
         self._metadata = metadata
         self._started_ms = 0
         self.member: Member | None = None
-        self.turned: Callable[[ClusterMachine, ReplicatedNode], None] = lambda machine, node: None
-        """Called after every turn, to look at the node."""
+        self._witness = witness
+        self.observer = partial(witness.appended, name)
         self._paused = False
         self._held: deque[Callable[[], None]] = deque()
         self._streams: dict[str, tuple[FrameReader, Callable[[bytes], None], Link]] = {}
@@ -83,6 +83,7 @@ class ClusterMachine(Machine):
             return False
         node = self.replicated
         assert node is not None
+        self._witness.started(self.name, node)
         self.member = Member(self, node, self._metadata, self._schedule, self._trace, self._started_ms)
         return True
 
@@ -167,7 +168,7 @@ class ClusterMachine(Machine):
         for proposal in node.take_proposals(self._schedule.now_ms):
             if self.member is not None:
                 self.member.propose(proposal)
-        self.turned(self, node)
+        self._witness.turned(self.name, self.starts, node)
 
     def peer_opened(self, name: str, write: Callable[[bytes], None], link: Link) -> None:
         """There is a stream to another machine."""

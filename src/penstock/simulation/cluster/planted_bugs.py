@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
 
+from penstock.backend.outbox import Need
 from penstock.backend.replication.following import FollowedPartition, Follower
 from penstock.backend.replication.leadership import Leadership
 from penstock.backend.replication.peer_stream import PeerStream
@@ -14,8 +15,11 @@ from penstock.cluster import failover, internal_manager
 from penstock.cluster.layout import PartitionEntry
 from penstock.cluster.view import ClusterView, Seen
 from penstock.queue.partition import Partition
+from penstock.replication.primary_secondary import secondary
+from penstock.replication.primary_secondary.epochs import EpochHistory
 from penstock.replication.primary_secondary.primary import Primary
 from penstock.replication.primary_secondary.secondary import Secondary
+from penstock.simulation.cluster.hunts import HuntName
 from penstock.simulation.cluster.scenario import ClusterScenario
 from penstock.simulation.planted_patches import Patch, forget_leases, forget_producers
 
@@ -31,11 +35,11 @@ class ClusterBug(NamedTuple):
 
 
 def _fails_over(scenario: ClusterScenario) -> bool:
-    return bool(scenario.faults.crashes_ms or scenario.faults.cuts_ms)
+    return bool(scenario.faults.crashes_ms or scenario.faults.cuts_ms or scenario.faults.hunt)
 
 
-def _cuts(scenario: ClusterScenario) -> bool:
-    return scenario.faults.cuts_ms > 0
+def _hunts(*names: HuntName) -> Callable[[ClusterScenario], bool]:
+    return lambda scenario: scenario.faults.hunt in names
 
 
 def _commits_alone() -> Sequence[Patch]:
@@ -43,6 +47,83 @@ def _commits_alone() -> Sequence[Patch]:
         self._committed = max(self._committed, self._flushed)
 
     return [(Primary, "_commit", commit)]
+
+
+def _commits_with_one() -> Sequence[Patch]:
+    def commit(self: Primary) -> None:
+        others = [follower.confirmed for node, follower in self.followers.items() if node in self.in_sync]
+        self._committed = max(self._committed, min(self._flushed, max(others, default=self._flushed)))
+
+    return [(Primary, "_commit", commit)]
+
+
+def _confirms_before_disk() -> Sequence[Patch]:
+    def confirm(self: Follower) -> None:
+        self.flushed(self._parts.store.appended_position)
+        real(self)
+
+    real = Follower.confirm
+    return [(Follower, "confirm", confirm)]
+
+
+def _drops_from_sync_at_once() -> Sequence[Patch]:
+    def propose(self: Primary, in_sync: Iterable[str]) -> None:
+        real(self, in_sync)
+        self.in_sync = self._proposed or self.in_sync
+        self._commit()
+
+    real = Primary.propose
+    return [(Primary, "propose", propose)]
+
+
+def _joins_too_early() -> Sequence[Patch]:
+    def wanted_in_sync(self: Primary, now_ms: int, living: Collection[str]) -> frozenset[str] | None:
+        confirmed = {node: follower.confirmed for node, follower in self.followers.items()}
+        for node, follower in self.followers.items():
+            if node not in self.in_sync:
+                follower.confirmed = self._last
+        wanted = real(self, now_ms, living)
+        for node, index in confirmed.items():
+            self.followers[node].confirmed = index
+        return wanted
+
+    real = Primary.wanted_in_sync
+    return [(Primary, "wanted_in_sync", wanted_in_sync)]
+
+
+def _answers_when_deposed() -> Sequence[Patch]:
+    def is_committed(self: Leadership, need: Need) -> bool | None:
+        return real(self, need) is not False
+
+    real = Leadership.is_committed
+    return [(Leadership, "is_committed", is_committed)]
+
+
+def _compares_lengths() -> Sequence[Patch]:
+    """Logs of the same length are taken for the same."""
+
+    def shortest(ours: EpochHistory, our_last: int, theirs: EpochHistory, their_last: int) -> int:
+        return min(our_last, their_last)
+
+    def judge(self: Secondary, epoch: int, previous: int, previous_epoch: int, count: int) -> Any:
+        return real(self, epoch, previous, self.epochs.at(previous), count)
+
+    real = Secondary.judge
+    return [(secondary, "last_common", shortest), (Secondary, "judge", judge)]
+
+
+def _obeys_old_epochs() -> Sequence[Patch]:
+    """Replicas forget which epoch they have heard of; primaries still hear that they are deposed."""
+
+    def obeys(self: Follower, followed: FollowedPartition, stream: PeerStream, epoch: int) -> bool:
+        return True
+
+    def judge(self: Secondary, epoch: int, previous: int, previous_epoch: int, count: int) -> Any:
+        self.known_epoch = 0
+        return real(self, epoch, previous, previous_epoch, count)
+
+    real = Secondary.judge
+    return [(Follower, "_obeys", obeys), (Secondary, "judge", judge)]
 
 
 def _elects_anybody() -> Sequence[Patch]:
@@ -114,13 +195,64 @@ def _on_failover(spoil: Callable[[Partition], None]) -> Callable[[], Sequence[Pa
 
 CLUSTER_BUGS: dict[str, ClusterBug] = {
     "acknowledge-before-replicas": ClusterBug(
-        ("I1", "I8", "I10"), "a primary acknowledges what only it has", _commits_alone, _cuts
+        ("I1", "I8", "I10"),
+        "a primary acknowledges what only it has",
+        _commits_alone,
+        _hunts("left-behind"),
+    ),
+    "acknowledge-at-first-replica": ClusterBug(
+        ("I1", "I10"),
+        "a primary acknowledges what one other replica has, and not all in sync",
+        _commits_with_one,
+        _hunts("left-behind"),
+    ),
+    "confirm-before-disk": ClusterBug(
+        ("I1", "I10"),
+        "a replica confirms what its disk does not have yet",
+        _confirms_before_disk,
+        _hunts("dark"),
+    ),
+    "drop-from-sync-early": ClusterBug(
+        ("I1", "I10"),
+        "a primary goes on without a replica before the store knows that it is out of sync",
+        _drops_from_sync_at_once,
+        _hunts("left-behind"),
+    ),
+    "join-sync-early": ClusterBug(
+        ("I1", "I10"),
+        "a replica that comes back counts as in sync before it has everything",
+        _joins_too_early,
+        _hunts("rejoin"),
     ),
     "elect-out-of-sync": ClusterBug(
-        ("I1", "I10"), "the manager elects a replica that is not in sync", _elects_anybody, _fails_over
+        ("I1", "I10"),
+        "the manager elects a replica that is not in sync",
+        _elects_anybody,
+        _hunts("left-behind", "rejoin"),
     ),
     "no-fencing": ClusterBug(
-        ("I1", "I8", "I9", "I10"), "replicas obey a primary that was deposed", _does_not_fence, _cuts
+        ("I1", "I8", "I9", "I10"),
+        "replicas obey a primary that was deposed, and it does not hear of it",
+        _does_not_fence,
+        _hunts("old-primary", "standstill"),
+    ),
+    "obey-old-epochs": ClusterBug(
+        ("I1", "I8", "I9", "I10"),
+        "replicas do as a primary of an older epoch says",
+        _obeys_old_epochs,
+        _hunts("old-primary"),
+    ),
+    "answer-when-deposed": ClusterBug(
+        ("I1", "I8"),
+        "a primary that is deposed acknowledges what it was asked before",
+        _answers_when_deposed,
+        _hunts("old-primary", "standstill"),
+    ),
+    "compare-lengths-of-logs": ClusterBug(
+        ("I1", "I9", "I10"),
+        "logs are compared by their length alone, so what was never committed stays",
+        _compares_lengths,
+        _hunts("old-primary", "standstill", "left-behind"),
     ),
     "failover-forgets-ids": ClusterBug(
         ("I3",),
@@ -132,12 +264,12 @@ CLUSTER_BUGS: dict[str, ClusterBug] = {
         ("I3",),
         "a node that takes over has forgotten which batches are stored",
         _on_failover(forget_producers),
-        _fails_over,
+        _hunts("lost-answer"),
     ),
     "failover-forgets-leases": ClusterBug(
         ("I4",),
         "a node that takes over makes leased messages ready",
         _on_failover(forget_leases),
-        _fails_over,
+        _hunts("hand-over"),
     ),
 }

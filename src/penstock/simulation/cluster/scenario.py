@@ -8,6 +8,7 @@ from random import Random
 import msgspec
 
 from penstock.model.settings import QueueSettings
+from penstock.simulation.cluster.hunts import HUNTS, HuntName
 from penstock.simulation.queue_plan import QueuePlan
 from penstock.simulation.scenario import KINDS, FaultPlan, Scenario, draw_scenario
 
@@ -33,6 +34,9 @@ class ClusterFaultPlan:
     """Operators empty a node, and change their minds."""
     flips_ms: int = 0
     """Bits are flipped on one machine, and nothing else takes replicas away then: the last good one is nobody's to lose."""
+    hunt: HuntName | None = None
+    """What is done on purpose, where the run is about that."""
+    hunts_ms: int = 0
 
 
 @dataclass(slots=True)
@@ -65,9 +69,11 @@ def draw_cluster_scenario(random: Random, nodes: int) -> ClusterScenario:
         for plan in base.queues
         if plan.settings.dead_letter_queue is not None
     }
-    return ClusterScenario(
-        base, nodes, replicas, sorted(extra.items(), key=lambda item: item[0]), _faults(random)
-    )
+    faults = _faults(random)
+    if faults.hunt is not None:
+        base.duration_ms += 6_000
+        base.producers += 1
+    return ClusterScenario(base, nodes, replicas, sorted(extra.items(), key=lambda item: item[0]), faults)
 
 
 def _replicated(plan: QueuePlan, replicas: int) -> QueuePlan:
@@ -82,6 +88,15 @@ def _faults(random: Random) -> ClusterFaultPlan:
     if random.random() < 0.12:
         return ClusterFaultPlan(
             flips_ms=random.randint(800, 3_000), disconnects_ms=sometimes(0.5, 400, 4_000)
+        )
+    if random.random() < 0.3:
+        return ClusterFaultPlan(
+            hunt=random.choice(HUNTS),
+            hunts_ms=random.randint(400, 2_000),
+            disconnects_ms=sometimes(0.3, 400, 4_000),
+            clock_ms=sometimes(0.2, 1_500, 6_000),
+            slow_network=random.random() < 0.15,
+            store_away_ms=sometimes(0.1, 3_000, 8_000),
         )
     return ClusterFaultPlan(
         crashes_ms=sometimes(0.75, 1_200, 5_000),

@@ -1,18 +1,19 @@
-"""Sees every node after every turn: who leads what, and what is committed where (I8, I10); and all replicas at the end (I9).
+"""Sees every node after every turn: who leads what, what is committed and what is acknowledged (I8, I10).
 
-One primary writes in an epoch, so two logs with the same epoch at an index are the same up to it. What a primary has
-committed is therefore told by one pair, (index, epoch that wrote it), which every later primary must have too.
+One primary writes in an epoch, so two logs with the same epoch at an index are the same up to it; that too is looked
+at, record by record (I9). What a primary has committed is therefore told by one pair, (index, epoch that wrote it),
+which every later primary must have too.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from zlib import crc32
 
+from penstock.backend.outbox import Need
 from penstock.backend.replication.replicated_node import ReplicatedNode
-from penstock.cluster.layout import PartitionEntry
-from penstock.replication.primary_secondary.epochs import EpochHistory
-from penstock.simulation.cluster.machine import ClusterMachine
-from penstock.simulation.partition_state import differences, inconsistencies
+from penstock.model.records import CATALOGUE
+from penstock.replication.primary_secondary.epochs import EpochHistory, last_common
+from penstock.simulation.observed_store import AppendedRecord
 from penstock.simulation.schedule import Schedule
 from penstock.simulation.violation import Violation
 
@@ -37,18 +38,49 @@ class Witness:
         self._committed: dict[int, _Committed] = {}
         self._seen: dict[tuple[int, int], int] = {}
         """(partition, epoch) → how much of it was committed when last looked."""
+        self._records: dict[tuple[int, int, int], tuple[int, str]] = {}
+        """(partition, index, epoch that wrote it) → (checksum, who wrote it first)."""
         self.violations: list[Violation] = []
         self._said: set[str] = set()
+        self._written: dict[str, dict[tuple[int, int], int]] = {}
+        """By node: checksums of what it appended in this turn."""
+        self.lost: dict[int, int] = {}
+        """By `async` partition: records that were committed and that the next primary did not have."""
+        self.losses: list[tuple[int, int]] = []
+        """(partition, when its next primary began)."""
 
     @property
     def epochs(self) -> int:
         """How many times somebody began to lead."""
         return len(self._leaders)
 
-    def turned(self, machine: ClusterMachine, node: ReplicatedNode) -> None:
+    # -- what nodes do ---------------------------------------------------------------------------------------
+
+    def started(self, name: str, node: ReplicatedNode) -> None:
+        """A life of a node begins: every answer that leaves because something is committed is seen from now on."""
+        self._written.pop(name, None)
+        outbox = node._parts.outbox
+        is_committed = outbox.is_committed
+        assert is_committed is not None
+
+        def asked(need: Need) -> bool | None:
+            state = is_committed(need)
+            if state:
+                self._acknowledged(name, node, need)
+            return state
+
+        outbox.is_committed = asked
+
+    def appended(self, name: str, record: AppendedRecord) -> None:
+        """A node appended a record of its own, or one that it was sent."""
+        if record.partition != CATALOGUE:
+            written = self._written.setdefault(name, {})
+            written[record.partition, record.number] = crc32(record.payload, crc32(record.head))
+
+    def turned(self, name: str, life: int, node: ReplicatedNode) -> None:
         """A node has ended its turn."""
         for queue_id, led in node.replication.state.led.items():
-            me = (machine.name, machine.starts)
+            me = (name, life)
             leader = self._leaders.setdefault((queue_id, led.epoch), me)
             if leader != me:
                 self._violated(
@@ -58,19 +90,37 @@ class Witness:
             if committed > self._seen.get((queue_id, led.epoch), 0):
                 self._seen[queue_id, led.epoch] = committed
                 epochs = node._parts.catalogue.partitions[queue_id].epochs
-                self._advanced(machine.name, queue_id, led.epoch, committed, epochs)
+                self._advanced(
+                    name, queue_id, led.epoch, committed, epochs, synchronous=led.primary.synchronous
+                )
+        written = self._written.pop(name, None)
+        if written:
+            self._compare(name, node, written)
 
-    def _advanced(self, name: str, queue_id: int, epoch: int, index: int, epochs: EpochHistory) -> None:
+    def _compare(self, name: str, node: ReplicatedNode, written: dict[tuple[int, int], int]) -> None:
+        """Every replica has the same record under an index and the epoch that wrote it."""
+        partitions = node._parts.catalogue.partitions
+        for (queue_id, index), checksum in written.items():
+            partition = partitions.get(queue_id)
+            if partition is None or index > partition.index:
+                continue  # it was dropped or cut meanwhile
+            epoch = partition.epochs.at(index)
+            first, writer = self._records.setdefault((queue_id, index, epoch), (checksum, name))
+            if first != checksum:
+                self._violated(
+                    "I9",
+                    f"partition {queue_id}: record {index} of epoch {epoch} is one on {writer} and another on {name}",
+                )
+
+    def _advanced(
+        self, name: str, queue_id: int, epoch: int, index: int, epochs: EpochHistory, *, synchronous: bool
+    ) -> None:
         known = self._committed.setdefault(queue_id, _Committed())
         if epoch >= known.newest_epoch:
-            if epoch > known.newest_epoch:
-                for writer, marked in known.marks.items():
-                    if index < marked or epochs.at(marked) != writer:
-                        self._violated(
-                            "I10",
-                            f"partition {queue_id}: {name} leads epoch {epoch} without record {marked} of epoch "
-                            f"{writer}, which was committed",
-                        )
+            if epoch > known.newest_epoch and synchronous:
+                self._check_has_all(known, name, queue_id, epoch, index, epochs)
+            elif epoch > known.newest_epoch:
+                self._count_lost(known, queue_id, index, epochs)
             known.newest_epoch, known.newest_index = epoch, index
             known.newest = EpochHistory(epochs.pairs())
         elif index > known.newest_index or known.newest.at(index) != epochs.at(index):
@@ -81,30 +131,40 @@ class Witness:
             )
         known.marks[epochs.at(index)] = max(index, known.marks.get(epochs.at(index), 0))
 
+    def _check_has_all(
+        self, known: _Committed, name: str, queue_id: int, epoch: int, index: int, epochs: EpochHistory
+    ) -> None:
+        for writer, marked in known.marks.items():
+            if index < marked or epochs.at(marked) != writer:
+                self._violated(
+                    "I10",
+                    f"partition {queue_id}: {name} leads epoch {epoch} without record {marked} of epoch "
+                    f"{writer}, which was committed",
+                )
+
+    def _count_lost(self, known: _Committed, queue_id: int, index: int, epochs: EpochHistory) -> None:
+        """With `async` a new primary need not have everything."""
+        common = last_common(known.newest, known.newest_index, epochs, index)
+        if common < known.newest_index:
+            lost = known.newest_index - common
+            self.lost[queue_id] = self.lost.get(queue_id, 0) + lost
+            self.losses.append((queue_id, self._schedule.now_ms))
+
+    def _acknowledged(self, name: str, node: ReplicatedNode, need: Need) -> None:
+        """An answer leaves. A deposed primary may only say what its successor has too."""
+        queue_id, epoch, index = need
+        known = self._committed.get(queue_id)
+        if known is None or epoch >= known.newest_epoch:
+            return
+        epochs = node._parts.catalogue.partitions[queue_id].epochs
+        if index > known.newest_index or known.newest.at(index) != epochs.at(index):
+            self._violated(
+                "I8",
+                f"partition {queue_id}: {name} acknowledged record {index} in epoch {epoch}, although epoch "
+                f"{known.newest_epoch} is served and does not have it",
+            )
+
     def _violated(self, checker: str, sentence: str) -> None:
         if sentence not in self._said:
             self._said.add(sentence)
             self.violations.append(Violation(checker, self._schedule.now_ms, sentence))
-
-    # -- the end ---------------------------------------------------------------------------------------------
-
-    def unlike(
-        self, machines: Mapping[str, ClusterMachine], entries: Mapping[int, PartitionEntry]
-    ) -> Iterator[str]:
-        """Replicas that are not what their primary is."""
-        for entry in entries.values():
-            primary = machines[entry.primary or ""].replicated
-            if primary is None:
-                yield f"partition {entry.partition}: its primary {entry.primary} is down"
-                continue
-            expected = primary._parts.catalogue.partitions[entry.partition]
-            for name in entry.replicas:
-                node = machines[name].replicated
-                found = node._parts.catalogue.partitions.get(entry.partition) if node is not None else None
-                if found is None:
-                    yield f"partition {entry.partition}: {name} has nothing of it"
-                    continue
-                for sentence in differences(expected, found):
-                    yield f"partition {entry.partition} on {name} (primary {entry.primary}): {sentence}"
-                for sentence in inconsistencies(found):
-                    yield f"partition {entry.partition} on {name}: {sentence}"

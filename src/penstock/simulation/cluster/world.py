@@ -13,6 +13,8 @@ from penstock.simulation.checkers import CHECKERS
 from penstock.simulation.clocks import NodeClock
 from penstock.simulation.cluster.fabric import Fabric
 from penstock.simulation.cluster.faults import ClusterFaults
+from penstock.simulation.cluster.hunts import Hunter
+from penstock.simulation.cluster.likeness import unlike
 from penstock.simulation.cluster.machine import ClusterMachine
 from penstock.simulation.cluster.metadata import SimulatedMetadata
 from penstock.simulation.cluster.router import ClusterStage
@@ -37,7 +39,7 @@ _BEGUN_MS = 30_000
 _HEALED_MS = 60_000
 _SETTLED_MS = 60_000
 _AUDITED_MS = 200_000
-_ALIKE_MS = 20_000
+_ALIKE_MS = (0, 100, 400, 2_000, 10_000)
 
 
 class ClusterWorld:
@@ -58,9 +60,10 @@ class ClusterWorld:
             name = f"node-{number}"
             disk = SimulatedDisk(Random(f"{seed} {name}"), cold_reads=base.cold_reads)
             clock = NodeClock(base.clocks, schedule, Random(f"{seed} clock of {name}"))
-            machine = ClusterMachine(name, self.metadata, schedule, random, trace, disk, base.options, clock)
+            machine = ClusterMachine(
+                name, self.metadata, schedule, random, trace, disk, base.options, clock, self.witness
+            )
             machine.max_unflushed_bytes = base.max_unflushed_bytes
-            machine.turned = self.witness.turned
             self.machines[name] = machine
         machines = list(self.machines.values())
         self.fabric = Fabric(machines, self.metadata, schedule, random)
@@ -72,6 +75,10 @@ class ClusterWorld:
         self.faults = ClusterFaults(
             scenario.faults, machines, self.fabric, self.metadata, self.history, schedule, random, trace
         )
+        self.hunter = Hunter(
+            machines, self.fabric, self.metadata, self.faults, self.entries, schedule, random, trace
+        )
+        self._decoded: dict[str, tuple[int, PartitionEntry]] = {}
         self.violations: list[Violation] = []
 
     def run(self) -> Outcome:
@@ -93,9 +100,11 @@ class ClusterWorld:
         self.history.slow_disks.append(well)
         self._start_work()
         self.faults.start()
+        if scenario.faults.hunt is not None:
+            self.hunter.start(scenario.faults.hunt, scenario.faults.hunts_ms, names)
         self.schedule.run_for(scenario.base.duration_ms)
         trace.add("world", "everybody stops, everything is well again")
-        self.stage.stopping = True
+        self.stage.stopping = self.hunter.over = True
         self.faults.heal()
         self._wait_for("every replica is in sync again", self._all_in_sync, _HEALED_MS)
         self._wait_for("clients stop", lambda: not self.tasks.active, _SETTLED_MS)
@@ -119,12 +128,15 @@ class ClusterWorld:
 
     def entries(self) -> dict[int, PartitionEntry]:
         """The partitions by the store."""
-        return {
-            entry.partition: entry
-            for key, stored in self.metadata.entries.items()
-            if key.startswith(layout.PARTITIONS)
-            for entry in (layout.decode_partition(stored.value),)
-        }
+        found: dict[int, PartitionEntry] = {}
+        for key, stored in self.metadata.entries.items():
+            if key.startswith(layout.PARTITIONS):
+                version, entry = self._decoded.get(key) or (0, None)
+                if entry is None or version != stored.version:
+                    entry = layout.decode_partition(stored.value)
+                    self._decoded[key] = (stored.version, entry)
+                found[entry.partition] = entry
+        return found
 
     def _living(self) -> list[NodeEntry]:
         return [
@@ -195,11 +207,11 @@ class ClusterWorld:
     def _check_alike(self) -> None:
         """Soon after the last request all replicas have everything; a moment is enough to see it."""
         found: list[str] = []
-        for _ in range(_ALIKE_MS // 100):
-            found = list(self.witness.unlike(self.machines, self.entries()))
+        for pause_ms in _ALIKE_MS:
+            self.schedule.run_for(pause_ms)
+            found = list(unlike(self.machines, self.entries(), has_damage=bool(self.history.flips)))
             if not found:
                 return
-            self.schedule.run_for(100)
         for sentence in found[:5]:
             self._violated("I9", sentence)
 

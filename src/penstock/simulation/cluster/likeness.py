@@ -1,0 +1,61 @@
+"""Whether replicas are the same when everything is well again: their state, their books, and every byte (I9)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from penstock.backend.replication.replicated_node import ReplicatedNode
+from penstock.cluster.layout import PartitionEntry
+from penstock.queue import living_files
+from penstock.queue.partition import Partition
+from penstock.simulation.cluster.machine import ClusterMachine
+from penstock.simulation.partition_state import differences, inconsistencies
+from penstock.storage.errors import DamagedEntryError
+
+
+def unlike(
+    machines: Mapping[str, ClusterMachine], entries: Mapping[int, PartitionEntry], *, has_damage: bool
+) -> Iterator[str]:
+    """Replicas that are not what their primary is; with damage, bytes that a replica knows to be bad are no lie."""
+    for entry in entries.values():
+        if entry.retired:
+            continue
+        primary = machines[entry.primary or ""].replicated
+        if primary is None:
+            yield f"partition {entry.partition}: its primary {entry.primary} is down"
+            continue
+        expected = primary._parts.catalogue.partitions[entry.partition]
+        stored = dict(_batches(primary, expected))
+        for name in entry.replicas:
+            node = machines[name].replicated
+            found = node._parts.catalogue.partitions.get(entry.partition) if node is not None else None
+            if node is None or found is None:
+                yield f"partition {entry.partition}: {name} has nothing of it"
+                continue
+            where = f"partition {entry.partition} on {name}"
+            for sentence in differences(expected, found):
+                yield f"{where} (primary {entry.primary}): {sentence}"
+            for sentence in inconsistencies(found):
+                yield f"{where}: {sentence}"
+            for first, data in _batches(node, found):
+                if data is None or stored.get(first) is None:
+                    if not has_damage:
+                        yield f"{where}: the batch from {first} on is damaged, or the primary's is"
+                elif data != stored[first]:
+                    yield f"{where}: the batch from {first} on is not the primary's (byte for byte)"
+
+
+def _batches(node: ReplicatedNode, partition: Partition) -> Iterator[tuple[int, bytes | None]]:
+    """(first sequence number, bytes) of every batch of which something lives; None: they cannot be read."""
+    store = node._parts.store
+    last = 0
+    for position in living_files.living_positions(partition, living_files.files_of(partition), set()):
+        if position == last:
+            continue
+        last = position
+        try:
+            sent, batch = store.read(position, block=True)
+        except DamagedEntryError:
+            yield position, None
+        else:
+            yield sent.first, bytes(batch.data)
