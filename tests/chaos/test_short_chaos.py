@@ -17,7 +17,8 @@ from tests.chaos.stage import Stage, new_stage
 
 CLIENTS = 32
 FAULTS = 9
-SEED = 7
+SEED = 2329
+"""Of those that meet every victim and every kind of fault, the one with the shortest."""
 
 
 @pytest.fixture(scope="module")
