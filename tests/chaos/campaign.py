@@ -13,6 +13,7 @@ from penstock.cluster.local_plan import Role
 from penstock.manager.manager import OFFICE
 from penstock.metadata.election import PREFIX
 from penstock.metadata.store.etcd import open_etcd_store
+from penstock.runtime.local_cluster.cluster import StartFailedError
 from tests.chaos.faults import Fault, faults
 from tests.chaos.outcome import Outcome
 from tests.chaos.stage import Report, Stage
@@ -20,6 +21,8 @@ from tests.chaos.workload import Workload
 
 SETTLE_SECONDS = 180.0
 LOOK_SECONDS = 0.1
+ETCD_SECONDS = 60
+"""However busy the machine is."""
 
 Work = Callable[[Workload, Outcome], Awaitable[None]]
 
@@ -36,7 +39,11 @@ async def campaign(stage: Stage, *, seed: int, count: int, clients: int, report:
             report(f"{number} of {count}: {fault} ({', '.join(names)}); {acknowledged:,} acknowledged")
             await asyncio.to_thread(stage.strike, fault, names)
             await asyncio.sleep(fault.seconds)
-            await asyncio.to_thread(stage.heal, fault, names)
+            try:
+                await asyncio.to_thread(stage.heal, fault, names)
+            except StartFailedError as error:
+                outcome.violations.append(f"after {fault}: {error}")
+                return
             await settle(stage, workload, outcome)
             if dead := stage.cluster.dead():
                 outcome.violations.append(f"{', '.join(dead)} died of itself after {fault}")
@@ -84,8 +91,7 @@ async def settle(stage: Stage, workload: Workload, outcome: Outcome, *, noted: b
     while time.monotonic() < began + SETTLE_SECONDS:
         workload.check_alive()
         try:
-            async with asyncio.timeout(10):
-                entries, _ = await read_layout(stage)
+            entries, _ = await read_layout(stage)
         except Exception as error:
             why = str(error) or type(error).__name__
         else:
@@ -127,7 +133,7 @@ async def victims(stage: Stage, fault: Fault, dice: random.Random) -> list[str]:
 
 async def read_layout(stage: Stage) -> tuple[list[PartitionEntry], str | None]:
     """All partitions, and the node that manages the cluster."""
-    store = await open_etcd_store(stage.plan.etcd_url)
+    store = await open_etcd_store(f"{stage.plan.etcd_url}?timeout={ETCD_SECONDS}")
     try:
         listing = await store.list(PARTITIONS)
         holder = await store.get(PREFIX + OFFICE)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import logging
 import secrets
 import shutil
 import sys
@@ -25,6 +26,7 @@ SCENARIOS = ("faults", "rolling-restart", "etcd-gone")
 def main() -> int:
     """Returns 0 where every promise was kept."""
     options = _options()
+    logging.getLogger("penstock.client").setLevel(logging.ERROR)  # that connections are lost is no news here
     reason = isolation.why_not() if not isolation.is_inside() else None
     if not isolation.is_inside() and reason is None and not options.bare:
         isolation.enter("tests.chaos.run", [*sys.argv[1:], "--seed", str(options.seed)])
