@@ -36,10 +36,20 @@ class Census:
         self.held: dict[str, int] = {}
         self.led: dict[str, int] = {}
         for entry in entries:
-            for node in entry.replicas:
-                self.held[node] = self.held.get(node, 0) + 1
-            if entry.primary is not None:
-                self.led[entry.primary] = self.led.get(entry.primary, 0) + 1
+            self.count(entry)
+
+    def count(self, entry: PartitionEntry, times: int = 1) -> None:
+        """A partition is there; `times` -1: no more."""
+        for node in entry.replicas:
+            self.held[node] = self.held.get(node, 0) + times
+        if entry.primary is not None:
+            self.led[entry.primary] = self.led.get(entry.primary, 0) + times
+
+    def copy(self) -> Census:
+        """To count on from here, apart from this one."""
+        other = Census()
+        other.held, other.led = dict(self.held), dict(self.led)
+        return other
 
     def add(self, nodes: Sequence[str]) -> None:
         """Another partition, led by the first of its nodes."""

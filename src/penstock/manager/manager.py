@@ -50,7 +50,9 @@ class Manager:
         clock: Callable[[], int],
         settings: ManagerSettings = DEFAULT_SETTINGS,
         lease_seconds: float = LEASE_SECONDS,
+        mirror: MetadataMirror | None = None,
     ) -> None:
+        """A `mirror` that is given stays its owner's, who has started it: every change is then heard of once for both."""
         self.view = ClusterView()
         """What is known of the cluster, also while another one manages it."""
         self.leads = False
@@ -59,15 +61,19 @@ class Manager:
         self._clock = PatientClock(clock)
         self._settings = settings
         self._lease_seconds = lease_seconds
-        self._mirror = MetadataMirror(store)
-        self._mirror.cache.listen(PREFIX, self._changed)
         self._news = asyncio.Event()
         self._urgent = asyncio.Event()
         self._stopping = asyncio.Event()
+        self._is_own_mirror = mirror is None
+        self._mirror = mirror if mirror is not None else MetadataMirror(store)
+        for entry in self._mirror.cache.list(PREFIX):
+            self._changed(interface.Change(*entry))
+        self._mirror.cache.listen(PREFIX, self._changed)
 
     async def run(self) -> None:
         """Stands for election, manages, stands again; until `stop`, or until it is cancelled."""
-        self._mirror.start()
+        if self._is_own_mirror:
+            self._mirror.start()
         stop = asyncio.create_task(self._stopping.wait(), name="manager stop")
         work = asyncio.create_task(self._work(), name="manager")
         try:
@@ -78,7 +84,8 @@ class Manager:
             for task in (stop, work):
                 task.cancel()
             await asyncio.gather(stop, work, return_exceptions=True)
-            await self._mirror.close()
+            if self._is_own_mirror:
+                await self._mirror.close()
 
     def stop(self) -> None:
         """Resigns, so that another one is elected at once, and ends `run`."""

@@ -22,6 +22,7 @@ from penstock.cluster.layout import (
     decode_partition,
     decode_queue,
 )
+from penstock.cluster.placement import Census
 
 
 class Leader(NamedTuple):
@@ -46,6 +47,8 @@ class ClusterMap:
         self.nodes: dict[str, NodeEntry] = {}
         """Those that live, as far as is known."""
         self.partitions: dict[int, PartitionEntry] = {}
+        self.census = Census()
+        """How much each node holds and leads, counted as entries come and go."""
         self.newest_queue = 0
         """The highest id of a queue that was ever heard of."""
         self._last_known: dict[str, str] = {}
@@ -87,11 +90,13 @@ class ClusterMap:
             listener(key)
 
     def _take_partition(self, key: str, value: bytes | None) -> None:
-        if value is None:
-            self.partitions.pop(int(key.removeprefix(PARTITIONS)), None)
-        else:
-            entry = decode_partition(value)
+        entry = decode_partition(value) if value is not None else None
+        before = self.partitions.pop(int(key.removeprefix(PARTITIONS)), None)
+        if before is not None:
+            self.census.count(before, -1)
+        if entry is not None:
             self.partitions[entry.partition] = entry
+            self.census.count(entry)
             self._homes[entry.partition] = Home(entry.queue_id, entry.ordinal)
 
     def _take_queue(self, key: str, value: bytes | None) -> None:

@@ -17,10 +17,11 @@ from penstock.cluster.layout import (
     partition_key,
     queue_key,
 )
-from penstock.cluster.placement import Census, TooFewNodesError, first_entries, place
+from penstock.cluster.placement import TooFewNodesError, first_entries, place
 from penstock.cluster.shares import share_of
 from penstock.model import limits
 from penstock.model.errors import ErrorCode, PenstockError
+from penstock.model.reserved_queues import check_may_be
 from penstock.model.settings import QueueSettings, check_queue_name, check_settings
 from penstock.routing.context import FreeIds, RoutingContext
 from penstock.routing.describing import describe_entry
@@ -40,6 +41,7 @@ def create(context: RoutingContext, request: CreateQueue) -> Steps[Reply]:
     settings = replicated(context, request.settings)
     check_queue_name(request.name)
     check_settings(request.name, settings)
+    check_may_be(request.name, settings)
     if settings.sorted:
         check_queue_name(request.name + LATE)
     yield from make_dead_letter_queue(context, settings)
@@ -62,8 +64,10 @@ def made(
     context: RoutingContext, name: str, settings: QueueSettings, *, may_differ: bool
 ) -> Steps[QueueEntry]:
     """The queue of a name, made now if there is none; raises where there is one with other settings, unless it may."""
-    for _ in range(ATTEMPTS):
-        stored: Stored = yield Look(queue_key(name))
+    for attempt in range(ATTEMPTS):
+        # Where the map has none there is none, but for a moment: then the write of the queue finds out.
+        is_known = attempt or context.map.named(name) is not None
+        stored: Stored = (yield Look(queue_key(name))) if is_known else Stored(None, 0)
         if stored.value is not None:
             existing = decode_queue(stored.value)
             if existing.state == "ready":
@@ -140,7 +144,7 @@ def _placed(
             nodes
         )  # a node is away: the manager makes the missing replicas when it is back or replaced
     try:
-        placed = place(nodes, partitions, replicas, Census(context.map.partitions.values()))
+        placed = place(nodes, partitions, replicas, context.map.census.copy())
     except TooFewNodesError as error:
         raise PenstockError(
             ErrorCode.NOT_ENOUGH_REPLICAS, f"queue {name!r} cannot be made now: {error}"
