@@ -1,0 +1,80 @@
+"""The Spark session that everything here runs in: Java found, Python named, quiet, in UTC, with the source registered."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import sys
+from collections.abc import Mapping
+from importlib.resources import files
+from typing import TYPE_CHECKING
+
+from penstock.pipeline.java import find_java
+from penstock.pipeline.trouble import PipelineError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_JAVA_OPTIONS = "spark.driver.extraJavaOptions"
+_PYTHON = "spark.pyspark.python"
+_SETTINGS = {
+    "spark.ui.showConsoleProgress": "false",
+    "spark.ui.enabled": "false",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+    "spark.log.structuredLogging.enabled": "false",
+    # Slices of a log are some 10,000 messages; fewer rows a batch would only mean more batches.
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "20000",
+}
+
+
+def spark_session(
+    name: str, master: str = "local[*]", options: Mapping[str, str] | None = None
+) -> SparkSession:
+    """A session in which `format("penstock")` is known; the one that runs already, if there is one.
+
+    `options` are Spark's own settings and win over what is set here. Raises `PipelineError` where PySpark or Java is
+    missing.
+    """
+    session_class = _session_class()
+    settings = {**_SETTINGS, **(options or {})}
+    if session_class.getActiveSession() is None:
+        os.environ["JAVA_HOME"] = str(find_java())
+        _name_python(settings)
+        settings[_JAVA_OPTIONS] = f"{settings.get(_JAVA_OPTIONS, '')} {_quiet()}".strip()
+    builder = session_class.builder.appName(name).master(master)
+    for key, value in settings.items():
+        builder = builder.config(key, value)
+    session: SparkSession = builder.getOrCreate()
+    register(session)
+    return session
+
+
+def register(session: SparkSession) -> None:
+    """Makes `format("penstock")` known to a session that was made elsewhere."""
+    from penstock.pipeline.source.data_source import PenstockDataSource
+
+    session.dataSource.register(PenstockDataSource)
+
+
+def _session_class() -> type[SparkSession]:
+    missing = [name for name in ("pyspark", "pyarrow", "pandas") if importlib.util.find_spec(name) is None]
+    if missing:
+        raise PipelineError(
+            f"the data pipeline needs {' and '.join(missing)}, which this Python does not have. "
+            "Install what is missing with: pip install 'penstock[spark]'"
+        )
+    from pyspark.sql import SparkSession
+
+    return SparkSession
+
+
+def _name_python(settings: Mapping[str, str]) -> None:
+    """Executors run the Python that runs here, unless somebody has said which."""
+    if _PYTHON not in settings:
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+        os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+
+
+def _quiet() -> str:
+    return f"-Dlog4j2.configurationFile={files('penstock.pipeline') / 'quiet.properties'}"

@@ -1,0 +1,52 @@
+"""`spark.read.format("penstock")`: a stretch of a log, fixed when the query is planned."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceReader, InputPartition
+from pyspark.sql.types import StructType
+
+from penstock.pipeline.source.connection import Connection
+from penstock.pipeline.source.missing import lost_sentence
+from penstock.pipeline.source.options import ReadOptions
+from penstock.pipeline.source.places import checked_starts, ending_offsets, starting_offsets
+from penstock.pipeline.source.ranges import TaskRanges, messages_per_task, plan_tasks, ranges_between
+from penstock.pipeline.source.reading import read_task
+
+log = logging.getLogger("penstock.pipeline")
+
+TABLE_WEIGHT = 1_000
+"""A message that holds rows of a table counts for so many messages when tasks are planned."""
+
+
+class LogBatchReader(DataSourceReader):
+    """Plans on the driver, reads in tasks. It has no `pushFilters`: Spark 4.3 mixes those of one query with another's."""
+
+    def __init__(self, options: ReadOptions, schema: StructType) -> None:
+        self._options = options
+        self._schema = schema
+
+    def partitions(self) -> list[InputPartition]:
+        """The stretch of the log, cut into what tasks read."""
+        options = self._options
+        with Connection(options.target) as connection:
+            source = connection.log()
+            with connection.explained():
+                present = source.partitions()
+            wanted = starting_offsets(connection, source, present, options)
+            starts, gaps = checked_starts(present, wanted, options)
+            stops = ending_offsets(connection, source, present, options)
+        if gaps:
+            log.warning("%s", lost_sentence(options, gaps))
+        ranges = ranges_between(starts, stops)
+        weight = 1 if options.rows == "messages" else TABLE_WEIGHT
+        size = options.messages_per_task or messages_per_task(sum(one.messages for one in ranges), weight)
+        return [*(plan_tasks(ranges, size) or [TaskRanges((), 0)])]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """The rows of one task."""
+        assert isinstance(partition, TaskRanges)
+        return read_task(self._options, self._schema, partition)

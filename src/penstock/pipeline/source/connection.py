@@ -1,0 +1,120 @@
+"""A client of the queue for a driver or a task: connected to one of the endpoints, its errors in words for people.
+
+It is the blocking client, with its event loop on a thread of its own: Spark's Python workers are plain programs, and
+one that runs a loop itself (a notebook) is not disturbed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from collections.abc import Iterator
+
+from penstock import BlockingClient, BlockingLog, OffsetGone, connect_blocking
+from penstock.model.errors import ErrorCode, PenstockError
+from penstock.pipeline.source.options import Target
+from penstock.pipeline.trouble import PipelineError
+from penstock.wire.messages import QueueDescription
+
+log = logging.getLogger("penstock.pipeline")
+
+
+class Connection:
+    """Connected on first use; never travels between processes, only its target does."""
+
+    def __init__(self, target: Target, turn: int = 0) -> None:
+        self.target = target
+        self._turn = turn
+        """Which endpoint is tried first, so that tasks spread over all of them."""
+        self._client: BlockingClient | None = None
+        self.queue_id = 0
+        """The incarnation of the queue, as of the last look."""
+
+    @property
+    def client(self) -> BlockingClient:
+        """The client; raises where no endpoint answers."""
+        if self._client is None:
+            self._client = self._connect()
+        return self._client
+
+    def description(self) -> QueueDescription:
+        """The queue as it is now."""
+        with self.explained():
+            return self.client.describe_queue(self.target.queue)
+
+    def log(self) -> BlockingLog:
+        """The queue's log; raises where it has none."""
+        description = self.description()
+        self.queue_id = description.queue_id
+        if not description.settings.has_log:
+            raise PipelineError(
+                f"queue {self.target.queue!r} keeps no log, so Spark cannot read it: its messages are gone once "
+                "somebody has received them. Create a queue with `--consumption log` (or `both`)"
+            )
+        return self.client.queue(self.target.queue).log()
+
+    @contextlib.contextmanager
+    def explained(self) -> Iterator[None]:
+        """Errors of the client, in here, as what a person can do about them."""
+        try:
+            yield
+        except OffsetGone:
+            raise  # whoever reads decides what becomes of that
+        except PenstockError as error:
+            raise PipelineError(explanation(error, self.target)) from None
+
+    def close(self) -> None:
+        """Ends the connection, if there is one."""
+        client, self._client = self._client, None
+        if client is not None:
+            client.close()
+
+    def __enter__(self) -> Connection:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __reduce__(self) -> tuple[type[Connection], tuple[Target, int]]:
+        return Connection, (self.target, self._turn)
+
+    def _connect(self) -> BlockingClient:
+        endpoints = self.target.endpoints
+        last: PenstockError | None = None
+        for step in range(len(endpoints)):
+            url = endpoints[(self._turn + step) % len(endpoints)]
+            try:
+                return connect_blocking(url, timeout=self.target.timeout / len(endpoints), name="spark")
+            except PenstockError as error:
+                last = error
+                if step + 1 < len(endpoints):
+                    log.warning("%s does not answer, trying the next endpoint: %s", url, error.message)
+        assert last is not None
+        raise last
+
+
+def explanation(error: PenstockError, target: Target) -> str:
+    """What the error means to somebody who uses Spark."""
+    where = ", ".join(url.removeprefix("penstock://") for url in target.endpoints)
+    queue = target.queue
+    match error.code:
+        case ErrorCode.QUEUE_NOT_FOUND:
+            return (
+                f"there is no queue {queue!r} at {where}. See what there is with `penstock queue list`, or create it "
+                f"with `penstock queue create {queue} --consumption log`"
+            )
+        case ErrorCode.UNREACHABLE:
+            return (
+                f"no Penstock server answers at {where} within {target.timeout:g} s ({error.message}). Is it running, "
+                "can this machine reach it, and is this the address of the native protocol (usually port 9326), not "
+                "that of SQS or of monitoring?"
+            )
+        case ErrorCode.BAD_FRAME:
+            return (
+                f"what listens at {where} does not let Spark in: {error.message}. A node of a cluster takes only "
+                "those who know the cluster's secret: give the address of a front end instead"
+            )
+        case ErrorCode.NOT_A_MEMBER:
+            return f"the group has members that read {queue!r} now; use a group of its own for Spark"
+        case _:
+            return f"queue {queue!r} at {where}: {error.message} [{error.code}]"

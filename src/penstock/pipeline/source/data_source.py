@@ -1,0 +1,50 @@
+"""`format("penstock")`: what Spark asks for a reader or a writer."""
+
+from __future__ import annotations
+
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamReader,
+    DataSourceStreamWriter,
+    DataSourceWriter,
+)
+from pyspark.sql.types import StructType
+
+from penstock.pipeline.columns import MESSAGE_SCHEMA
+from penstock.pipeline.sink.writer import QueueBatchWriter, QueueStreamWriter
+from penstock.pipeline.source.batch_reader import LogBatchReader
+from penstock.pipeline.source.options import read_options, write_options
+from penstock.pipeline.source.stream_reader import LogStreamReader
+from penstock.pipeline.source.table_rows import TABLES, table_schema
+
+
+class PenstockDataSource(DataSource):
+    """Queues of Penstock as tables of Spark. `self.options` stay in the dict they came in, which ignores case."""
+
+    @classmethod
+    def name(cls) -> str:
+        """What `format(…)` is given."""
+        return "penstock"
+
+    def schema(self) -> StructType:
+        """The columns of what is read."""
+        rows = self.options.get("rows", "messages").strip().lower()
+        table = TABLES.get(rows)
+        return MESSAGE_SCHEMA if table is None else table_schema(table)
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        """For `spark.read`."""
+        return LogBatchReader(read_options(self.options, "read"), schema)
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:
+        """For `spark.readStream`."""
+        return LogStreamReader(read_options(self.options, "readStream"), schema)
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
+        """For `df.write`."""
+        return QueueBatchWriter(write_options(self.options, "write"), schema, overwrite)
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
+        """For `df.writeStream`."""
+        return QueueStreamWriter(write_options(self.options, "writeStream"), schema, overwrite)

@@ -1,0 +1,92 @@
+"""Every option of `format("penstock")`: its name, what it is when nobody says, and what it is about.
+
+`docs/reference/spark-source.md` has the same table; a test compares them.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple
+
+Use = Literal["read", "readStream", "write", "writeStream"]
+
+READS: tuple[Use, ...] = ("read", "readStream")
+WRITES: tuple[Use, ...] = ("write", "writeStream")
+
+
+class Option(NamedTuple):
+    """One option."""
+
+    name: str
+    default: str
+    """Empty: there is none."""
+    uses: tuple[Use, ...]
+    meaning: str
+
+
+OPTIONS = (
+    Option(
+        "endpoint",
+        "127.0.0.1:9326",
+        READS + WRITES,
+        "`HOST:PORT` of the native protocol; several with commas between them share the work, and stand in for one "
+        "another",
+    ),
+    Option("queue", "", READS + WRITES, 'the queue; `load("clicks")` and `start("clicks")` name it as well'),
+    Option("timeout", "30", READS + WRITES, "for how many seconds an endpoint that does not answer is tried"),
+    Option(
+        "rows",
+        "messages",
+        READS,
+        "what a row is: `messages`, or `usage` or `lifecycle`, whose messages hold rows of that table",
+    ),
+    Option(
+        "startingOffsets",
+        "earliest",
+        READS,
+        "`earliest`, `latest`, `committed` (where `group` is), or a message for each partition: "
+        '`{"0": 1200, "1": 700}`; partitions that are not named are read from their beginning',
+    ),
+    Option("startingTime", "", READS, "the first message sent then or later, as `2026-05-01T12:00:00Z`"),
+    Option(
+        "endingOffsets",
+        "latest",
+        ("read",),
+        "`latest`, or for each partition the message before which reading ends; partitions that are not named are "
+        "read to their end",
+    ),
+    Option("endingTime", "", ("read",), "only messages sent before then"),
+    Option(
+        "messagesPerTask", "", READS, "how many messages one task reads; without it, as many tasks as pay"
+    ),
+    Option(
+        "failOnDataLoss", "true", READS, "`false`: go on where the log begins, and report what is missing"
+    ),
+    Option("maxMessagesPerTrigger", "", ("readStream",), "how many messages a micro-batch has at most"),
+    Option(
+        "maxBytesPerTrigger",
+        "",
+        ("readStream",),
+        "about how many bytes a micro-batch has at most; sizes are sampled, and one message at least is read",
+    ),
+    Option(
+        "group",
+        "",
+        READS,
+        "a group of readers: a stream commits there how far it has come, and `committed` begins there",
+    ),
+    Option(
+        "exactlyOnce",
+        "true",
+        WRITES,
+        "`false`: rows are sent without deduplication ids; quicker, and a retried task sends its rows again",
+    ),
+    Option(
+        "writeId",
+        "",
+        ("write",),
+        "names the write: the same one again, within the queue's deduplication window, adds nothing",
+    ),
+)
+
+SPARKS_OWN = frozenset({"path", "checkpointlocation"})
+"""What Spark hands on to every source and sink, in the way it spells it."""

@@ -1,0 +1,85 @@
+"""Where reading begins and ends in each partition, as the options say and the log is."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from penstock import BlockingLog, LogPartition
+from penstock.model.partition_numbers import number_in_partition
+from penstock.pipeline.source.connection import Connection
+from penstock.pipeline.source.missing import Gap, gone
+from penstock.pipeline.source.options import Offsets, ReadOptions
+from penstock.pipeline.trouble import PipelineError
+
+
+def starting_offsets(
+    connection: Connection, source: BlockingLog, partitions: list[LogPartition], options: ReadOptions
+) -> dict[int, int]:
+    """The first message to read of each partition."""
+    begins = {one.partition: one.begin for one in partitions}
+    starting = options.starting
+    if starting == "earliest":
+        return begins
+    if starting == "committed":
+        with connection.explained():
+            return begins | source.group_offsets(options.group or "")
+    return begins | _named(connection, source, partitions, starting, "startingOffsets", options)
+
+
+def ending_offsets(
+    connection: Connection, source: BlockingLog, partitions: list[LogPartition], options: ReadOptions
+) -> dict[int, int]:
+    """The message before which reading of each partition ends."""
+    ends = {one.partition: one.end for one in partitions}
+    found = _named(connection, source, partitions, options.ending, "endingOffsets", options)
+    for partition, stop in found.items():
+        if stop > ends[partition]:
+            raise PipelineError(
+                f"endingOffsets names message {number_in_partition(stop)} of partition {partition}, and the log of "
+                f"{options.target.queue!r} ends before {number_in_partition(ends[partition])}"
+            )
+    return ends | found
+
+
+def checked_starts(
+    partitions: list[LogPartition], starts: dict[int, int], options: ReadOptions
+) -> tuple[dict[int, int], dict[int, Gap]]:
+    """Starts that the log has, and what is missing before them; raises where that must not be."""
+    gaps: dict[int, Gap] = {}
+    checked = dict(starts)
+    for one in partitions:
+        wanted = starts.get(one.partition, one.begin)
+        if wanted < one.begin:
+            gaps[one.partition] = (wanted, one.begin)
+            checked[one.partition] = one.begin
+        elif wanted > one.end:
+            raise PipelineError(
+                f"there is no message {number_in_partition(wanted)} in partition {one.partition} of "
+                f"{options.target.queue!r} yet: the next one is {number_in_partition(one.end)}. If the queue was "
+                "deleted and made again, begin anew with startingOffsets=earliest and another checkpoint"
+            )
+    if gaps and options.fail_on_data_loss:
+        raise gone(options, gaps)
+    return checked, gaps
+
+
+def _named(
+    connection: Connection,
+    source: BlockingLog,
+    partitions: list[LogPartition],
+    place: Offsets | datetime,
+    option: str,
+    options: ReadOptions,
+) -> dict[int, int]:
+    if isinstance(place, datetime):
+        with connection.explained():
+            return source.find_everywhere(place)
+    if isinstance(place, str):
+        return {one.partition: one.end for one in partitions}
+    for partition in place:
+        if partition >= len(partitions):
+            raise PipelineError(
+                f"{option} names partition {partition}, and {options.target.queue!r} has partitions 0 to "
+                f"{len(partitions) - 1}"
+            )
+    return place

@@ -1,0 +1,93 @@
+"""What a task does: it reads its ranges of the log and hands them on as batches of rows, a few MiB at a time."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+
+import pyarrow as pa
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StructType
+
+from penstock import BlockingLog, OffsetGone
+from penstock.client.log.logged import LoggedMessages
+from penstock.pipeline.columns import message_batch
+from penstock.pipeline.source.connection import Connection
+from penstock.pipeline.source.missing import gone, lost_sentence
+from penstock.pipeline.source.options import ReadOptions
+from penstock.pipeline.source.ranges import LogRange, TaskRanges
+from penstock.pipeline.source.table_rows import TABLES, table_batches
+
+log = logging.getLogger("penstock.pipeline")
+
+BATCH_ROWS = 16_384
+BATCH_BYTES = 4 * 1024 * 1024
+SLICE_BYTES = 2 * 1024 * 1024
+IN_FLIGHT = 3
+
+
+def read_task(options: ReadOptions, schema: StructType, task: TaskRanges) -> Iterator[pa.RecordBatch]:
+    """The rows of a task's ranges, in their order."""
+    arrow_schema = to_arrow_schema(schema, timezone="UTC")
+    table = TABLES.get(options.rows)
+    with Connection(options.target, task.turn) as connection:
+        source = connection.log()
+        for one in task.ranges:
+            for slices in _gathered(_slices(connection, source, one, options)):
+                if table is None:
+                    yield message_batch(slices, arrow_schema)
+                else:
+                    yield from _joined(table_batches(slices, table, arrow_schema))
+
+
+def _slices(
+    connection: Connection, source: BlockingLog, wanted: LogRange, options: ReadOptions
+) -> Iterator[LoggedMessages]:
+    """The range, slice by slice; what the log let go of meanwhile is an error, or skipped and said."""
+    start = wanted.start
+    while start < wanted.stop:
+        reader = source.batches(start=start, stop=wanted.stop, slice_bytes=SLICE_BYTES, in_flight=IN_FLIGHT)
+        try:
+            with connection.explained(), reader:
+                for found in reader:
+                    start = found.next
+                    yield found
+            return
+        except OffsetGone as error:
+            if options.fail_on_data_loss:
+                raise gone(options, {wanted.partition: (error.wanted, error.begin)}) from None
+            following = min(max(error.begin, start + 1), wanted.stop)
+            log.warning("%s", lost_sentence(options, {wanted.partition: (start, following)}))
+            start = following
+
+
+def _gathered(slices: Iterator[LoggedMessages]) -> Iterator[list[LoggedMessages]]:
+    """Small slices together: a batch of rows has a price of its own."""
+    held: list[LoggedMessages] = []
+    rows = size = 0
+    for one in slices:
+        held.append(one)
+        rows += len(one)
+        size += one.size_bytes
+        if rows >= BATCH_ROWS or size >= BATCH_BYTES:
+            yield held
+            held, rows, size = [], 0, 0
+    if held:
+        yield held
+
+
+def _joined(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    held: list[pa.RecordBatch] = []
+    rows = 0
+    for batch in batches:
+        held.append(batch)
+        rows += batch.num_rows
+        if rows >= BATCH_ROWS:
+            yield _one(held)
+            held, rows = [], 0
+    if rows:
+        yield _one(held)
+
+
+def _one(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
+    return batches[0] if len(batches) == 1 else pa.concat_batches(batches)

@@ -1,0 +1,71 @@
+"""How far a streaming query has come, as Spark keeps it in the checkpoint: JSON that people can read.
+
+    {"queue": 7, "next": {"0": 1201, "1": 281474976711356}, "missing": 0}
+
+`queue` is the incarnation: numbers of a queue that was made again mean other messages. `next` is, for each partition,
+the number of the next message. `missing` counts what the log let go of before it was read, since the query began.
+
+A partition that appears under a running query is read from its beginning; one that is gone stays where it was, and
+goes on there should it come back. So nothing is lost or read twice. Decides only: it asks nobody.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from penstock.pipeline.source.ranges import LogRange, ranges_between
+from penstock.pipeline.trouble import PipelineError
+
+
+class StreamOffset(NamedTuple):
+    """Everything before `following` was read, or is missing."""
+
+    queue_id: int
+    following: dict[int, int]
+    missing: int = 0
+
+    def dump(self) -> dict[str, Any]:
+        """As Spark takes it."""
+        following = {str(partition): number for partition, number in sorted(self.following.items())}
+        return {"queue": self.queue_id, "next": following, "missing": self.missing}
+
+
+def load_offset(given: Mapping[str, Any]) -> StreamOffset:
+    """From the checkpoint."""
+    try:
+        following = {int(partition): int(number) for partition, number in given["next"].items()}
+        return StreamOffset(int(given["queue"]), following, int(given.get("missing", 0)))
+    except (KeyError, TypeError, ValueError, AttributeError):
+        raise PipelineError(
+            f"the checkpoint has an offset that is none of this source: {dict(given)!r}. Give the query a checkpoint "
+            "of its own"
+        ) from None
+
+
+def admitted(starts: Mapping[int, int], ends: Mapping[int, int], max_messages: int | None) -> dict[int, int]:
+    """How far a micro-batch goes in each partition: to its end, or to its share of so many messages.
+
+    Shares are by what waits; the first partitions get what is left over, so that small limits get on as well.
+    """
+    waiting = {one.partition: one.messages for one in ranges_between(starts, ends)}
+    total = sum(waiting.values())
+    stops = dict(starts) | {partition: starts.get(partition, end) for partition, end in ends.items()}
+    if max_messages is None or total <= max_messages:
+        return stops | {partition: max(end, stops[partition]) for partition, end in ends.items()}
+    shares = {partition: count * max_messages // total for partition, count in waiting.items()}
+    left = max_messages - sum(shares.values())
+    # What was cut off most comes first, so that a partition with little is not passed over for ever.
+    by_rest = sorted(waiting, key=lambda one: (-(waiting[one] * max_messages % total), one))
+    for partition in by_rest[:left]:
+        shares[partition] += 1
+    return stops | {partition: stops[partition] + share for partition, share in shares.items()}
+
+
+def planned_ranges(start: StreamOffset, end: StreamOffset, begins: Mapping[int, int]) -> list[LogRange]:
+    """What a micro-batch reads. A partition that is new in it is read from where its log begins."""
+    starts = {
+        partition: start.following.get(partition, begins.get(partition, stop))
+        for partition, stop in end.following.items()
+    }
+    return ranges_between(starts, end.following)

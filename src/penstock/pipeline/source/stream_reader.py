@@ -1,0 +1,160 @@
+"""`spark.readStream.format("penstock")`: a log as it grows, in micro-batches."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import (
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxBytes,
+    ReadMaxRows,
+    SupportsTriggerAvailableNow,
+)
+from pyspark.sql.types import StructType
+
+from penstock import BlockingLog, LogPartition
+from penstock.model.errors import PenstockError
+from penstock.pipeline.source.batch_reader import TABLE_WEIGHT
+from penstock.pipeline.source.connection import Connection, explanation
+from penstock.pipeline.source.missing import Gap, lost_sentence, missing_messages
+from penstock.pipeline.source.options import ReadOptions
+from penstock.pipeline.source.places import checked_starts, starting_offsets
+from penstock.pipeline.source.ranges import TaskRanges, messages_per_task, plan_tasks
+from penstock.pipeline.source.reading import read_task
+from penstock.pipeline.source.sampling import messages_within
+from penstock.pipeline.source.stream_offset import StreamOffset, admitted, load_offset, planned_ranges
+from penstock.pipeline.trouble import PipelineError
+
+log = logging.getLogger("penstock.pipeline")
+
+
+class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Lives in a process of the driver for as long as the query; a copy of it reads in tasks."""
+
+    def __init__(self, options: ReadOptions, schema: StructType) -> None:
+        self._options = options
+        self._schema = schema
+        self._connection = Connection(options.target)
+        self._goal: dict[int, int] | None = None
+        """With `availableNow`: where the partitions ended when the query began."""
+
+    # -- offsets, on the driver ------------------------------------------------------------------------------
+
+    def initialOffset(self) -> dict[str, Any]:
+        """Where a query without a checkpoint begins."""
+        source, queue_id, present = self._look()
+        wanted = starting_offsets(self._connection, source, present, self._options)
+        checked_starts(present, wanted, self._options)  # says now what could not be read later
+        return StreamOffset(queue_id, wanted).dump()
+
+    def getDefaultReadLimit(self) -> ReadLimit:
+        """What a trigger admits unless it says otherwise; both limits hold, whichever is named here."""
+        if self._options.max_messages is not None:
+            return ReadMaxRows(self._options.max_messages)
+        if self._options.max_bytes is not None:
+            return ReadMaxBytes(self._options.max_bytes)
+        return ReadAllAvailable()
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        """What is there now is what the query reads."""
+        _, _, present = self._look()
+        self._goal = {one.partition: one.end for one in present}
+
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
+        """Where the next micro-batch ends."""
+        source, queue_id, present = self._look()
+        begun = load_offset(start)
+        following, missing = self._begun(begun, queue_id, present)
+        ends = {one.partition: one.end for one in present}
+        if self._goal is not None:
+            ends = {one: min(end, ends.get(one, end)) for one, end in self._goal.items()}
+        everything = isinstance(limit, ReadAllAvailable)
+        stops = admitted(following, ends, None if everything else self._options.max_messages)
+        if self._options.max_bytes is not None and not everything:
+            with self._connection.explained():
+                most = messages_within(source, following, stops, self._options.max_bytes)
+            stops = admitted(following, stops, most)
+        return StreamOffset(queue_id, stops, missing).dump()
+
+    def reportLatestOffset(self) -> dict[str, Any] | None:
+        """Where the log ends, for the progress that people watch."""
+        _, queue_id, present = self._look()
+        return StreamOffset(queue_id, {one.partition: one.end for one in present}).dump()
+
+    def commit(self, end: dict[str, Any]) -> None:
+        """The group's offset, for people and monitoring. What cannot be committed holds nobody up."""
+        group = self._options.group
+        if group is None:
+            return
+        try:
+            source = self._connection.log()
+            source.commit_offsets(group, load_offset(end).following)
+        except PenstockError as error:
+            log.warning(
+                "how far the query has come was not committed for group %s: %s",
+                group,
+                explanation(error, self._options.target),
+            )
+
+    def stop(self) -> None:
+        """The query has ended."""
+        self._connection.close()
+
+    def _look(self) -> tuple[BlockingLog, int, list[LogPartition]]:
+        """The log as it is now."""
+        source = self._connection.log()
+        with self._connection.explained():
+            return source, self._connection.queue_id, source.partitions()
+
+    def _begun(
+        self, begun: StreamOffset, queue_id: int, present: list[LogPartition]
+    ) -> tuple[dict[int, int], int]:
+        """Where the micro-batch begins in each partition, and how much is missing by now."""
+        options = self._options
+        if begun.queue_id != queue_id:
+            if options.fail_on_data_loss:
+                raise PipelineError(
+                    f"queue {options.target.queue!r} was deleted and made again since the query last read it; what it "
+                    "had not read is gone. Begin anew with another checkpoint, or set failOnDataLoss=false to go on "
+                    "with the new queue from its beginning"
+                )
+            log.warning(
+                "queue %r was deleted and made again: the query reads the new one", options.target.queue
+            )
+            return {one.partition: one.begin for one in present}, begun.missing
+        starts = {one.partition: one.begin for one in present} | begun.following
+        checked, gaps = checked_starts(present, starts, options)
+        self._report(gaps)
+        return checked, begun.missing + missing_messages(gaps)
+
+    def _report(self, gaps: dict[int, Gap]) -> None:
+        if gaps:
+            log.warning("%s; the query goes on behind them", lost_sentence(self._options, gaps))
+
+    # -- tasks -----------------------------------------------------------------------------------------------
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
+        """The micro-batch, cut into what tasks read; a small one is one task."""
+        options = self._options
+        begun, ended = load_offset(start), load_offset(end)
+        _, _, present = self._look()
+        begins = {one.partition: one.begin for one in present}
+        if begun.queue_id != ended.queue_id:
+            begun = StreamOffset(ended.queue_id, {})
+        if not options.fail_on_data_loss:  # what is missing was counted when the end was chosen
+            behind = {one: max(number, begins.get(one, 0)) for one, number in begun.following.items()}
+            begun = begun._replace(following=behind)
+        ranges = planned_ranges(begun, ended, begins)
+        weight = 1 if options.rows == "messages" else TABLE_WEIGHT
+        size = options.messages_per_task or messages_per_task(sum(one.messages for one in ranges), weight)
+        return plan_tasks(ranges, size)
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """The rows of one task."""
+        assert isinstance(partition, TaskRanges)
+        return read_task(self._options, self._schema, partition)

@@ -1,0 +1,30 @@
+"""What goes wrong between Spark and Penstock, as a sentence that a person can act on, and how to find it again.
+
+Spark wraps what Python raises in its own errors, with stacks of two languages around it. The sentence is marked, so
+that whoever catches Spark's error can show just that.
+"""
+
+from __future__ import annotations
+
+import re
+
+_MARK = "PipelineError"
+
+
+class PipelineError(Exception):
+    """Something a person can mend: the message says what is wrong and what to do about it."""
+
+
+def reason_of(error: BaseException) -> str | None:
+    """The sentence inside an error of Spark's, or the error's own if it is ours; None: it is about something else."""
+    seen: set[int] = set()
+    found: BaseException | None = error
+    while found is not None and id(found) not in seen:
+        if isinstance(found, PipelineError):
+            return str(found)
+        sentences = re.findall(rf"{_MARK}: (.+)", str(found))
+        if sentences:
+            return str(sentences[-1]).strip()
+        seen.add(id(found))
+        found = found.__cause__ or found.__context__
+    return None
