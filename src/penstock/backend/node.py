@@ -12,6 +12,7 @@ from penstock.backend import (
     administration,
     browsing,
     group_receiving,
+    id_desk,
     idle_expiry,
     log_membership,
     sends,
@@ -186,6 +187,8 @@ class Node:
                 answer = log_membership.answer_group(parts, request, now_ms)
             case messages.ListGroups() | messages.SeekGroup() | messages.DeleteGroup():
                 answer = log_membership.answer_group(parts, request, now_ms)
+            case messages.ClaimIds() | messages.FindIds():
+                answer = id_desk.answer_ids(parts, request, now_ms)
             case messages.ReadClock():
                 self._clock_desk.ask(connection, request_id)
                 return

@@ -16,6 +16,10 @@ GIVEN_ID = "MessageDeduplicationId"
 """The name under which the sender's id is kept where the engine's differs."""
 
 
+WITHIN_GROUP = b"\0"
+"""Begins an id that has its group in it: nobody looks for it in the partitions of other groups."""
+
+
 class DeduplicationKey(NamedTuple):
     """What is compared, and what must be kept for the receiver (None: what is compared says it all)."""
 
@@ -35,4 +39,4 @@ def deduplication_key(message: OutgoingMessage, scope: DeduplicationScope) -> De
         return DeduplicationKey(given.encode(), None)
     group = (message.group_id or "").encode()
     together = len(group).to_bytes(2, "little") + group + given.encode()
-    return DeduplicationKey(sha256(together).hexdigest().encode(), given)
+    return DeduplicationKey(WITHIN_GROUP + sha256(together).hexdigest().encode(), given)

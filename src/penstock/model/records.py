@@ -268,6 +268,25 @@ class GroupChanged(msgspec.Struct, frozen=True, array_like=True, tag=19):
     """of how many: the shares of all of them follow from the members in the same way."""
 
 
+class IdsClaimed(msgspec.Struct, frozen=True, array_like=True, tag=28):
+    """At the home of deduplication ids: they belong to these partitions of the queue, by ordinal, until then."""
+
+    ids: list[bytes]
+    owners: list[int]
+    version: int
+    until_ms: int
+    at_ms: int
+
+
+class IdsBarred(msgspec.Struct, frozen=True, array_like=True, tag=29):
+    """Claims of these versions came to nothing here: the ids are refused until then. Version 0 lifts that."""
+
+    ids: list[bytes]
+    versions: list[int]
+    until_ms: int
+    at_ms: int
+
+
 class GroupRemoved(msgspec.Struct, frozen=True, array_like=True, tag=23):
     """Nothing of the group is remembered."""
 
@@ -339,6 +358,8 @@ QueueRecord = (
     | LogCut
     | OffsetCommitted
     | GroupChanged
+    | IdsClaimed
+    | IdsBarred
     | GroupRemoved
     | EpochBegan
     | LifecycleReported

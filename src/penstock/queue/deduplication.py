@@ -1,6 +1,6 @@
 """What was sent before: deduplication ids, batches of producers, and messages that moved in.
 
-Three tables, one promise: the same thing sent twice is stored once (I3). All of them are changed only when a
+Three tables and one for the cluster, one promise: the same thing sent twice is stored once (I3). All of them are changed only when a
 record is applied, and forget by the time in that record, so every replica remembers the same.
 """
 
@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterator
+from typing import NamedTuple
 
 import msgspec
 
 from penstock.model import limits
+from penstock.model.records import IdsBarred, IdsClaimed
 from penstock.model.runs import Runs, difference, intersection, normalized
 
 
@@ -22,6 +24,7 @@ class DeduplicationWindow:
         # Ordered by adding. Not a plain dict: finding its first key passes over every deleted one before it, which
         # with 50,000 ids in the window costs 40 µs a send on average.
         self._seen: OrderedDict[bytes, tuple[int, int]] = OrderedDict()
+        """The number of the message; below 0 the id is barred, by a claim of that version of another partition."""
 
     def __len__(self) -> int:
         return len(self._seen)
@@ -35,6 +38,14 @@ class DeduplicationWindow:
         """The id names this message until then."""
         self._seen[identifier] = (sequence, until_ms)
         self._seen.move_to_end(identifier)
+
+    def apply(self, record: IdsBarred) -> None:
+        """Bars ids, or lifts their bars."""
+        for identifier, version in zip(record.ids, record.versions, strict=True):
+            if version:
+                self.add(identifier, -version, record.until_ms)
+            else:
+                self._seen.pop(identifier, None)
 
     def forget(self, now_ms: int) -> None:
         """Drops ids whose window is over, oldest first; stops at the first that is not."""
@@ -59,6 +70,52 @@ class DeduplicationWindow:
     def load(self, dumped: list[tuple[bytes, int, int]]) -> None:
         """From the snapshot."""
         self._seen = OrderedDict((identifier, (sequence, until)) for identifier, sequence, until in dumped)
+
+
+class Claim(NamedTuple):
+    """Whose an id is."""
+
+    owner: int
+    version: int
+    until_ms: int
+
+
+class IdClaims:
+    """The claims at the home of ids."""
+
+    def __init__(self) -> None:
+        self._claims: OrderedDict[bytes, Claim] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._claims)
+
+    def get(self, identifier: bytes, now_ms: int) -> Claim | None:
+        """Whose an id is, while that lasts."""
+        found = self._claims.get(identifier)
+        return found if found is not None and now_ms < found.until_ms else None
+
+    def apply(self, record: IdsClaimed) -> None:
+        """Gives ids to partitions, and forgets claims that are over."""
+        for identifier, owner in zip(record.ids, record.owners, strict=True):
+            self._claims[identifier] = Claim(owner, record.version, record.until_ms)
+            self._claims.move_to_end(identifier)
+        while self._claims:
+            oldest = next(iter(self._claims))
+            if self._claims[oldest].until_ms > record.at_ms:
+                return
+            del self._claims[oldest]
+
+    def clear(self) -> None:
+        """A purge forgets ids."""
+        self._claims.clear()
+
+    def dump(self) -> list[tuple[bytes, int, int, int]]:
+        """For the snapshot."""
+        return [(identifier, *claim) for identifier, claim in self._claims.items()]
+
+    def load(self, dumped: list[tuple[bytes, int, int, int]]) -> None:
+        """From the snapshot."""
+        self._claims = OrderedDict((identifier, Claim(*claim)) for identifier, *claim in dumped)
 
 
 class StoredBatch:

@@ -15,6 +15,7 @@ from penstock.queue.chunk import CHUNK_BITS
 from penstock.queue.consumption import check_fits_log
 from penstock.queue.decision import Admitted, Decision, Written
 from penstock.queue.deduplication import StoredBatch
+from penstock.queue.id_claims import refuse_barred
 from penstock.queue.partition import Partition
 from penstock.queue.stamping import NO_STAMPS, NOT_STAMPED, ProducerStamps, late_move, stamp
 
@@ -134,6 +135,8 @@ def _duplicates(partition: Partition, batch: Batch, now_ms: int) -> list[tuple[i
     for index, identifier in enumerate(batch.names(DEDUPLICATION) or ()):
         original = partition.window.original(identifier, now_ms) if identifier else None
         if original is not None:
+            if original < 0:
+                raise refuse_barred(partition.name)
             found.append((index, original))
         elif identifier in here:
             found.append((index, -here[identifier] - 1))

@@ -6,15 +6,26 @@ after a lost connection, and to another primary, without being stored twice.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import msgspec
 
 from penstock.cluster.layout import QueueEntry
 from penstock.model import limits
-from penstock.model.batch import Batch, Buffer
+from penstock.model.batch import DEDUPLICATION, Batch, Buffer
 from penstock.model.errors import ErrorCode, PenstockError
+from penstock.routing.claiming import Claims, is_claimed
 from penstock.routing.context import RoutingContext
 from penstock.routing.numbers import outward_runs
-from penstock.routing.sharing_out import Share, needs_splitting, ordinal_of_batch, share_out, together
+from penstock.routing.sharing_out import (
+    Place,
+    Share,
+    needs_splitting,
+    ordinal_of_batch,
+    share_out,
+    together,
+    without,
+)
 from penstock.routing.steps import Ask, Reply, Steps, ask, ask_all
 from penstock.wire.messages import Send, SendResult
 
@@ -37,12 +48,55 @@ def send(context: RoutingContext, request: Send, body: Buffer) -> Steps[Reply]:
         return (yield from _send_whole(context, queue, elsewhere, request, body))
     batch = Batch(body)
     shares = share_out(batch, queue.settings, count, elsewhere)
+    if queue.settings.strict and columns & DEDUPLICATION:
+        return (yield from _send_claimed(context, queue, shares, request, batch))
     if len(shares) == 1:
         return (yield from _send_whole(context, queue, shares[0].ordinal, request, body))
     _check_sizes(queue, batch)
     asks = [_ask(context, queue, share, request, batch) for share in shares]
     results = yield from ask_all(asks, SendResult)
     return Reply(together(batch.count, shares, results))
+
+
+def _send_claimed(
+    context: RoutingContext, queue: QueueEntry, shares: list[Share], request: Send, batch: Batch
+) -> Steps[Reply]:
+    """Sends what has ids that may have been sent to other partitions, in other groups."""
+    _check_sizes(queue, batch)  # before anything is claimed
+    claims = Claims(queue)
+    known = yield from _sent_elsewhere(claims, batch, shares)
+    shares = without(shares, known, batch.count)
+    asks = [_ask(context, queue, share, request, batch) for share in shares]
+    try:
+        results = yield from ask_all(asks, SendResult)
+    except PenstockError as error:
+        if error.code is not ErrorCode.OVERLOADED:
+            raise
+        yield from claims.lift_bars()
+        results = yield from ask_all(asks, SendResult)
+    return Reply(together(batch.count, shares, results, known, context.now_ms()))
+
+
+def _sent_elsewhere(claims: Claims, batch: Batch, shares: Sequence[Share]) -> Steps[dict[int, int | Place]]:
+    """By place in the batch: messages whose ids were sent to other partitions, or come earlier in the batch for another."""
+    names = batch.names(DEDUPLICATION) or ()
+    ordinals = [0] * batch.count
+    for share in shares:
+        for place in share.places if share.places is not None else range(batch.count):
+            ordinals[place] = share.ordinal
+    firsts: dict[bytes, int] = {}
+    twins: dict[int, int | Place] = {}
+    for place, name in enumerate(names):
+        if is_claimed(name) and ordinals[firsts.setdefault(name, place)] != ordinals[place]:
+            twins[place] = Place(firsts[name])
+    if not firsts:
+        return {}
+    found = yield from claims.claim({name: ordinals[place] for name, place in firsts.items()})
+    return {
+        place: found.get(name, twins.get(place, 0))
+        for place, name in enumerate(names)
+        if name in found or place in twins
+    }
 
 
 def _send_whole(
@@ -58,12 +112,13 @@ def _send_whole(
 
 
 def _ask(context: RoutingContext, queue: QueueEntry, share: Share, request: Send, batch: Batch) -> Ask:
-    assert share.places is not None
     partition = queue.partitions[share.ordinal]
     numbered = _numbered(context, partition, request)
+    context.spread.filled(partition)
+    if share.places is None:
+        return Ask(partition, numbered, batch.data)
     if request.process:
         numbered = msgspec.structs.replace(numbered, counter=request.counter + share.places[0])
-    context.spread.filled(partition)
     return Ask(partition, numbered, batch.select(share.places).data)
 
 

@@ -2,13 +2,14 @@
 
 Order and deduplication need that what belongs together meets: groups of a queue with an order, and ids, always go to
 the same partition, whoever sends them. What is left goes as a whole wherever there is least to do. Where both are there the
-group decides, because order would break otherwise: an id is then compared within the partition of its group.
+group decides, because order would break otherwise: whose an id is has to be asked then (`claiming`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from hashlib import blake2b
+from types import MappingProxyType
 from typing import NamedTuple
 
 from penstock.model.batch import DEDUPLICATION, GROUPS, Batch
@@ -23,6 +24,12 @@ class Share(NamedTuple):
 
     ordinal: int
     places: Sequence[int] | None
+
+
+class Place(NamedTuple):
+    """A message of the batch, by its place: another one is its duplicate."""
+
+    place: int
 
 
 def ordinal_of(name: bytes, partitions: int) -> int:
@@ -63,19 +70,45 @@ def share_out(batch: Batch, settings: QueueSettings, partitions: int, elsewhere:
     return [Share(ordinal, chosen) for ordinal, chosen in places.items()]
 
 
-def together(count: int, shares: Sequence[Share], results: Sequence[SendResult]) -> SendResult:
-    """One answer for the whole batch of `count` messages, in its order."""
+def without(shares: Sequence[Share], known: Mapping[int, int | Place], count: int) -> list[Share]:
+    """The shares without messages that are not to be sent, by place in the batch of `count`."""
+    if not known:
+        return list(shares)
+    rest = [
+        Share(
+            share.ordinal,
+            [
+                place
+                for place in (share.places if share.places is not None else range(count))
+                if place not in known
+            ],
+        )
+        for share in shares
+    ]
+    return [share for share in rest if share.places]
+
+
+def together(
+    count: int,
+    shares: Sequence[Share],
+    results: Sequence[SendResult],
+    known: Mapping[int, int | Place] = MappingProxyType({}),
+    now_ms: int = 0,
+) -> SendResult:
+    """One answer for the whole batch of `count` messages, in its order; `known` are those that were not sent again."""
     sequences = [0] * count
-    duplicates: list[int] = []
+    duplicates: list[int] = [*known]
     for share, result in zip(shares, results, strict=True):
         places = share.places if share.places is not None else range(count)
         numbers = (n for first, length in result.runs for n in range(first, first + length))
         for place, number in zip(places, numbers, strict=True):
             sequences[place] = outward(share.ordinal, number)
         duplicates += [places[index] for index in result.duplicates]
+    for place, original in known.items():
+        sequences[place] = sequences[original.place] if isinstance(original, Place) else original
     return SendResult(
         runs_in_order(sequences),
         sorted(duplicates),
-        max(result.sent_ms for result in results),
-        max(result.stamp_us for result in results),
+        max((result.sent_ms for result in results), default=now_ms),
+        max((result.stamp_us for result in results), default=0),
     )

@@ -10,6 +10,7 @@ from penstock.model.records import Origin
 from penstock.model.runs import Runs
 from penstock.model.settings import QueueSettings
 from penstock.wire.clock_messages import ClockReading, TakenIds
+from penstock.wire.deduplication_messages import ClaimedIds, FoundIds
 from penstock.wire.log_messages import GroupDescription, GroupList, GroupMembership, LogBounds, LogSlice
 from penstock.wire.requests import MessageState
 
@@ -240,4 +241,6 @@ Answer = (
     | GroupMembership
     | GroupDescription
     | GroupList
+    | ClaimedIds
+    | FoundIds
 )

@@ -33,6 +33,7 @@ from penstock.wire.answers import (
     Welcome,
 )
 from penstock.wire.clock_messages import ClockReading, ReadClock, TakeIds, TakenIds
+from penstock.wire.deduplication_messages import ClaimedIds, ClaimIds, FindIds, FoundIds
 from penstock.wire.log_messages import (
     CommitOffset,
     DeleteGroup,
@@ -83,6 +84,8 @@ __all__ = [
     "AddCredit",
     "AlterQueue",
     "Answer",
+    "ClaimIds",
+    "ClaimedIds",
     "ClockReading",
     "CommitOffset",
     "Count",
@@ -97,7 +100,9 @@ __all__ = [
     "Done",
     "Extend",
     "Failed",
+    "FindIds",
     "FindOffset",
+    "FoundIds",
     "GroupDelivery",
     "GroupDescription",
     "GroupList",

@@ -9,6 +9,7 @@ import msgspec
 from penstock.model.runs import Runs
 from penstock.model.settings import QueueSettings
 from penstock.wire.clock_messages import ReadClock, TakeIds
+from penstock.wire.deduplication_messages import ClaimIds, FindIds
 from penstock.wire.log_messages import (
     CommitOffset,
     DeleteGroup,
@@ -262,4 +263,6 @@ Request = (
     | ListGroups
     | SeekGroup
     | DeleteGroup
+    | ClaimIds
+    | FindIds
 )

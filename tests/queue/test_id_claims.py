@@ -1,0 +1,85 @@
+"""Ids over several partitions: claims at their home, bars where a claim came to nothing, all of it on record."""
+
+from __future__ import annotations
+
+import pytest
+
+from penstock.model.batch import Batch, encode_parts
+from penstock.model.errors import ErrorCode, PenstockError
+from penstock.model.settings import QueueSettings
+from penstock.queue import id_claims, snapshot
+from penstock.queue.id_claims import Claims
+from penstock.queue.sending import admit
+from tests.queue.rig import START_MS, Rig
+
+WINDOW_MS = QueueSettings().deduplication_window_ms
+
+
+def claim(rig: Rig, identifier: bytes, owner: int, instead_of: int = 0, now_ms: int = START_MS) -> Claims:
+    return rig.carry_out(id_claims.claim(rig.partition, [identifier], [owner], [instead_of], now_ms))
+
+
+def find(rig: Rig, identifier: bytes, version: int, *, lift: bool = False, now_ms: int = START_MS) -> int:
+    (found,) = rig.carry_out(id_claims.find(rig.partition, [identifier], [version], now_ms, lift=lift))
+    return found
+
+
+def send(rig: Rig, identifier: bytes, now_ms: int = START_MS) -> int:
+    batch = Batch(encode_parts([b"a"], deduplication_ids=[identifier]))
+    return rig.carry_out(admit(rig.partition, batch, 0, 0, now_ms)).runs[0][0]
+
+
+def again(rig: Rig) -> Rig:
+    """The same after a crash, or at another replica that got everything."""
+    rig.partition = snapshot.load(snapshot.dump(rig.partition))
+    return rig
+
+
+def test_who_comes_first_has_the_id_for_longer_than_the_window() -> None:
+    rig = Rig(QueueSettings())
+    first = claim(rig, b"x", 2)
+    assert first.owners == [2]
+    assert claim(again(rig), b"x", 1).owners == [2]
+    assert claim(rig, b"x", 1).versions == first.versions
+    renewed = claim(rig, b"x", 2)
+    assert renewed.versions[0] > first.versions[0]
+    assert claim(rig, b"x", 1, now_ms=START_MS + 2 * WINDOW_MS - 1).owners == [2]
+    assert claim(rig, b"x", 1, now_ms=START_MS + 2 * WINDOW_MS).owners == [1]
+    assert len(rig.partition.claims) == 1
+
+
+def test_a_claim_is_replaced_only_by_who_knows_it() -> None:
+    rig = Rig(QueueSettings())
+    (version,) = claim(rig, b"x", 2).versions
+    assert claim(rig, b"x", 1, instead_of=version + 5).owners == [2]
+    assert claim(rig, b"x", 1, instead_of=version).owners == [1]
+    assert claim(rig, b"x", 3, instead_of=version).owners == [1], "that claim is no more"
+
+
+def test_what_was_stored_is_found_and_what_was_not_is_barred() -> None:
+    rig = Rig(QueueSettings(ordering="fifo"))
+    assert find(rig, b"x", 5) == 0
+    with pytest.raises(PenstockError) as refused:
+        send(again(rig), b"x")
+    assert refused.value.code is ErrorCode.OVERLOADED
+    assert send(rig, b"y") == 1
+    assert find(rig, b"y", 5) == 1
+    assert send(rig, b"y") == 1
+    assert send(rig, b"x", START_MS + WINDOW_MS) == 2, "nothing is deduplicated for longer than the window"
+
+
+def test_a_bar_is_lifted_by_a_younger_claim_only() -> None:
+    rig = Rig(QueueSettings(ordering="fifo"))
+    find(rig, b"x", 5)
+    find(rig, b"x", 5, lift=True)
+    with pytest.raises(PenstockError):
+        send(rig, b"x")
+    find(rig, b"x", 6, lift=True)
+    assert send(again(rig), b"x") == 1
+    assert find(rig, b"x", 7) == 1
+
+
+def test_nonsense_is_refused() -> None:
+    rig = Rig(QueueSettings())
+    with pytest.raises(PenstockError, match="do not match"):
+        id_claims.claim(rig.partition, [b"x"], [1, 2], [0], START_MS)
