@@ -30,7 +30,8 @@ def test_every_setting_can_be_given(penstock: Penstock) -> None:
         "--max-message-size", "2KiB", "--overflow", "dead-letter", "--visibility-timeout", "5s",
         "--retention", "2h", "--delay", "250ms", "--default-ttl", "1h", "--deduplication-window", "1m",
         "--max-receives", "3", "--dead-letter-queue", "every-dead", "--window", "5ms", "--max-uncertainty", "20ms",
-        "--when-uncertain", "hold", "--consumption", "both", "--retain-bytes", "4MiB", "--idle-expiry", "1d", "--json",
+        "--when-uncertain", "hold", "--consumption", "both", "--retain-bytes", "4MiB", "--idle-expiry", "1d", "--lifecycle",
+        "--json",
     )  # fmt: skip
     assert created.code == 0, created.errors
     (described,) = created.objects
@@ -58,6 +59,7 @@ def test_every_setting_can_be_given(penstock: Penstock) -> None:
         "deduplication_window_ms": 60_000,
         "max_receives": 3,
         "dead_letter_queue": "every-dead",
+        "lifecycle": True,
     }
 
 

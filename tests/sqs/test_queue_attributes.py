@@ -408,7 +408,7 @@ COPIED = {
     "Penstock.Replication": "async",
     "Penstock.MinimumInSync": "2",
 }
-LOGGED = {"Penstock.Consumption": "both", "Penstock.RetainBytes": "1048576"}
+LOGGED = {"Penstock.Consumption": "both", "Penstock.RetainBytes": "1048576", "Penstock.Lifecycle": "true"}
 
 
 @pytest.mark.parametrize(

@@ -46,6 +46,7 @@ def create(
     deduplication_window: settings.DeduplicationWindow = None,
     max_receives: settings.MaxReceives = None,
     dead_letter_queue: settings.DeadLetterQueue = None,
+    lifecycle: settings.Lifecycle = None,
     url: Url = DEFAULT_URL,
     json: Json = False,
 ) -> None:
@@ -78,6 +79,7 @@ def create(
         deduplication_window=deduplication_window,
         max_receives=max_receives,
         dead_letter_queue=dead_letter_queue,
+        lifecycle=None if lifecycle is None else str(lifecycle),
     )
 
     async def work(client: Client) -> QueueDescription:
@@ -116,6 +118,7 @@ def alter(
     deduplication_window: settings.DeduplicationWindow = None,
     max_receives: settings.MaxReceives = None,
     dead_letter_queue: settings.DeadLetterQueue = None,
+    lifecycle: settings.Lifecycle = None,
     url: Url = DEFAULT_URL,
     json: Json = False,
 ) -> None:
@@ -143,6 +146,7 @@ def alter(
         deduplication_window=deduplication_window,
         max_receives=max_receives,
         dead_letter_queue=dead_letter_queue,
+        lifecycle=None if lifecycle is None else str(lifecycle),
     )
     if not options:
         raise CommandError("nothing to change; `penstock queue alter --help` lists the settings", USAGE)
@@ -181,15 +185,23 @@ def list_queues(
     prefix: Annotated[
         str, typer.Argument(help="Only queues whose name begins with this.", metavar="[PREFIX]")
     ] = "",
+    internal: Annotated[
+        bool, typer.Option("--internal", help="Also the queues that Penstock itself writes.")
+    ] = False,
     url: Url = DEFAULT_URL,
     json: Json = False,
 ) -> None:
     """List the queues."""
     from penstock.cli.asking import ask
     from penstock.cli.queue_display import HEADINGS, description_json, description_row
+    from penstock.model.reserved_queues import is_reserved
 
     async def work(client: Client) -> list[QueueDescription]:
-        return [description async for description in client.list_queues(prefix)]
+        return [
+            description
+            async for description in client.list_queues(prefix)
+            if internal or not is_reserved(description.name)
+        ]
 
     descriptions = ask(url, work)
     if json:

@@ -8,6 +8,7 @@ import msgspec
 
 from penstock.cli.output import age, moment, moment_json, print_facts, print_line
 from penstock.config.units import format_duration, format_size
+from penstock.model.reserved_queues import is_reserved
 from penstock.model.settings import QueueSettings
 from penstock.wire.messages import QueueDescription
 
@@ -41,7 +42,7 @@ def description_row(description: QueueDescription) -> tuple[str, ...]:
         age(statistics.oldest_sent_ms),
         settings.ordering,
         settings.dead_letter_queue or "–",
-        "damaged" if description.damage else "",
+        "damaged" if description.damage else "internal" if is_reserved(description.name) else "",
     )
 
 
@@ -84,6 +85,8 @@ def show_description(description: QueueDescription) -> None:
             **_late_facts(description),
         },
     )
+    if description.settings.lifecycle or statistics.lifecycle_waiting:
+        print_facts("lifecycle", _lifecycle_facts(description))
     if description.settings.has_log:
         print_facts("log", _retained_facts(description))
     print_facts(
@@ -129,6 +132,15 @@ def _retained_facts(description: QueueDescription) -> dict[str, str]:
     }
 
 
+def _lifecycle_facts(description: QueueDescription) -> dict[str, str]:
+    """How far the log of lifecycles is behind, and what it will never have."""
+    statistics = description.statistics
+    return {
+        "rows that wait": f"{statistics.lifecycle_waiting:,}",
+        "rows dropped": f"{statistics.lifecycle_dropped_total:,}",
+    }
+
+
 def settings_facts(settings: QueueSettings) -> dict[str, str]:
     """Settings the way the options of `queue create` take them."""
     return {
@@ -147,6 +159,7 @@ def settings_facts(settings: QueueSettings) -> dict[str, str]:
         "max receives": _number(settings.max_receives),
         "dead-letter queue": settings.dead_letter_queue or "none",
         "idle expiry": _duration(settings.idle_expiry_ms),
+        "lifecycle": "followed" if settings.lifecycle else "not followed",
     }
 
 

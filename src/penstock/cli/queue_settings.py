@@ -106,6 +106,16 @@ DeadLetterQueue = Annotated[
     str | None, _option("--dead-letter-queue", "The queue dead messages go to; `none` for none.", "QUEUE")
 ]
 
+Lifecycle = Annotated[
+    bool | None,
+    typer.Option(
+        "--lifecycle/--no-lifecycle",
+        help="Whether what becomes of its messages goes to the log penstock.lifecycle.",
+        show_default=False,
+        rich_help_panel=_PANEL,
+    ),
+]
+
 
 def _count(text: str) -> int:
     if not (text.isascii() and text.isdigit()):
@@ -150,6 +160,7 @@ _READERS: dict[str, Callable[[str], object]] = {
     "deduplication_window": duration_seconds,
     "max_receives": _count,
     "dead_letter_queue": _word,
+    "lifecycle": lambda text: text == "True",
 }
 _MAY_BE_NONE = {
     "max_messages",

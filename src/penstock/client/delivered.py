@@ -13,7 +13,7 @@ from penstock.client.message import MessageView
 from penstock.client.outgoing import AttributeValue, Body
 from penstock.client.part import Part, parts_of
 from penstock.client.reply import Outcome, reply_message, return_address
-from penstock.client.settlement import DELETE, Action, Settlement, Settler
+from penstock.client.settlement import DELETE, Action, Settlement, Settler, giving_back
 from penstock.wire.messages import Delivery
 
 
@@ -38,10 +38,9 @@ class Message(MessageView, eq=False):
 
     ack = delete
 
-    def release(self, delay: Duration = 0) -> asyncio.Future[None]:
-        """Gives it back for another try, not before `delay` seconds."""
-        action = Action("release", milliseconds(delay, "delay"))
-        return self.delivery.settler.one(action, self.delivery.lease, self.sequence)
+    def release(self, delay: Duration = 0, *, error: str | BaseException = "") -> asyncio.Future[None]:
+        """Gives it back for another try, not before `delay` seconds; `error`, what went wrong, is for its lifecycle."""
+        return self.delivery.settler.one(giving_back(delay, error), self.delivery.lease, self.sequence)
 
     def extend(self, visibility_timeout: Duration) -> asyncio.Future[None]:
         """Keeps it for so many seconds from now."""
@@ -157,9 +156,10 @@ class DeliveredMessages(Sequence[Message]):
 
     ack = delete
 
-    def release(self, delay: Duration = 0) -> asyncio.Future[Settlement]:
-        """Gives them back for another try, not before `delay` seconds."""
-        return self.settler.together(Action("release", milliseconds(delay, "delay")), self.lease)
+    def release(self, delay: Duration = 0, *, error: str | BaseException = "") -> asyncio.Future[Settlement]:
+        """Gives them back for another try, not before `delay` seconds; `error`, what went wrong, is for their
+        lifecycle."""
+        return self.settler.together(giving_back(delay, error), self.lease)
 
     def extend(self, visibility_timeout: Duration) -> asyncio.Future[Settlement]:
         """Keeps them for so many seconds from now."""

@@ -60,9 +60,9 @@ class GroupMessages(Sequence[Message]):
 
     ack = delete
 
-    def release(self, delay: Duration = 0) -> asyncio.Future[Settlement]:
+    def release(self, delay: Duration = 0, *, error: str | BaseException = "") -> asyncio.Future[Settlement]:
         """Gives them back for another try, not before `delay` seconds."""
-        return _together([delivery.release(delay) for delivery in self.deliveries])
+        return _together([delivery.release(delay, error=error) for delivery in self.deliveries])
 
     def extend(self, visibility_timeout: Duration) -> asyncio.Future[Settlement]:
         """Keeps them for so many seconds from now."""

@@ -64,6 +64,8 @@ class QueueOptions(TypedDict, total=False):
     max_receives: int | None
     """A message received so often without being deleted goes to the dead-letter queue."""
     dead_letter_queue: str | None
+    lifecycle: bool
+    """Whether what becomes of its messages is written to the log `penstock.lifecycle`."""
 
 
 _DURATIONS = {
@@ -87,9 +89,9 @@ def settings_of(options: QueueOptions) -> QueueSettings:
         raise refused(f"bad queue settings: {error}") from None
 
 
-def changes_of(options: QueueOptions) -> dict[str, str | int | None]:
+def changes_of(options: QueueOptions) -> dict[str, str | int | bool | None]:
     """The options by their names and units on the wire."""
-    changes: dict[str, str | int | None] = {}
+    changes: dict[str, str | int | bool | None] = {}
     given: dict[str, Any] = dict(options)
     for name, value in given.items():
         if name not in _OPTIONS:

@@ -27,7 +27,7 @@ from penstock.client.requester import Requester
 from penstock.client.route import Route
 from penstock.client.sending import send_messages
 from penstock.client.sent import SentMessage, SentMessages
-from penstock.client.settlement import DELETE, Action, Settlement, Settler
+from penstock.client.settlement import DELETE, Action, Settlement, Settler, giving_back
 from penstock.client.subscription import Subscription, Terms
 from penstock.model import limits
 from penstock.wire.messages import Answer, Count, Delivery, PeekFilter, Purge, QueueDescription, Receive
@@ -233,9 +233,11 @@ class Queue:
         """Deletes received messages, from any number of deliveries."""
         return await self._settle(DELETE, messages)
 
-    async def release_batch(self, messages: Iterable[Message], delay: Duration = 0) -> Settlement:
+    async def release_batch(
+        self, messages: Iterable[Message], delay: Duration = 0, *, error: str | BaseException = ""
+    ) -> Settlement:
         """Gives received messages back, ready again after `delay` seconds."""
-        return await self._settle(Action("release", milliseconds(delay, "delay")), messages)
+        return await self._settle(giving_back(delay, error), messages)
 
     async def extend_batch(self, messages: Iterable[Message], visibility_timeout: Duration) -> Settlement:
         """Keeps received messages for so many seconds from now."""

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Literal, NamedTuple
 
 from penstock.client.call import Call, FutureCall, unexpected
+from penstock.client.duration import Duration, milliseconds
 from penstock.client.lease import Lease
 from penstock.client.link import Link
 from penstock.client.replier import Replier
@@ -38,6 +39,8 @@ class Action(NamedTuple):
 
     kind: Literal["delete", "release", "extend"]
     milliseconds: int = 0
+    error: str = ""
+    """Of a release: what went wrong."""
 
     def request(self, receipts: list[Receipt]) -> Delete | Release | Extend:
         """The request that does it."""
@@ -45,12 +48,19 @@ class Action(NamedTuple):
             case "delete":
                 return Delete(receipts)
             case "release":
-                return Release(receipts, self.milliseconds)
+                return Release(receipts, self.milliseconds, error=self.error)
             case "extend":
                 return Extend(receipts, self.milliseconds)
 
 
 DELETE = Action("delete")
+
+
+def giving_back(delay: Duration, error: str | BaseException = "") -> Action:
+    """A release; of what went wrong as much is told as a server keeps."""
+    if isinstance(error, BaseException):
+        error = f"{type(error).__name__}: {error}"
+    return Action("release", milliseconds(delay, "delay"), error[: limits.RELEASE_ERROR_CHARACTERS])
 
 
 class Settler:

@@ -39,6 +39,8 @@ def arrow_stream(table: Table, columns: Sequence[Cells]) -> bytes:
 def _filled(column: Column, kind: nanoarrow.Schema, cells: Cells) -> Any:
     validity, missing = None, 0
     if column.optional and (missing := cells.count(None)):
+        if missing == len(cells):
+            return _empty(column, kind, missing)
         validity = _bits(cells)
         nothing: Any = "" if column.kind == "string" else 0
         cells = [nothing if cell is None else cell for cell in cells]
@@ -51,6 +53,17 @@ def _filled(column: Column, kind: nanoarrow.Schema, cells: Cells) -> Any:
         return c_array_from_buffers(kind, len(cells), [validity, offsets, data], null_count=missing)
     values = array(_CODES[column.kind], cells)
     return c_array_from_buffers(kind, len(cells), [validity, values], null_count=missing)
+
+
+def _empty(column: Column, kind: nanoarrow.Schema, rows: int) -> Any:
+    """A column in which nothing is there, which many of a table of changes are: zeros, made at once."""
+    validity = bytes((rows + 7) // 8)
+    if column.kind == "string":
+        offsets = array("i", bytes(4 * (rows + 1)))
+        return c_array_from_buffers(kind, rows, [validity, offsets, b""], null_count=rows)
+    code = _CODES[column.kind]
+    values = array(code, bytes(array(code).itemsize * rows))
+    return c_array_from_buffers(kind, rows, [validity, values], null_count=rows)
 
 
 def _bits(cells: Cells) -> bytes:

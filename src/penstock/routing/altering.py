@@ -14,6 +14,7 @@ from penstock.cluster.layout import (
 )
 from penstock.cluster.shares import share_of
 from penstock.model.errors import ErrorCode, PenstockError
+from penstock.model.reserved_queues import check_may_alter, check_may_be, check_not_reserved
 from penstock.model.settings import QueueSettings, changed_settings, check_settings
 from penstock.routing.context import RoutingContext, no_such_queue
 from penstock.routing.creating import ATTEMPTS, make_dead_letter_queue
@@ -29,9 +30,11 @@ _FIXED_IN_CLUSTERS = ("replicas",)
 
 def alter(context: RoutingContext, request: AlterQueue) -> Steps[Reply]:
     """Changes settings of a queue, all or none; asked again after a failure it finishes what was begun."""
+    check_may_alter(request.name, request.changes)
     queue, version = yield from _stored(request.name)
     settings = changed_settings(queue.settings, dict(request.changes))
     check_settings(request.name, settings)
+    check_may_be(request.name, settings)
     for field in _FIXED_IN_CLUSTERS:
         if getattr(settings, field) != getattr(queue.settings, field):
             raise PenstockError(ErrorCode.BAD_REQUEST, f"{field} is fixed when the queue is created")
@@ -71,6 +74,7 @@ def _never() -> bool:
 
 def delete(context: RoutingContext, request: DeleteQueue) -> Steps[Reply]:
     """From now on there is no such queue for anybody; what it holds is dropped by the nodes afterwards."""
+    check_not_reserved(request.name, "deleted")
     for _ in range(ATTEMPTS):
         queue, version = yield from _stored(request.name)
         try:

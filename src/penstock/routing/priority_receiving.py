@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import msgspec
+
 from penstock.cluster.layout import QueueEntry
 from penstock.model import limits
 from penstock.model.errors import ErrorCode, PenstockError
@@ -128,6 +130,8 @@ def _planned(
 
 def _ask(partition: int, request: ReceiveAny, messages: int, wait_ms: int, max_bytes: int | None) -> Ask:
     asked = Receive(partition, messages, wait_ms, request.visibility_timeout_ms, max_bytes)
+    if request.consumer:
+        asked = msgspec.structs.replace(asked, consumer=request.consumer)
     return Ask(partition, asked) if wait_ms else Ask(partition, asked, patience_ms=0)
 
 

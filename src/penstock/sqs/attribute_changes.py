@@ -12,6 +12,7 @@ from penstock.sqs.compatibility import Compatibility
 from penstock.sqs.names import FIFO_SUFFIX, check_queue_name
 from penstock.sqs.policy import parse_queue_policy
 from penstock.sqs.queue_attributes import (
+    EXTENDED_BOOLEANS,
     EXTENDED_CHOICES,
     EXTENDED_NUMBERS,
     FIFO_CHOICES,
@@ -88,6 +89,7 @@ FIELDS: dict[str, str] = {
     **{name: field for name, (field, _) in FIFO_CHOICES.items()},
     **{name: number.field for name, number in (EXTENDED_NUMBERS | ORDER_NUMBERS).items()},
     **{name: field for name, (field, _) in EXTENDED_CHOICES.items()},
+    **EXTENDED_BOOLEANS,
 }
 """The field that each settable attribute sets."""
 
@@ -115,7 +117,7 @@ def _check_known(name: str, fifo: bool, ranges: Mapping[str, Number], compatibil
         name in ranges
         or name in TEXTS
         or name == "SqsManagedSseEnabled"
-        or (name in EXTENDED_CHOICES and compatibility.extensions)
+        or (compatibility.extensions and (name in EXTENDED_CHOICES or name in EXTENDED_BOOLEANS))
     ):
         raise unknown_attribute(name)
 
@@ -127,6 +129,8 @@ def _value(name: str, text: str, ranges: Mapping[str, Number], current: QueueAtt
         return _choice(name, text, FIFO_CHOICES[name][1])
     if name in EXTENDED_CHOICES:
         return _choice(name, text, EXTENDED_CHOICES[name][1])
+    if name in EXTENDED_BOOLEANS:
+        return _boolean(name, text)
     match name:
         case "SqsManagedSseEnabled" | "ContentBasedDeduplication":
             return _boolean(name, text)

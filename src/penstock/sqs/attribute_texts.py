@@ -10,6 +10,7 @@ from penstock.sqs.compatibility import Compatibility
 from penstock.sqs.names import QueueArn
 from penstock.sqs.queue_attributes import (
     ALL,
+    EXTENDED_BOOLEANS,
     EXTENDED_CHOICES,
     EXTENDED_NUMBERS,
     HELD_MESSAGES,
@@ -95,6 +96,7 @@ def _extended_texts(attributes: QueueAttributes, facts: QueueFacts) -> dict[str,
         for name, field in fields.items()
         if (value := getattr(attributes, field)) != getattr(_UNCHANGED, field)
     }
+    texts |= {name: "true" for name, field in EXTENDED_BOOLEANS.items() if getattr(attributes, field)}
     if facts.messages_held:
         texts[HELD_MESSAGES] = str(facts.messages_held)
     if facts.messages_late:

@@ -57,6 +57,7 @@ class QueueAttributes(msgspec.Struct, frozen=True, kw_only=True):
     replicas: int = 1
     replication: Replication = "sync"
     minimum_in_sync: int | None = None
+    lifecycle: bool = False
 
     @property
     def engine_ordering(self) -> Ordering:
@@ -131,6 +132,7 @@ EXTENDED_CHOICES: dict[str, tuple[str, tuple[str, ...]]] = {
     "Penstock.Consumption": ("consumption", get_args(Consumption)),
     "Penstock.Replication": ("replication", get_args(Replication)),
 }
+EXTENDED_BOOLEANS: dict[str, str] = {"Penstock.Lifecycle": "lifecycle"}
 FIXED = (ORDERING, "Penstock.Stamps", "Penstock.Consumption", "Penstock.Partitions")
 """Attributes that only CreateQueue sets."""
 
@@ -156,7 +158,11 @@ ALL = "All"
 
 def known_names(compatibility: Compatibility) -> frozenset[str]:
     """Every name GetQueueAttributes takes, on any kind of queue."""
-    extended = {*EXTENDED_CHOICES, HELD_MESSAGES, LATE_MESSAGES} if compatibility.extensions else set()
+    extended = (
+        {*EXTENDED_CHOICES, *EXTENDED_BOOLEANS, HELD_MESSAGES, LATE_MESSAGES}
+        if compatibility.extensions
+        else set()
+    )
     return frozenset(
         {*numbers(compatibility), *FIFO_ONLY, *FIFO_CHOICES, *TEXTS, *READ_ONLY, "SqsManagedSseEnabled", ALL}
         | extended

@@ -48,6 +48,7 @@ def settings_of(
         default_ttl_ms=_milliseconds(attributes.default_time_to_live_seconds),
         max_receives=None if redrive is None else redrive.max_receive_count,
         dead_letter_queue=dead_letter_queue,
+        lifecycle=attributes.lifecycle,
     )
 
 
@@ -91,6 +92,7 @@ def attributes_of(
         delay_seconds=settings.delay_ms // SECOND_MS,
         default_time_to_live_seconds=_seconds(settings.default_ttl_ms),
         redrive_policy=redrive,
+        lifecycle=settings.lifecycle,
     )
 
 

@@ -30,9 +30,9 @@ class BlockingMessage(MessageView, eq=False):
 
     ack = delete
 
-    def release(self, delay: Duration = 0) -> None:
-        """Gives it back for another try, not before `delay` seconds."""
-        self._bridge.call(self.message.release, delay)
+    def release(self, delay: Duration = 0, *, error: str | BaseException = "") -> None:
+        """Gives it back for another try, not before `delay` seconds; `error`, what went wrong, is for its lifecycle."""
+        self._bridge.call(self.message.release, delay, error=error)
 
     def extend(self, visibility_timeout: Duration) -> None:
         """Keeps it for so many seconds from now."""
@@ -106,9 +106,9 @@ class BlockingDeliveredMessages(Sequence[BlockingMessage]):
 
     ack = delete
 
-    def release(self, delay: Duration = 0) -> Settlement:
+    def release(self, delay: Duration = 0, *, error: str | BaseException = "") -> Settlement:
         """Gives them back for another try, not before `delay` seconds."""
-        return self._bridge.call(self._messages.release, delay)
+        return self._bridge.call(self._messages.release, delay, error=error)
 
     def extend(self, visibility_timeout: Duration) -> Settlement:
         """Keeps them for so many seconds from now."""

@@ -53,9 +53,9 @@ class BlockingGroupMessages(Sequence[BlockingMessage]):
 
     ack = delete
 
-    def release(self, delay: Duration = 0) -> Settlement:
+    def release(self, delay: Duration = 0, *, error: str | BaseException = "") -> Settlement:
         """Gives them back for another try, not before `delay` seconds."""
-        return self._bridge.call(self._messages.release, delay)
+        return self._bridge.call(self._messages.release, delay, error=error)
 
     def extend(self, visibility_timeout: Duration) -> Settlement:
         """Keeps them for so many seconds from now."""

@@ -182,9 +182,12 @@ class BlockingQueue:
         """Deletes received messages, from any number of deliveries."""
         return self._bridge.call(self._queue.delete_batch, [message.message for message in messages])
 
-    def release_batch(self, messages: Iterable[BlockingMessage], delay: Duration = 0) -> Settlement:
+    def release_batch(
+        self, messages: Iterable[BlockingMessage], delay: Duration = 0, *, error: str | BaseException = ""
+    ) -> Settlement:
         """Gives received messages back, ready again after `delay` seconds."""
-        return self._bridge.call(self._queue.release_batch, [message.message for message in messages], delay)
+        chosen = [message.message for message in messages]
+        return self._bridge.call(self._queue.release_batch, chosen, delay, error=error)
 
     def extend_batch(self, messages: Iterable[BlockingMessage], visibility_timeout: Duration) -> Settlement:
         """Keeps received messages for so many seconds from now."""

@@ -53,6 +53,7 @@ _ENGINE_FIELDS = frozenset(
         "replicas",
         "replication",
         "minimum_in_sync",
+        "lifecycle",
     }
 )
 """What the engine knows of a queue without any metadata."""

@@ -53,6 +53,7 @@ def receive_message(context: Context) -> Steps[ReceiveMessageResult]:
                 None if visibility_s is None else visibility_s * SECOND_MS,
                 attempt=attempt.encode() if attempt is not None else b"",
                 max_leased=None if extensions else IN_FLIGHT,
+                consumer=context.session.user,
             )
         )
     except PenstockError as error:

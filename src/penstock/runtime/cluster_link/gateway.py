@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import Callable, Iterable
 from functools import partial
 
+import msgspec
+
 from penstock import __version__
 from penstock.backend.decoding import decode
 from penstock.config.address import Address
@@ -25,14 +27,17 @@ HELD_BYTES = 32 * MEBIBYTE
 """Of batches that no node has answered yet; beyond, nobody is read from until half of them are answered."""
 LAST_ANSWERS_SECONDS = 5.0
 
+_RECEIVES = messages.Receive | messages.ReceiveAny | messages.Subscribe
+
 
 class _Client:
     """One connection."""
 
-    __slots__ = ("greeted", "paused", "subscriptions", "tickets")
+    __slots__ = ("greeted", "name", "paused", "subscriptions", "tickets")
 
     def __init__(self) -> None:
         self.greeted = False
+        self.name = ""
         self.paused = False
         self.tickets: dict[int, int] = {}
         """By request id: what is asked of the link."""
@@ -143,6 +148,8 @@ class Gateway:
             return
         if not client.greeted:
             raise PenstockError(ErrorCode.BAD_REQUEST, "say hello first")
+        if isinstance(request, _RECEIVES) and not request.consumer:  # nodes know only this front end by name
+            request = msgspec.structs.replace(request, consumer=client.name)
         match request:
             case messages.Subscribe():
                 self._subscribe(connection, client, request_id, request)
@@ -162,6 +169,7 @@ class Gateway:
                 f"the client speaks protocol {request.versions}, this server {messages.PROTOCOL_VERSION}",
             )
         client.greeted = True
+        client.name = request.client
         return messages.Welcome(
             messages.PROTOCOL_VERSION, f"penstock {__version__}", self._name, self._now_ms()
         )

@@ -94,7 +94,13 @@ class Subscription:
             del self._under_way[ticket]
             self._answered(messages, outcome)
 
-        receive = Receive(request.queue_id, messages, WAIT_MS, request.visibility_timeout_ms)
+        receive = Receive(
+            request.queue_id,
+            messages,
+            WAIT_MS,
+            request.visibility_timeout_ms,
+            consumer=request.consumer,
+        )
         ticket = self._link.ask(receive, b"", done)
         self._under_way[ticket] = messages
 
