@@ -11,7 +11,7 @@ from tests.chaos.workload import Workload
 
 
 async def rolling_restart(stage: Stage, *, clients: int, report: Report) -> Outcome:
-    """The tries that client libraries make by themselves must be enough for every call."""
+    """The tries that client libraries make by themselves must be enough for every send."""
 
     async def restarts(workload: Workload, outcome: Outcome) -> None:
         for planned in stage.plan.processes:

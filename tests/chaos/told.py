@@ -20,7 +20,7 @@ class Told:
 
     ledger: Ledger
     patient: bool
-    """Whether clients take an error that says to try again; else the tries of their libraries must be enough."""
+    """Whether senders take an error that says to try again; else the tries of their libraries must be enough."""
     sent: Counter[str] = field(default_factory=Counter)
     """By client: acknowledged sends."""
     received: Counter[str] = field(default_factory=Counter)
@@ -57,7 +57,7 @@ class Told:
         """A call failed for good. In a crash clients see errors that say: try again. Any other is a broken promise."""
         if not retryable:
             self.ledger.violations.append(f"a client that wanted to {what} was told {why}")
-        elif not self.patient:
-            self.ledger.violations.append(f"a client that wanted to {what} failed after its own tries: {why}")
+        elif what == "send" and not self.patient:
+            self.ledger.violations.append(f"a client's send failed after its own tries: {why}")
         self.refused[what] += 1
         await asyncio.sleep(RETRY_SECONDS)
