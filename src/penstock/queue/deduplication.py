@@ -17,61 +17,6 @@ from penstock.model.records import IdsBarred, IdsClaimed
 from penstock.model.runs import Runs, difference, intersection, normalized
 
 
-class DeduplicationWindow:
-    """Deduplication ids and the message each named first, for as long as the window lasts."""
-
-    def __init__(self) -> None:
-        # Ordered by adding. Not a plain dict: finding its first key passes over every deleted one before it, which
-        # with 50,000 ids in the window costs 40 µs a send on average.
-        self._seen: OrderedDict[bytes, tuple[int, int]] = OrderedDict()
-        """The number of the message; below 0 the id is barred, by a claim of that version of another partition."""
-
-    def __len__(self) -> int:
-        return len(self._seen)
-
-    def original(self, identifier: bytes, now_ms: int) -> int | None:
-        """The sequence number first sent under the id, while the window lasts."""
-        found = self._seen.get(identifier)
-        return found[0] if found is not None and now_ms < found[1] else None
-
-    def add(self, identifier: bytes, sequence: int, until_ms: int) -> None:
-        """The id names this message until then."""
-        self._seen[identifier] = (sequence, until_ms)
-        self._seen.move_to_end(identifier)
-
-    def apply(self, record: IdsBarred) -> None:
-        """Bars ids, or lifts their bars."""
-        for identifier, version in zip(record.ids, record.versions, strict=True):
-            if version:
-                self.add(identifier, -version, record.until_ms)
-            else:
-                self._seen.pop(identifier, None)
-
-    def forget(self, now_ms: int) -> None:
-        """Drops ids whose window is over, oldest first; stops at the first that is not."""
-        if not self._seen:
-            return
-        over = []
-        for identifier, (_, until_ms) in self._seen.items():
-            if until_ms > now_ms:
-                break
-            over.append(identifier)
-        for identifier in over:
-            del self._seen[identifier]
-
-    def clear(self) -> None:
-        """A purge forgets ids."""
-        self._seen.clear()
-
-    def dump(self) -> list[tuple[bytes, int, int]]:
-        """For the snapshot."""
-        return [(identifier, sequence, until) for identifier, (sequence, until) in self._seen.items()]
-
-    def load(self, dumped: list[tuple[bytes, int, int]]) -> None:
-        """From the snapshot."""
-        self._seen = OrderedDict((identifier, (sequence, until)) for identifier, sequence, until in dumped)
-
-
 class Claim(NamedTuple):
     """Whose an id is."""
 
@@ -116,6 +61,67 @@ class IdClaims:
     def load(self, dumped: list[tuple[bytes, int, int, int]]) -> None:
         """From the snapshot."""
         self._claims = OrderedDict((identifier, Claim(*claim)) for identifier, *claim in dumped)
+
+
+class DeduplicationWindow:
+    """Deduplication ids and the message each named first, for as long as the window lasts."""
+
+    def __init__(self) -> None:
+        # Ordered by adding. Not a plain dict: finding its first key passes over every deleted one before it, which
+        # with 50,000 ids in the window costs 40 µs a send on average.
+        self._seen: OrderedDict[bytes, tuple[int, int]] = OrderedDict()
+        """The number of the message; below 0 the id is barred, by a claim of that version of another partition."""
+        self.claims = IdClaims()
+        """In a cluster: to which partition of the queue ids belong whose home this one is."""
+
+    def __len__(self) -> int:
+        return len(self._seen)
+
+    def original(self, identifier: bytes, now_ms: int) -> int | None:
+        """The sequence number first sent under the id, while the window lasts."""
+        found = self._seen.get(identifier)
+        return found[0] if found is not None and now_ms < found[1] else None
+
+    def add(self, identifier: bytes, sequence: int, until_ms: int) -> None:
+        """The id names this message until then."""
+        self._seen[identifier] = (sequence, until_ms)
+        self._seen.move_to_end(identifier)
+
+    def apply(self, record: IdsClaimed | IdsBarred) -> None:
+        """Gives ids to partitions; bars them here, or lifts their bars."""
+        if isinstance(record, IdsClaimed):
+            self.claims.apply(record)
+            return
+        for identifier, version in zip(record.ids, record.versions, strict=True):
+            if version:
+                self.add(identifier, -version, record.until_ms)
+            else:
+                self._seen.pop(identifier, None)
+
+    def forget(self, now_ms: int) -> None:
+        """Drops ids whose window is over, oldest first; stops at the first that is not."""
+        if not self._seen:
+            return
+        over = []
+        for identifier, (_, until_ms) in self._seen.items():
+            if until_ms > now_ms:
+                break
+            over.append(identifier)
+        for identifier in over:
+            del self._seen[identifier]
+
+    def clear(self) -> None:
+        """A purge forgets ids."""
+        self._seen.clear()
+        self.claims.clear()
+
+    def dump(self) -> list[tuple[bytes, int, int]]:
+        """For the snapshot."""
+        return [(identifier, sequence, until) for identifier, (sequence, until) in self._seen.items()]
+
+    def load(self, dumped: list[tuple[bytes, int, int]]) -> None:
+        """From the snapshot."""
+        self._seen = OrderedDict((identifier, (sequence, until)) for identifier, sequence, until in dumped)
 
 
 class StoredBatch:

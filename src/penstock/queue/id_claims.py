@@ -38,7 +38,7 @@ def claim(
     answer = Claims([], [])
     taken: dict[bytes, int] = {}
     for identifier, wanted, replaced in zip(ids, owners, instead_of, strict=True):
-        held = partition.claims.get(identifier, now_ms)
+        held = partition.window.claims.get(identifier, now_ms)
         owner = taken.get(identifier)
         if owner is None and (held is None or held.owner == wanted or held.version == replaced):
             owner = taken[identifier] = (

@@ -17,13 +17,7 @@ from penstock.model.settings import QueueSettings
 from penstock.ordering.commit_wait import CommitWait
 from penstock.queue import states
 from penstock.queue.attempts import AttemptTable
-from penstock.queue.deduplication import (
-    DeduplicationWindow,
-    IdClaims,
-    OriginTable,
-    ProducerTable,
-    StoredBatch,
-)
+from penstock.queue.deduplication import DeduplicationWindow, OriginTable, ProducerTable, StoredBatch
 from penstock.queue.groups import FifoGroups, GroupNames
 from penstock.queue.lanes import Lanes
 from penstock.queue.late_heads import LateHeads
@@ -61,8 +55,6 @@ class Partition:
         self.expiries = SlotTimers()
         self.sent_times = SentTimes()
         self.window = DeduplicationWindow()
-        self.claims = IdClaims()
-        """In a cluster: to which partition of the queue ids belong whose home this one is."""
         self.producers = ProducerTable()
         self.origins = OriginTable()
         self.groups = GroupNames()
@@ -179,9 +171,7 @@ class Partition:
                 self.commit_wait.observe(record.through_us)
                 if self.sorting is not None:
                     self._let_out(self.sorting.close(record.through_us))
-            case records.IdsClaimed():
-                self.claims.apply(record)
-            case records.IdsBarred():
+            case records.IdsClaimed() | records.IdsBarred():
                 self.window.apply(record)
             case records.LogCut():
                 assert self.log is not None
@@ -398,7 +388,6 @@ class Partition:
             self._leave_leases(runs)
         self.totals.purged += self._end(runs)
         self.window.clear()
-        self.claims.clear()
         self.attempts.clear()
         if record.end >= self.table.next:
             self.delays.clear()

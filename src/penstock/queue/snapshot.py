@@ -110,7 +110,7 @@ def dump(partition: Partition) -> bytes:
             expiries=partition.expiries.dump(),
             sent_times=partition.sent_times.dump(),
             window=partition.window.dump(),
-            claims=partition.claims.dump(),
+            claims=partition.window.claims.dump(),
             producers=partition.producers.dump(),
             origins=partition.origins.dump(),
             groups=partition.groups.dump(),
@@ -167,7 +167,7 @@ def _build(image: PartitionImage) -> Partition:
     partition.expiries.load(image.expiries)
     partition.sent_times.load(image.sent_times)
     partition.window.load(image.window)
-    partition.claims.load(image.claims)
+    partition.window.claims.load(image.claims)
     partition.producers.load(image.producers)
     partition.origins.load(image.origins)
     partition.groups.load(image.groups)
