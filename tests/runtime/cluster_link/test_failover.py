@@ -182,6 +182,25 @@ async def test_a_node_that_says_nothing_is_not_waited_for_once_another_leads(tmp
 
 
 @async_test
+async def test_a_refusal_after_a_lost_answer_does_not_say_that_nothing_is_stored(tmp_path: Path) -> None:
+    async with small_cluster(tmp_path, ("one", "two")) as cluster:
+        link = await cluster.link()
+        queue = await made(link, max_messages=1)
+        partition = await only_partition(cluster)
+        old = cluster.nodes[leader(cluster, partition)]
+        old.silent = True
+        _, send = asked(link, Send(queue.queue_id), encode_parts([b"one", b"too many"]))
+        await until(lambda: old.unanswered == 1)
+        await cluster.move(partition, other(cluster, old.name))
+        with pytest.raises(PenstockError) as refused:
+            await send
+        assert refused.value.code is ErrorCode.UNREACHABLE
+        with pytest.raises(PenstockError) as refused:
+            await ask(link, Send(queue.queue_id), encode_parts([b"one", b"too many"]))
+        assert refused.value.code is ErrorCode.QUEUE_FULL
+
+
+@async_test
 async def test_a_queue_made_anew_is_another_one(tmp_path: Path) -> None:
     async with small_cluster(tmp_path, ("one", "two")) as cluster:
         link = await cluster.link()

@@ -70,6 +70,7 @@ class Call:
         "refused",
         "retry_at",
         "ticket",
+        "uncertain",
         "wait_end",
     )
 
@@ -84,6 +85,8 @@ class Call:
         """Who was asked last."""
         self.link: TcpLink | None = None
         self.ticket = 0
+        self.uncertain = False
+        """Whether a node may have done what was asked without saying so."""
         self.missed = 0
         """How often a node did not know the partition."""
         self.reason = ""
@@ -202,6 +205,7 @@ class PartitionCalls:
         if code in _NOT_TAKEN:
             self._park(call, f"{leader.node} does not lead it any more")
         elif code is ErrorCode.UNREACHABLE and not isinstance(call.ask.request, _NOT_TWICE):
+            call.uncertain = True
             self._park(call, f"{leader.node} cannot be reached")
         elif code is ErrorCode.QUEUE_NOT_FOUND and call.missed < MISSED_AT_MOST:
             call.missed += 1
@@ -214,6 +218,8 @@ class PartitionCalls:
             return
         call.ended = True
         self._landed(call)
+        if call.uncertain and isinstance(call.ask.request, Send) and isinstance(outcome, PenstockError):
+            outcome = _uncertain(outcome)
         tell_outcome(call.done, outcome)
 
     def _end_later(self, call: Call, outcome: Outcome) -> None:
@@ -361,7 +367,18 @@ class PartitionCalls:
                 continue
             self._landed(call)
             call.attempt += 1
+            call.uncertain = True
             self._try(call)
+
+
+def _uncertain(error: PenstockError) -> PenstockError:
+    """A refusal says that nothing was stored, which is not so where an earlier attempt may have been taken."""
+    if not error.retryable or error.code is ErrorCode.UNREACHABLE:
+        return error
+    return PenstockError(
+        ErrorCode.UNREACHABLE,
+        f"the first attempt may have been stored or not, and the next one was not: {error.message}",
+    )
 
 
 def tell_outcome(done: Done, outcome: Outcome) -> None:
