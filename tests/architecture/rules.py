@@ -27,8 +27,9 @@ MAY_IMPORT: dict[str, set[str]] = {
     "metadata": {"model", "wire"},
     "usage": {"model", "columnar"},
     "manager": {"model", "cluster", "metadata"},
-    # the data pipeline: a client like any other, that the queue itself knows nothing of
-    "pipeline": {"model", "wire", "columnar", "client", "penstock"},
+    # the data pipeline: a client like any other, that the queue itself knows nothing of; it shows its own figures the way
+    # servers do, and names messages by the ids that front ends give them
+    "pipeline": {"model", "wire", "columnar", "client", "penstock", "metrics", "frontend"},
     # synchronous: what it needs of the world it asks for in steps that the runtime carries out
     "frontend": {"model", "ordering", "wire", "sqs", "metadata", "usage"},
     "client": {"model", "ordering", "wire"},
@@ -39,7 +40,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     },
     "simulation": {
         *("model", "queue", "ordering", "wire", "storage", "backend"),
-        *("cluster", "replication"),  # whole clusters: the manager decides, and its bugs are planted
+        *("cluster", "replication", "routing"),  # whole clusters: the manager decides, and its bugs are planted
+        "columnar",  # what the log of lifecycles says is read, and compared with the records
     },
     # on top
     "penstock": {"model", "client"},

@@ -1,0 +1,91 @@
+"""Searching the audit trail without Spark: PyArrow reads the days that can have it, and the columns that are asked about."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from penstock.pipeline.trouble import PipelineError
+from penstock.pipeline.warehouse.audit_table import AUDIT
+
+
+@dataclass(frozen=True)
+class AuditQuery:
+    """What is looked for; None: anything."""
+
+    user: str | None = None
+    account: str | None = None
+    queue: str | None = None
+    """A name or an ARN."""
+    action: str | None = None
+    outcome: str | None = None
+    """`ok`, `error` for anything else, or an error code."""
+    request_id: str | None = None
+    address: str | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+    limit: int | None = None
+    """The last so many."""
+
+
+def search(warehouse: str, query: AuditQuery) -> Iterator[dict[str, Any]]:
+    """Rows that match, in the order of time."""
+    import pyarrow.compute as pc
+    import pyarrow.dataset as ds
+
+    root = f"{warehouse.rstrip('/')}/{AUDIT.name}"
+    if "://" not in root and not os.path.isdir(root):
+        raise PipelineError(
+            f"there is no audit trail in {warehouse}: `penstock pipeline run audit --once` writes one; name another "
+            "warehouse with --warehouse"
+        )
+    keys = [
+        ("gen", "string"),
+        ("block", "int64"),
+        ("span", "int64"),
+        ("batch_id", "int64"),
+        ("day", "string"),
+    ]
+    trail = ds.dataset(
+        root, format="parquet", partitioning=ds.partitioning(_schema(keys), flavor="hive"), schema=None
+    )
+    condition = pc.scalar(True)
+    for wanted in _conditions(query):
+        condition = condition & wanted
+    found = trail.to_table(columns=list(AUDIT.names), filter=condition).sort_by("time")
+    if query.limit is not None:
+        found = found.slice(max(0, found.num_rows - query.limit))
+    for batch in found.to_batches(max_chunksize=10_000):
+        yield from batch.to_pylist()
+
+
+def _schema(keys: list[tuple[str, str]]) -> Any:
+    import pyarrow as pa
+
+    return pa.schema([(name, pa.string() if kind == "string" else pa.int64()) for name, kind in keys])
+
+
+def _conditions(query: AuditQuery) -> Iterator[Any]:
+    import pyarrow.compute as pc
+
+    field = pc.field
+    for name in ("user", "account", "action", "request_id", "address"):
+        value = getattr(query, name)
+        if value is not None:
+            yield field(name) == value
+    if query.queue is not None:
+        yield (field("queue") == query.queue) | pc.ends_with(field("queue"), f":{query.queue}")
+    if query.outcome == "error":
+        yield field("outcome") != "ok"
+    elif query.outcome is not None:
+        yield field("outcome") == query.outcome
+    # Days are directories: those that cannot have it are never opened.
+    if query.since is not None:
+        yield (field("day") >= query.since.astimezone(UTC).date().isoformat()) & (
+            field("time") >= query.since
+        )
+    if query.until is not None:
+        yield (field("day") <= query.until.astimezone(UTC).date().isoformat()) & (field("time") < query.until)

@@ -1,0 +1,86 @@
+"""One micro-batch: new rows sorted out, the job's rows added to its tables, what was seen remembered; in this order."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from datetime import datetime
+from threading import Lock
+from typing import NamedTuple
+
+from pyspark import StorageLevel
+from pyspark.sql import DataFrame
+
+from penstock.pipeline.jobs.job import Job
+from penstock.pipeline.memory import Memory
+from penstock.pipeline.numbers import sort_out
+from penstock.pipeline.warehouse.warehouse import Warehouse
+
+ROWS_A_FILE = 2_000_000
+_LINK_COLUMNS = ("log_partition", "log_sequence")
+
+
+class StoppedError(Exception):
+    """The run was told to stop before this batch began: it is done by the next run."""
+
+
+class BatchDone(NamedTuple):
+    """What became of a batch."""
+
+    batch: int
+    rows: int
+    repeated: int
+    seconds: float
+    latest: datetime | None
+    """The time of its youngest row."""
+
+
+class Batches:
+    """What Spark calls for every micro-batch, in a thread of its own."""
+
+    def __init__(
+        self, warehouse: Warehouse, job: Job, memory: Memory, done: Callable[[BatchDone], None]
+    ) -> None:
+        self._warehouse = warehouse
+        self._job = job
+        self._memory = memory
+        self._done = done
+        self._tables = [
+            table
+            for table in job.tables
+            if table.filling == "batches" and table.name not in job.rolled_by_addition
+        ]
+        self._busy = Lock()
+        self._stopping = False
+
+    def stop(self) -> None:
+        """No batch begins any more; returns when the one that runs is done."""
+        self._stopping = True
+        with self._busy:
+            pass
+
+    def __call__(self, rows: DataFrame, batch: int) -> None:
+        """One batch."""
+        with self._busy:
+            if self._stopping:
+                raise StoppedError
+            if batch <= self._memory.last_batch():
+                return  # Spark did not get to note it
+            self._add(rows, batch)
+
+    def _add(self, rows: DataFrame, batch: int) -> None:
+        begun = time.monotonic()
+        kept = rows.drop(*_LINK_COLUMNS).persist(StorageLevel.MEMORY_AND_DISK)
+        try:
+            before = self._memory.seen_before(batch)
+            found = sort_out(kept, self._job.writer, "number", before)
+            if found.rows:
+                made = self._job.batch(found.fresh)
+                for table in self._tables:
+                    parts = 1 + found.rows // ROWS_A_FILE
+                    self._warehouse.add_batch(table, batch, made[table.name], parts=parts)
+            self._memory.finish_batch(batch, found.seen)
+        finally:
+            kept.unpersist()
+        taken = time.monotonic() - begun
+        self._done(BatchDone(batch, found.rows, found.repeated, taken, found.latest))

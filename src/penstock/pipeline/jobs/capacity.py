@@ -1,0 +1,182 @@
+"""The job `capacity`: how queues grow and fill, when each is 80 % full, and how many partitions it wants."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as sf
+
+from penstock.columnar.lifecycle import LIFECYCLE, LIFECYCLE_QUEUE
+from penstock.pipeline.jobs.capacity_forecast import Forecast, Growth, forecast
+from penstock.pipeline.jobs.job import Job, Reader, Rolled, Surroundings, Tables, gap_table
+from penstock.pipeline.jobs.ledger_messages import BEGINNINGS, ENDED
+from penstock.pipeline.warehouse.table import WarehouseTable, column
+
+WINDOW_HOURS = 24
+"""Growth is what the last day has come to."""
+
+_COUNTS = (
+    column("began", "int64", "Messages that were sent or arrived."),
+    column("began_bytes", "int64", "Their bodies and attributes, in bytes, as far as it is known."),
+    column("measured", "int64", "How many of them that is known of."),
+    column("ended", "int64", "Messages that were deleted, expired or left in another way."),
+)
+PARTS = WarehouseTable(
+    "capacity_parts",
+    "What came and went by minute, as batches brought it: the same minute may stand here several times, and adds up.",
+    "batches",
+    (
+        column("minute", "timestamp", "The minute, by its beginning."),
+        column("queue", "string", "The queue's name."),
+        *_COUNTS,
+    ),
+    by_day=True,
+)
+HOURS = WarehouseTable(
+    "capacity_hours",
+    "What came and went by hour and queue.",
+    "days",
+    (
+        column("hour", "timestamp", "The hour, by its beginning."),
+        column("queue", "string", "The queue's name."),
+        *_COUNTS,
+        column("net", "int64", "By how many messages the queue grew; negative: it shrank."),
+        column("peak_minute", "int64", "Messages that began in the busiest minute."),
+    ),
+    by_day=True,
+)
+CAPACITY = WarehouseTable(
+    "capacity",
+    "Every queue: how full it is, how it grows, when it is 80 % full and how many partitions it wants.",
+    "whole",
+    (
+        column("queue", "string", "The queue's name."),
+        column("measured", "timestamp", "When this was worked out."),
+        column("messages", "int64", "Messages in it."),
+        column("bytes", "int64", "Their bytes."),
+        column("messages_per_hour", "double", "Growth over the last day; negative: it shrinks."),
+        column("bytes_per_hour", "double", "The same in bytes."),
+        column(
+            "limit",
+            "string",
+            "What is reached first: max-messages, max-bytes, retention, disk; empty: nothing.",
+        ),
+        column("fill", "double", "How much of that is used, from 0 to 1."),
+        column("full_at", "timestamp", "When 80 % of it are used, if it goes on so; null: never."),
+        column("peak_per_second", "double", "Messages a second in the busiest minute."),
+        column("partitions", "int32", "How many partitions it has."),
+        column("recommended_partitions", "int32", "How many the busiest minute asks for."),
+    ),
+)
+GAPS = gap_table("capacity_gaps", "partition_id", "The partition that numbered them.")
+
+
+def partial_counts(rows: DataFrame) -> DataFrame:
+    """Rows of lifecycles by minute and queue."""
+    began = sf.col("change").isin(*map(int, BEGINNINGS))
+    ended = sf.col("change").isin(*map(int, ENDED))
+    count = sf.col("count").cast("long")
+    known = began & sf.col("bytes").isNotNull()
+    return (
+        rows.where(began | ended)
+        .groupBy(sf.date_trunc("minute", "time").alias("minute"), "queue")
+        .agg(
+            sf.sum(sf.when(began, count).otherwise(0)).alias("began"),
+            sf.sum(sf.when(known, sf.col("bytes")).otherwise(0)).alias("began_bytes"),
+            sf.sum(sf.when(known, count).otherwise(0)).alias("measured"),
+            sf.sum(sf.when(ended, count).otherwise(0)).alias("ended"),
+        )
+        .withColumn("day", sf.to_date("minute"))
+    )
+
+
+def by_hour(parts: DataFrame) -> DataFrame:
+    """Partial counts added up, to minutes and then to hours."""
+    names = [one.name for one in _COUNTS]
+    minutes = parts.groupBy("minute", "queue").agg(*(sf.sum(name).alias(name) for name in names))
+    return (
+        minutes.groupBy(sf.date_trunc("hour", "minute").alias("hour"), "queue")
+        .agg(*(sf.sum(name).alias(name) for name in names), sf.max("began").alias("peak_minute"))
+        .withColumns({"net": sf.col("began") - sf.col("ended"), "day": sf.to_date("hour")})
+    )
+
+
+def growth(hours: DataFrame, now_us: int) -> DataFrame:
+    """One row a queue: what it holds by the rows, and what the last day has come to."""
+    since = now_us // 1_000_000 - WINDOW_HOURS * 3600
+    recent = sf.unix_timestamp("hour") >= since
+    first = sf.greatest(sf.min(sf.unix_timestamp("hour")), sf.lit(since))
+    spanned = sf.greatest((sf.lit(now_us / 1e6) - first) / 3600, sf.lit(1.0))
+    return hours.groupBy("queue").agg(
+        sf.sum("net").alias("messages"),
+        (sf.sum("began_bytes") / sf.greatest(sf.sum("measured"), sf.lit(1))).alias("bytes_a_message"),
+        (sf.sum(sf.when(recent, sf.col("net")).otherwise(0)) / spanned).alias("messages_an_hour"),
+        (sf.max(sf.when(recent, sf.col("peak_minute")).otherwise(0)) / 60).alias("peak"),
+    )
+
+
+def forecasts(grown: list[Growth], surroundings: Surroundings) -> list[Forecast]:
+    """Every queue that rows or the server know of. Queues are few: this is plain Python."""
+    by_name = {str(one["name"]): one for one in surroundings.queues}
+    known = {one.queue: one for one in grown if not by_name or one.queue in by_name}
+    for name in by_name:
+        known.setdefault(name, Growth(name, 0, 0.0, 0.0, 0.0))
+    disk = None
+    if surroundings.disk_total_bytes and surroundings.disk_free_bytes is not None:
+        grows = sum(max(0.0, one.messages_an_hour * one.bytes_a_message) for one in known.values())
+        used = surroundings.disk_total_bytes - surroundings.disk_free_bytes
+        disk = (used, surroundings.disk_total_bytes, grows)
+    return [
+        forecast(one, by_name.get(one.queue), disk, surroundings.now_us)
+        for one in sorted(known.values(), key=lambda one: one.queue)
+    ]
+
+
+def as_row(found: Forecast, now_us: int) -> dict[str, Any]:
+    """A row of the table."""
+    now = datetime.fromtimestamp(now_us / 1e6, UTC)
+    hours = found.hours_to_full
+    row = {name: value for name, value in found._asdict().items() if name != "hours_to_full"}
+    return {**row, "measured": now, "full_at": None if hours is None else now + timedelta(hours=hours)}
+
+
+def _batch(rows: DataFrame) -> Tables:
+    return {PARTS.name: partial_counts(rows)}
+
+
+def _roll(reader: Reader, surroundings: Surroundings) -> Rolled:
+    days = reader.new_days(PARTS)
+    hours = by_hour(reader.all_rows(PARTS).where(sf.col("day").isin(*days))).persist()
+    names = list(HOURS.names)
+    others = reader.all_rows(HOURS).where(~sf.col("day").isin(*days))
+    everything = others.select(*names).unionByName(hours.select(*names))
+    grown = [
+        Growth(
+            row["queue"],
+            max(0, row["messages"]),
+            float(row["bytes_a_message"]),
+            float(row["messages_an_hour"]),
+            float(row["peak"]),
+        )
+        for row in growth(everything, surroundings.now_us).collect()
+    ]
+    rows = [as_row(found, surroundings.now_us) for found in forecasts(grown, surroundings)]
+    spark = hours.sparkSession
+    schema = CAPACITY.file_schema()
+    table = spark.createDataFrame([tuple(row[name] for name in CAPACITY.names) for row in rows], schema)
+    return Rolled(days={HOURS.name: (days, hours)}, whole={CAPACITY.name: table}, kept=(hours,))
+
+
+JOB = Job(
+    name="capacity",
+    sentence="How queues grow and fill, when each is 80 % full, and how many partitions it wants.",
+    queue=LIFECYCLE_QUEUE,
+    rows=LIFECYCLE,
+    writer="partition_id",
+    tables=(CAPACITY, HOURS, GAPS, PARTS),
+    batch=_batch,
+    roll=_roll,
+    wants_queues=True,
+)

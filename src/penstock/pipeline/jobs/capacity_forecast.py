@@ -1,0 +1,129 @@
+"""When a queue will be full, and how many partitions it wants: arithmetic on a few numbers, without Spark."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+FULL_SHARE = 0.8
+"""A queue that is so full needs somebody's attention."""
+PARTITION_MESSAGES_A_SECOND = 20_000
+PARTITION_BYTES_A_SECOND = 20 << 20
+"""What a partition is expected to take with room to spare; `penstock bench` says what yours take."""
+HORIZON_HOURS = 10 * 365 * 24
+"""What is farther away than ten years is never."""
+
+
+class Growth(NamedTuple):
+    """What the rows of a queue say."""
+
+    queue: str
+    messages: int
+    """Sent and not ended, as far as the rows tell."""
+    bytes_a_message: float
+    messages_an_hour: float
+    """How much the queue has grown an hour, lately; negative: it shrinks."""
+    peak_messages_a_second: float
+
+
+class Limit(NamedTuple):
+    """One thing that ends."""
+
+    name: str
+    used: float
+    most: float
+    an_hour: float
+    """How fast it is used up."""
+
+    @property
+    def fill(self) -> float:
+        """From 0 to 1, and more where it is exceeded."""
+        return self.used / self.most if self.most > 0 else 0.0
+
+    @property
+    def hours_left(self) -> float | None:
+        """Until 80 %; None: never, as things go."""
+        if self.fill >= FULL_SHARE:
+            return 0.0
+        if self.an_hour <= 0:
+            return None
+        hours = (FULL_SHARE * self.most - self.used) / self.an_hour
+        return hours if hours <= HORIZON_HOURS else None
+
+
+class Forecast(NamedTuple):
+    """What is said of a queue."""
+
+    queue: str
+    messages: int
+    bytes: int
+    messages_per_hour: float
+    bytes_per_hour: float
+    limit: str
+    """Which limit comes first: max-messages, max-bytes, retention, disk; empty: none."""
+    fill: float
+    hours_to_full: float | None
+    peak_per_second: float
+    partitions: int
+    recommended_partitions: int
+
+
+def forecast(
+    growth: Growth, settings: Mapping[str, Any] | None, disk: tuple[int, int, float] | None, now_us: int
+) -> Forecast:
+    """`settings`: limits and fill of the queue as the server says; `disk`: bytes used, bytes in all, growth an hour."""
+    known = settings or {}
+    messages = int(known.get("messages", growth.messages))
+    size = int(known.get("bytes", messages * growth.bytes_a_message))
+    bytes_an_hour = growth.messages_an_hour * growth.bytes_a_message
+    limits = [
+        Limit("max-messages", messages, known.get("max_messages") or 0, growth.messages_an_hour),
+        Limit("max-bytes", size, known.get("max_bytes") or 0, bytes_an_hour),
+        _retention(known, growth, now_us),
+    ]
+    if disk is not None:
+        limits.append(Limit("disk", *disk))
+    tight = _first([limit for limit in limits if limit.most > 0])
+    partitions = int(known.get("partitions") or 1)
+    return Forecast(
+        growth.queue,
+        messages,
+        size,
+        growth.messages_an_hour,
+        bytes_an_hour,
+        tight.name if tight is not None else "",
+        tight.fill if tight is not None else 0.0,
+        tight.hours_left if tight is not None else None,
+        growth.peak_messages_a_second,
+        partitions,
+        recommended_partitions(growth),
+    )
+
+
+def recommended_partitions(growth: Growth) -> int:
+    """As many as take the busiest minute."""
+    peak = growth.peak_messages_a_second
+    by_count = peak / PARTITION_MESSAGES_A_SECOND
+    by_size = peak * growth.bytes_a_message / PARTITION_BYTES_A_SECOND
+    return max(1, math.ceil(max(by_count, by_size)))
+
+
+def _retention(known: Mapping[str, Any], growth: Growth, now_us: int) -> Limit:
+    """The oldest message grows older by an hour an hour while the queue does not get shorter."""
+    oldest_ms = known.get("oldest_sent_ms")
+    if oldest_ms is None or known.get("is_log"):
+        return Limit("retention", 0, 0, 0)
+    hour_ms = 3_600_000
+    age_ms = max(0, now_us // 1000 - oldest_ms)
+    return Limit("retention", age_ms, known["retention_ms"], hour_ms if growth.messages_an_hour > 0 else 0)
+
+
+def _first(limits: list[Limit]) -> Limit | None:
+    """The one that is reached first; where none is, the fullest."""
+    if not limits:
+        return None
+    ending = [limit for limit in limits if limit.hours_left is not None]
+    if ending:
+        return min(ending, key=lambda limit: (limit.hours_left or 0.0, -limit.fill))
+    return max(limits, key=lambda limit: limit.fill)

@@ -1,0 +1,104 @@
+"""A job: where its rows come from, which tables it fills, and the functions that fill them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import date
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+from penstock.columnar.table import Table
+from penstock.pipeline.numbers import Gap
+from penstock.pipeline.warehouse.table import WarehouseTable, column
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+Tables = Mapping[str, "DataFrame"]
+"""Rows by the name of their table."""
+
+
+class Reader(Protocol):
+    """What a roll-up reads of the warehouse."""
+
+    def all_rows(self, table: WarehouseTable) -> DataFrame:
+        """Of a table, however it is filled."""
+
+    def new_rows(self, table: WarehouseTable) -> DataFrame:
+        """Of a table filled by batches: the rows of batches that were not rolled up yet."""
+
+    def old_rows(self, table: WarehouseTable) -> DataFrame:
+        """The rows of batches that were."""
+
+    def new_days(self, table: WarehouseTable) -> list[date]:
+        """The days that those have rows of."""
+
+
+class Rolled(NamedTuple):
+    """What a roll-up comes to."""
+
+    days: Mapping[str, tuple[list[date], DataFrame]] = {}
+    """By table: the days to replace, and their rows."""
+    added: Mapping[str, DataFrame] = {}
+    """By table that roll-ups add to, as one batch: the rows."""
+    whole: Mapping[str, DataFrame] = {}
+    """By table: all its rows. They are replaced last, in this order."""
+    kept: tuple[DataFrame, ...] = ()
+    """What was kept in memory on the way, to be let go of when all is written."""
+
+
+class Surroundings(NamedTuple):
+    """What a job may want to know that is not in its rows."""
+
+    now_us: int = 0
+    queues: tuple[Mapping[str, Any], ...] = ()
+    """Of each queue: name, limits and fill, as the server says; empty where none was asked."""
+    disk_free_bytes: int | None = None
+    disk_total_bytes: int | None = None
+    gaps: tuple[Gap, ...] = ()
+
+
+@dataclass(frozen=True)
+class Job:
+    """One job. `batch` makes rows to add of a micro-batch of new rows; `roll` is run now and then, and at the end."""
+
+    name: str
+    sentence: str
+    queue: str
+    rows: Table
+    writer: str
+    """The column that, with `number`, names a row for ever."""
+    tables: tuple[WarehouseTable, ...]
+    batch: Callable[[DataFrame], Tables]
+    roll: Callable[[Reader, Surroundings], Rolled]
+    wants_queues: bool = False
+    """Whether the server is asked for limits and fill of its queues before a roll-up."""
+    rolled_by_addition: frozenset[str] = field(default_factory=frozenset)
+    """Tables that roll-ups add to, not batches."""
+
+    state: str | None = None
+    """The table that a roll-up goes on from, and replaces last of all: once it is there, the roll-up is done."""
+
+    @property
+    def gaps(self) -> WarehouseTable:
+        """Its table of lost rows."""
+        return next(table for table in self.tables if table.name.endswith("_gaps"))
+
+    def table(self, name: str) -> WarehouseTable:
+        """One of its tables."""
+        return next(table for table in self.tables if table.name == name)
+
+
+def gap_table(name: str, writer: str, writer_meaning: str) -> WarehouseTable:
+    """Rows that the writers counted and that never came."""
+    return WarehouseTable(
+        name,
+        "Rows that were lost before they reached the log: their numbers are missing between others.",
+        "whole",
+        (
+            column(writer, "string", writer_meaning),
+            column("first_missing", "int64", "The first number that is missing."),
+            column("last_missing", "int64", "The last one before the next that is there."),
+            column("missing", "int64", "How many rows that is."),
+        ),
+    )

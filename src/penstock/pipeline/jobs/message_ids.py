@@ -1,0 +1,22 @@
+"""The id of a message as SQS shows it, from where it was first sent."""
+
+from __future__ import annotations
+
+from pyspark.sql import Column
+from pyspark.sql import functions as sf
+from pyspark.sql.types import StringType
+
+
+def message_id_column(queue_id: str, partition: str, sequence: str) -> Column:
+    """For few rows: it is worked out in Python."""
+    return _message_id(queue_id, partition, sequence)
+
+
+def _id(queue_id: int, partition: int, sequence: int) -> str:
+    from penstock.frontend.message_id import message_id
+    from penstock.model.partition_numbers import number_of
+
+    return message_id(queue_id, number_of(partition, sequence))
+
+
+_message_id = sf.udf(_id, StringType())

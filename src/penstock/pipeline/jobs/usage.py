@@ -1,0 +1,145 @@
+"""The job `usage`: who asks for what, how often, how much and how fast, by minute, hour and day.
+
+Batches add partial sums; roll-ups add those up for the days that have new ones. Nothing is remembered in between.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as sf
+
+from penstock.columnar.usage import USAGE, USAGE_QUEUE
+from penstock.pipeline.jobs.job import Job, Reader, Rolled, Surroundings, Tables, gap_table
+from penstock.pipeline.jobs.latency import Buckets
+from penstock.pipeline.warehouse.table import WarehouseColumn, WarehouseTable, column
+
+LATENCY = Buckets("latency", 100, 1.28, 50, "microseconds")
+"""From 0.1 ms to 18 s; what took longer is interpolated up to the longest."""
+
+KEYS = ("account", "user", "queue", "action")
+THROTTLED = ("RequestThrottled", "KMS.ThrottlingException")
+"""Outcomes that tell the caller to slow down."""
+
+_KEY_COLUMNS = (
+    column("account", "string", "The account that asked."),
+    column("user", "string", "The user; empty: nobody known."),
+    column("queue", "string", "The queue's ARN; empty for an action on no queue."),
+    column("action", "string", "What was asked for, such as SendMessage."),
+)
+_SUM_COLUMNS = (
+    column("requests", "int64", "Requests, whatever became of them."),
+    column("messages", "int64", "Messages sent, received, deleted or changed by them."),
+    column("bytes_in", "int64", "Bytes of the requests."),
+    column("bytes_out", "int64", "Bytes of the answers."),
+    column("errors", "int64", "Requests that were answered with an error, throttled ones included."),
+    column("throttles", "int64", "Requests that were told to slow down."),
+    column("latency_us_sum", "int64", "Time the server took for all of them, in microseconds."),
+    column("latency_us_max", "int64", "Time it took for the slowest."),
+)
+_SUMS = tuple(one.name for one in _SUM_COLUMNS[:-1])
+
+PARTS = WarehouseTable(
+    "usage_parts",
+    "Sums by minute, as batches brought them: the same minute may stand here several times, and adds up.",
+    "batches",
+    (
+        column("minute", "timestamp", "The minute in which the requests came."),
+        *_KEY_COLUMNS,
+        *_SUM_COLUMNS,
+        *LATENCY.columns("Requests"),
+    ),
+    by_day=True,
+)
+
+
+def _rolled(name: str, unit: str, first: WarehouseColumn) -> WarehouseTable:
+    return WarehouseTable(
+        name,
+        f"Requests by {unit}, account, user, queue and action.",
+        "days",
+        (
+            first,
+            *_KEY_COLUMNS,
+            *_SUM_COLUMNS,
+            column("latency_us_p50", "int64", "Half of the requests took at most so many microseconds."),
+            column("latency_us_p95", "int64", "95 of a hundred did."),
+            column("latency_us_p99", "int64", "99 of a hundred did."),
+        ),
+        by_day=True,
+    )
+
+
+MINUTES = _rolled("usage_minutes", "minute", column("minute", "timestamp", "The minute, by its beginning."))
+HOURS = _rolled("usage_hours", "hour", column("hour", "timestamp", "The hour, by its beginning."))
+DAYS = _rolled("usage_days", "day", column("date", "date", "The day, in UTC."))
+GAPS = gap_table("usage_gaps", "front_end", "The front end that numbered them.")
+
+
+def partial_sums(rows: DataFrame) -> DataFrame:
+    """Rows of usage by minute and key. Counts below bounds cost a third of what `percentile_approx` does."""
+    latency = sf.col("latency_us")
+    failed = sf.col("outcome") != "ok"
+    return (
+        rows.groupBy(sf.date_trunc("minute", "time").alias("minute"), *KEYS)
+        .agg(
+            sf.count(sf.lit(1)).alias("requests"),
+            sf.sum("messages").alias("messages"),
+            sf.sum("bytes_in").alias("bytes_in"),
+            sf.sum("bytes_out").alias("bytes_out"),
+            sf.sum(failed.cast("long")).alias("errors"),
+            sf.sum(sf.col("outcome").isin(*THROTTLED).cast("long")).alias("throttles"),
+            sf.sum(latency).alias("latency_us_sum"),
+            sf.max(latency).alias("latency_us_max"),
+            *LATENCY.counted(latency),
+        )
+        .withColumn("day", sf.to_date("minute"))
+    )
+
+
+def summed(parts: DataFrame, unit: str, name: str) -> DataFrame:
+    """Partial sums by minute, hour or day (`unit`), with percentiles; the time stands in column `name`."""
+    begin = sf.to_date("minute") if unit == "day" else sf.date_trunc(unit, "minute")
+    total, largest = sf.col("requests"), sf.col("latency_us_max")
+    return (
+        parts.groupBy("day", begin.alias(name), *KEYS)
+        .agg(
+            *(sf.sum(one).alias(one) for one in _SUMS),
+            sf.max("latency_us_max").alias("latency_us_max"),
+            *LATENCY.added_up(),
+        )
+        .withColumns(
+            {
+                f"latency_us_p{percent}": LATENCY.percentile(percent / 100, total, largest)
+                for percent in (50, 95, 99)
+            }
+        )
+        .drop(*LATENCY.names)
+    )
+
+
+def _batch(rows: DataFrame) -> Tables:
+    return {PARTS.name: partial_sums(rows)}
+
+
+def _roll(reader: Reader, surroundings: Surroundings) -> Rolled:
+    days = reader.new_days(PARTS)
+    parts = reader.all_rows(PARTS).where(sf.col("day").isin(*days))
+    return Rolled(
+        days={
+            MINUTES.name: (days, summed(parts, "minute", "minute")),
+            HOURS.name: (days, summed(parts, "hour", "hour")),
+            DAYS.name: (days, summed(parts, "day", "date")),
+        }
+    )
+
+
+JOB = Job(
+    name="usage",
+    sentence="Requests, messages, bytes, errors and latency by minute, hour and day, account, user, queue and action.",
+    queue=USAGE_QUEUE,
+    rows=USAGE,
+    writer="front_end",
+    tables=(MINUTES, HOURS, DAYS, GAPS, PARTS),
+    batch=_batch,
+    roll=_roll,
+)

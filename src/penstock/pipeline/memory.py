@@ -1,0 +1,79 @@
+"""What a job remembers from batch to batch and from roll-up to roll-up, as small files in the warehouse.
+
+Numbers that were seen are written after the rows of the batch, under its number: a batch that is repeated after a crash
+begins from what was seen before it, and so comes to the same rows.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import NamedTuple
+
+from penstock.pipeline.numbers import Seen
+from penstock.pipeline.warehouse import places
+from penstock.pipeline.warehouse.files import Files
+
+_KEPT_BATCHES = 3
+"""Spark repeats the last batch only."""
+
+
+class Rolling(NamedTuple):
+    """How far roll-ups are."""
+
+    through: int
+    """The last batch that was rolled up; -1: none."""
+    target: int | None
+    """The last batch of the roll-up that was begun and is not finished."""
+
+
+class Memory:
+    """The files of one job and generation."""
+
+    def __init__(self, files: Files, job: str, generation: str) -> None:
+        self._files = files
+        self._directory = places.state_directory(job, generation)
+
+    # -- numbers that were seen ------------------------------------------------------------------------------
+
+    def last_batch(self) -> int:
+        """The last batch whose rows are all there; -1: none."""
+        return max(self._batches(), default=-1)
+
+    def seen_before(self, batch: int) -> Seen:
+        """What was seen before a batch."""
+        return self.seen_by(max((known for known in self._batches() if known < batch), default=-1))
+
+    def seen_by(self, batch: int) -> Seen:
+        """What was seen up to and with a batch."""
+        text = self._files.read_text(self._seen_file(batch))
+        return Seen() if text is None else Seen.from_json(text)
+
+    def finish_batch(self, batch: int, seen: Seen) -> None:
+        """All rows of the batch are there. What nobody goes back to any more is forgotten."""
+        self._files.write_text(self._seen_file(batch), seen.to_json())
+        rolling = self.rolling()
+        needed = min(batch - _KEPT_BATCHES, rolling.through)
+        for known in self._batches():
+            if known < needed and known != rolling.target:
+                self._files.remove(self._seen_file(known))
+
+    def _batches(self) -> list[int]:
+        names = (path.rpartition("/")[2] for path in self._files.files(f"{self._directory}/seen"))
+        return [int(name.removesuffix(".json")) for name in names if name.endswith(".json")]
+
+    def _seen_file(self, batch: int) -> str:
+        return f"{self._directory}/seen/{batch}.json"
+
+    # -- roll-ups --------------------------------------------------------------------------------------------
+
+    def rolling(self) -> Rolling:
+        """How far roll-ups are."""
+        text = self._files.read_text(f"{self._directory}/rolling.json")
+        if text is None:
+            return Rolling(-1, None)
+        found = json.loads(text)
+        return Rolling(found["through"], found["target"])
+
+    def note_rolling(self, rolling: Rolling) -> None:
+        """Before a roll-up begins, and when it is finished: one that a crash cut short is repeated as it was."""
+        self._files.write_text(f"{self._directory}/rolling.json", json.dumps(rolling._asdict()))

@@ -1,0 +1,161 @@
+"""Running numbers: which rows of a batch are new, and which are missing.
+
+Writers number their rows without gaps, and may send some twice after a crash. So all that has to be remembered of a
+writer is which stretches of numbers were seen: one stretch, while nothing is lost.
+"""
+
+from __future__ import annotations
+
+import json
+from bisect import bisect_left
+from datetime import datetime
+from itertools import pairwise
+from typing import NamedTuple
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as sf
+
+Stretch = tuple[int, int]
+"""The first number and the last."""
+
+_WORD_BITS = 6
+
+
+class Gap(NamedTuple):
+    """Numbers of a writer that were never seen, though later ones were."""
+
+    writer: str
+    first: int
+    last: int
+
+    @property
+    def missing(self) -> int:
+        """How many."""
+        return self.last - self.first + 1
+
+
+class Seen:
+    """The stretches of every writer, in rising order, none touching the next."""
+
+    def __init__(self, stretches: dict[str, list[Stretch]] | None = None) -> None:
+        self.stretches = stretches or {}
+
+    def overlap(self, writer: str, stretch: Stretch) -> list[Stretch]:
+        """The parts of a stretch that were seen before."""
+        first, last = stretch
+        known = self.stretches.get(writer, [])
+        place = max(0, bisect_left(known, (first, first)) - 1)
+        found = []
+        for low, high in known[place:]:
+            if low > last:
+                break
+            if high >= first:
+                found.append((max(low, first), min(high, last)))
+        return found
+
+    def add(self, writer: str, stretch: Stretch) -> None:
+        """Numbers were seen, some of them again perhaps."""
+        self.stretches[writer] = joined([*self.stretches.get(writer, []), stretch])
+
+    def gaps(self) -> list[Gap]:
+        """What is missing between stretches."""
+        return [
+            Gap(writer, before[1] + 1, after[0] - 1)
+            for writer, known in sorted(self.stretches.items())
+            for before, after in pairwise(known)
+        ]
+
+    def copy(self) -> Seen:
+        """One that can be added to without changing this one."""
+        return Seen({writer: list(known) for writer, known in self.stretches.items()})
+
+    def to_json(self) -> str:
+        """For the next run."""
+        return json.dumps(self.stretches, separators=(",", ":"))
+
+    @classmethod
+    def from_json(cls, text: str) -> Seen:
+        """From the run before."""
+        return cls(
+            {writer: [(low, high) for low, high in known] for writer, known in json.loads(text).items()}
+        )
+
+
+class Sorted(NamedTuple):
+    """A batch, sorted into what is new and what is not."""
+
+    fresh: DataFrame
+    """Every new row once."""
+    seen: Seen
+    """With this batch."""
+    rows: int
+    """New ones."""
+    repeated: int
+    """Rows that are not new, or twice in the batch."""
+    latest: datetime | None
+    """The time of the youngest row."""
+
+
+def sort_out(batch: DataFrame, writer: str, number: str, seen: Seen) -> Sorted:
+    """Which rows are new. The batch is gone through twice, so it should be kept (`persist`).
+
+    A word of 64 bits says which of 64 neighbouring numbers are there: exact, and a sum over longs, which costs a tenth of
+    a distinct count. Only where a row did come twice are rows compared one by one.
+    """
+    name = sf.col(writer).cast("string")
+    mask: Column = sf.expr(f"bit_or(shiftleft(1L, cast({number} & 63 as int)))")
+    words = (
+        batch.groupBy(name.alias("writer"), sf.shiftright(number, _WORD_BITS).alias("word"))
+        .agg(mask.alias("mask"), sf.count(sf.lit(1)).alias("rows"), sf.max("time").alias("latest"))
+        .collect()
+    )
+    after = seen.copy()
+    rows = distinct = 0
+    again: list[tuple[str, int, int]] = []
+    found: dict[str, list[Stretch]] = {}
+    for line in words:
+        rows += line["rows"]
+        found.setdefault(line["writer"], []).extend(_stretches(line["word"], line["mask"]))
+    old = 0
+    for who, pieces in found.items():
+        for stretch in joined(pieces):
+            distinct += stretch[1] - stretch[0] + 1
+            for low, high in seen.overlap(who, stretch):
+                again.append((who, low, high))
+                old += high - low + 1
+            after.add(who, stretch)
+    fresh = batch
+    if distinct != rows:
+        fresh = fresh.dropDuplicates([writer, number])
+    if again:
+        fresh = _without(fresh, name, sf.col(number), again)
+    latest = max((line["latest"] for line in words), default=None)
+    return Sorted(fresh, after, distinct - old, rows - distinct + old, latest)
+
+
+def joined(stretches: list[Stretch]) -> list[Stretch]:
+    """The same numbers in as few stretches as possible, in rising order."""
+    found: list[Stretch] = []
+    for low, high in sorted(stretches):
+        if found and low <= found[-1][1] + 1:
+            found[-1] = (found[-1][0], max(high, found[-1][1]))
+        else:
+            found.append((low, high))
+    return found
+
+
+def _stretches(word: int, mask: int) -> list[Stretch]:
+    """What a word of 64 bits says; nearly always all of it."""
+    base = word << _WORD_BITS
+    if mask == -1:
+        return [(base, base + 63)]
+    return joined([(base + bit, base + bit) for bit in range(64) if mask >> bit & 1])
+
+
+def _without(rows: DataFrame, writer: Column, number: Column, again: list[tuple[str, int, int]]) -> DataFrame:
+    spark: SparkSession = rows.sparkSession
+    known = spark.createDataFrame(again, "known_writer string, known_first long, known_last long")
+    condition = (writer == sf.col("known_writer")) & number.between(
+        sf.col("known_first"), sf.col("known_last")
+    )
+    return rows.join(sf.broadcast(known), condition, "left_anti")

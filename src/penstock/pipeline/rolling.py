@@ -1,0 +1,123 @@
+"""Roll-ups: from what batches added to the tables that people read.
+
+A roll-up is about batches (after, through]. What it is about is written down before it begins, so that one which a crash
+cut short is repeated with the same batches, and comes to the same rows.
+"""
+
+from __future__ import annotations
+
+from datetime import date
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as sf
+
+from penstock.pipeline.jobs.job import Job, Rolled, Surroundings
+from penstock.pipeline.memory import Memory, Rolling
+from penstock.pipeline.numbers import Gap
+from penstock.pipeline.warehouse.compaction import Compacted, compact
+from penstock.pipeline.warehouse.table import WarehouseTable
+from penstock.pipeline.warehouse.warehouse import Warehouse
+
+TOO_MANY_DIRECTORIES = 16
+"""A run that ends leaves no more small directories than this."""
+
+
+class RollUpReader:
+    """The warehouse as a roll-up may see it: nothing beyond its last batch."""
+
+    def __init__(self, warehouse: Warehouse, after: int, through: int) -> None:
+        self._warehouse = warehouse
+        self._after = after
+        self._through = through
+
+    def all_rows(self, table: WarehouseTable) -> DataFrame:
+        """Of a table, however it is filled."""
+        if table.filling != "batches":
+            return self._warehouse.read(table)
+        return self._warehouse.read(table).where(sf.col("batch_id") <= self._through)
+
+    def new_rows(self, table: WarehouseTable) -> DataFrame:
+        """The rows of batches that were not rolled up yet."""
+        return self._warehouse.read_batches(table, self._after, self._through)
+
+    def old_rows(self, table: WarehouseTable) -> DataFrame:
+        """The rows of batches that were."""
+        return self._warehouse.read(table).where(sf.col("batch_id") <= self._after)
+
+    def new_days(self, table: WarehouseTable) -> list[date]:
+        """The days that new rows are of."""
+        return self._warehouse.days_of(table, self._after, self._through)
+
+
+class Roller:
+    """Rolls up what one job's batches added."""
+
+    def __init__(self, warehouse: Warehouse, job: Job, memory: Memory) -> None:
+        self._warehouse = warehouse
+        self._job = job
+        self._memory = memory
+        self._gaps: tuple[Gap, ...] | None = None
+
+    def behind(self) -> bool:
+        """Whether there is anything to roll up."""
+        rolling = self._memory.rolling()
+        return rolling.target is not None or rolling.through < self._memory.last_batch()
+
+    def roll(self, surroundings: Surroundings) -> int | None:
+        """Rolls up to the last batch; returns it, or None where there was nothing to do."""
+        rolling = self._memory.rolling()
+        target = rolling.target if rolling.target is not None else self._memory.last_batch()
+        if target <= rolling.through:
+            return None
+        self._memory.note_rolling(Rolling(rolling.through, target))
+        if not self._is_done(target):
+            gaps = tuple(self._memory.seen_by(target).gaps())
+            reader = RollUpReader(self._warehouse, rolling.through, target)
+            rolled = self._job.roll(reader, surroundings._replace(gaps=gaps))
+            self._write(rolled, target, gaps)
+            for rows in rolled.kept:
+                rows.unpersist()
+        self._memory.note_rolling(Rolling(target, None))
+        return target
+
+    def gaps(self) -> tuple[Gap, ...]:
+        """Rows that were lost, as far as is known."""
+        return tuple(self._memory.seen_by(self._memory.last_batch()).gaps())
+
+    def compact(self, *, everything: bool = False) -> Compacted:
+        """Full spans and blocks; `everything`: nothing runs, and where there are many small directories they become one."""
+        through = self._memory.rolling().through
+        done = Compacted(0, 0)
+        for table in self._job.tables:
+            if table.filling == "batches":
+                done = done.and_then(compact(self._warehouse, table, through, everything=everything))
+        return done
+
+    def small_directories(self) -> int:
+        """The most that any table has."""
+        tables = [table for table in self._job.tables if table.filling == "batches"]
+        return max((len(self._warehouse.batch_directories(table, -1, None)) for table in tables), default=0)
+
+    def _is_done(self, target: int) -> bool:
+        """Whether a crash came only after the last step."""
+        state = self._job.state
+        return state is not None and self._warehouse.whole_through(self._job.table(state)) == target
+
+    def _write(self, rolled: Rolled, target: int, gaps: tuple[Gap, ...]) -> None:
+        table = self._job.table
+        for name, rows in rolled.added.items():
+            self._warehouse.add_batch(table(name), target, rows, parts=1)
+        for name, (days, rows) in rolled.days.items():
+            self._warehouse.replace_days(table(name), rows, days)
+        self._write_gaps(gaps, target)
+        for name, rows in rolled.whole.items():
+            self._warehouse.replace_whole(table(name), rows, target)
+
+    def _write_gaps(self, gaps: tuple[Gap, ...], target: int) -> None:
+        if gaps == self._gaps:
+            return
+        wanted = self._job.gaps
+        rows = [(gap.writer, gap.first, gap.last, gap.missing) for gap in gaps]
+        table = self._warehouse.spark.createDataFrame(rows, wanted.file_schema())
+        self._warehouse.replace_whole(wanted, table, target)
+        self._gaps = gaps

@@ -1,0 +1,156 @@
+"""Runs a job: reads its log from where the checkpoint is, batch by batch, rolls up now and then, and leaves it tidy."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from threading import Event
+from typing import Any
+
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from penstock.pipeline.batches import Batches
+from penstock.pipeline.jobs.job import Job, Surroundings
+from penstock.pipeline.memory import Memory
+from penstock.pipeline.progress import Progress
+from penstock.pipeline.rolling import TOO_MANY_DIRECTORIES, Roller
+from penstock.pipeline.surroundings import surroundings_of
+from penstock.pipeline.trouble import PipelineError, reason_of
+from penstock.pipeline.warehouse import places, swapping
+from penstock.pipeline.warehouse.files import Files
+from penstock.pipeline.warehouse.generation import begin_generation
+from penstock.pipeline.warehouse.lock import job_lock
+from penstock.pipeline.warehouse.warehouse import Warehouse
+
+_LOOK_SECONDS = 0.2
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """How a job is run."""
+
+    endpoint: str = "127.0.0.1:9326"
+    warehouse: str = "penstock-warehouse"
+    checkpoint: str | None = None
+    """None: inside the warehouse."""
+    follow: bool = False
+    interval_seconds: float = 5.0
+    """With `follow`: how often a micro-batch begins."""
+    roll_seconds: float = 60.0
+    """With `follow`: how often tables are rolled up."""
+    messages_per_batch: int = 2_000
+    """Of the log; each holds up to some thousand rows."""
+    rebuild: bool = False
+    lossless: bool = True
+    """False: go on where the log has let go of what was not read yet."""
+
+
+Watch = Callable[[Progress], None]
+
+
+def run_job(
+    spark: SparkSession,
+    job: Job,
+    options: RunOptions,
+    progress: Progress,
+    *,
+    stop: Event | None = None,
+    watch: Watch = lambda progress: None,
+) -> None:
+    """Until everything that is there now was read, or with `follow` until `stop` is set."""
+    files = Files(spark, options.warehouse)
+    checkpoint = Files(spark, options.checkpoint or files.uri(f"{places.CHECKPOINTS}/{job.name}"))
+    with job_lock(files.local, job.name):
+        generation = begin_generation(files, checkpoint, job.name, job.tables, rebuild=options.rebuild)
+        for table in job.tables:
+            swapping.recover(files, table.name)
+        run = JobRun(Warehouse(spark, files, generation), job, options, progress)
+        run.run(checkpoint.root, stop or Event(), watch)
+
+
+class JobRun:
+    """One run of a job, in a warehouse that nobody else runs it in."""
+
+    def __init__(self, warehouse: Warehouse, job: Job, options: RunOptions, progress: Progress) -> None:
+        self._warehouse = warehouse
+        self._job = job
+        self._options = options
+        self._progress = progress
+        self._memory = Memory(warehouse.files, job.name, warehouse.generation)
+        self._batches = Batches(warehouse, job, self._memory, progress.add_batch)
+        self._roller = Roller(warehouse, job, self._memory)
+
+    def run(self, checkpoint: str, stop: Event, watch: Watch) -> None:
+        """Reads, rolls up, compacts."""
+        query = self._started(checkpoint)
+        try:
+            self._wait(query, stop, watch)
+        finally:
+            self._batches.stop()
+            query.stop()
+        self._roll()
+        self._roller.compact(everything=self._roller.small_directories() > TOO_MANY_DIRECTORIES)
+        watch(self._progress)
+
+    def _started(self, checkpoint: str) -> StreamingQuery:
+        options = self._options
+        reader = self._warehouse.spark.readStream.format("penstock").options(
+            endpoint=options.endpoint,
+            queue=self._job.queue,
+            rows=self._job.rows.name,
+            group=f"pipeline-{self._job.name}",
+            maxMessagesPerTrigger=str(options.messages_per_batch),
+            failOnDataLoss=str(options.lossless).lower(),
+        )
+        writer = (
+            reader.load()
+            .writeStream.foreachBatch(self._batches)
+            .queryName(f"penstock-{self._job.name}")
+            .option("checkpointLocation", checkpoint)
+        )
+        if options.follow:
+            writer = writer.trigger(processingTime=f"{round(1000 * options.interval_seconds)} milliseconds")
+        else:
+            writer = writer.trigger(availableNow=True)
+        try:
+            return writer.start()
+        except Exception as error:
+            raise _explained(error) from None
+
+    def _wait(self, query: StreamingQuery, stop: Event, watch: Watch) -> None:
+        """Looks now and then; Spark's own waiting would not hear of `stop`."""
+        rolled = time.monotonic()
+        while query.isActive and not stop.wait(_LOOK_SECONDS):
+            last = query.lastProgress
+            if last is not None and last["sources"]:
+                self._progress.note_offsets(_source(last["sources"][0]))
+            watch(self._progress)
+            if self._options.follow and time.monotonic() - rolled >= self._options.roll_seconds:
+                self._roll()
+                self._roller.compact()
+                rolled = time.monotonic()
+        failure = query.exception()
+        if failure is not None:
+            raise _explained(failure) from None
+
+    def _roll(self) -> None:
+        if not self._roller.behind():
+            return
+        # Twice where a crash cut the last one short: what came since is in none yet.
+        while self._roller.behind():
+            around = surroundings_of(self._options.endpoint) if self._job.wants_queues else Surroundings()
+            if self._roller.roll(around) is None:
+                break
+            self._progress.roll_ups += 1
+        self._progress.missing = sum(gap.missing for gap in self._roller.gaps())
+
+
+def _source(told: Any) -> dict[str, Any]:
+    return {"endOffset": told["endOffset"], "latestOffset": told["latestOffset"]}
+
+
+def _explained(error: Exception) -> Exception:
+    reason = reason_of(error)
+    return error if reason is None else PipelineError(reason)

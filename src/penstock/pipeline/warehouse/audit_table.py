@@ -1,0 +1,29 @@
+"""The table `audit`: known to the job that fills it and to the search that reads it without Spark."""
+
+from __future__ import annotations
+
+from penstock.pipeline.warehouse.table import WarehouseTable, column
+
+AUDIT = WarehouseTable(
+    "audit",
+    "Every request, once: who asked for what when, and what became of it.",
+    "batches",
+    (
+        column("time", "timestamp", "When the request came."),
+        column("account", "string", "The account that asked."),
+        column("user", "string", "The user; empty: nobody known."),
+        column("address", "string", "Where the request came from."),
+        column("action", "string", "What was asked for, such as DeleteQueue."),
+        column("queue", "string", "The queue's ARN; empty for an action on no queue."),
+        column("messages", "int64", "Messages it was about."),
+        column("bytes_in", "int64", "Bytes of the request."),
+        column("bytes_out", "int64", "Bytes of the answer."),
+        column("outcome", "string", "`ok`, or the error code that the caller was given."),
+        column("status", "int32", "The HTTP status of the answer."),
+        column("latency_us", "int64", "How long it took, in microseconds."),
+        column("request_id", "string", "The id that the caller was given with the answer."),
+        column("front_end", "string", "The front end that took it."),
+        column("number", "int64", "The front end's own count of requests."),
+    ),
+    by_day=True,
+)

@@ -1,0 +1,88 @@
+"""Compaction: directories of many small batches become directories of one large one.
+
+A span holds 64 batches and a block 64 spans. When all batches of one are there and nobody needs to tell them apart any
+more, its rows are written anew and the directory is replaced in one go (`swapping`), so that no reader ever sees a row
+twice. Whatever is killed on the way: the old directory stands until the new one takes its place.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from penstock.pipeline.trouble import PipelineError
+from penstock.pipeline.warehouse import places
+from penstock.pipeline.warehouse.swapping import staging_place, swap
+from penstock.pipeline.warehouse.table import WarehouseTable
+from penstock.pipeline.warehouse.warehouse import Warehouse
+
+FILE_BYTES = 128 << 20
+"""How large a file may become before there are two."""
+_BLOCK_BATCHES = places.SPAN_BATCHES * places.BLOCK_SPANS
+
+
+class Compacted(NamedTuple):
+    """What was done to a table."""
+
+    directories_before: int
+    directories_after: int
+
+    def and_then(self, other: Compacted) -> Compacted:
+        """Both together."""
+        return Compacted(
+            self.directories_before + other.directories_before,
+            self.directories_after + other.directories_after,
+        )
+
+
+def compact(
+    warehouse: Warehouse, table: WarehouseTable, through: int, *, everything: bool = False
+) -> Compacted:
+    """Compacts what holds batches up to `through` only. `everything`: nobody adds a batch meanwhile, so that a directory
+    that is not full yet may be replaced too.
+    """
+    done = Compacted(0, 0)
+    directory = places.generation_directory(table.name, warehouse.generation)
+    for number, block in places.numbers_of(warehouse.files.directories(directory), "block").items():
+        if everything or (number + 1) * _BLOCK_BATCHES <= through + 1:
+            done = done.and_then(_replace(warehouse, table, block, through))
+            continue
+        spans = places.numbers_of(warehouse.files.directories(block), "span")
+        for span_number, span in spans.items():
+            if (span_number + 1) * places.SPAN_BATCHES <= through + 1:
+                done = done.and_then(_replace(warehouse, table, span, through))
+    return done
+
+
+def _replace(warehouse: Warehouse, table: WarehouseTable, directory: str, through: int) -> Compacted:
+    """One directory, a span or a block, by another that holds all of it as its last batch."""
+    batches = _batches_in(warehouse, directory)
+    if len(batches) < 2 or max(batches) > through:
+        return Compacted(0, 0)
+    last = batches[max(batches)]
+    inside = last.removeprefix(directory)
+    staged = staging_place(table.name, "compacted")
+    rows = warehouse.read_directories(table, list(batches.values()))
+    size = warehouse.files.size_bytes(directory)
+    warehouse.write(table, rows, staged + inside, 1 + size // FILE_BYTES)
+    _check(warehouse, table, rows.count(), staged + inside, directory)
+    swap(warehouse.files, staged, directory)
+    return Compacted(len(batches), 1)
+
+
+def _batches_in(warehouse: Warehouse, directory: str) -> dict[int, str]:
+    if places.value_of(directory, "span") is not None:
+        return places.numbers_of(warehouse.files.directories(directory), "batch_id")
+    found: dict[int, str] = {}
+    for span in warehouse.files.directories(directory):
+        found |= places.numbers_of(warehouse.files.directories(span), "batch_id")
+    return found
+
+
+def _check(warehouse: Warehouse, table: WarehouseTable, before: int, staged: str, directory: str) -> None:
+    """A table that is whole but in small files is better than one that lacks rows."""
+    after = warehouse.spark.read.schema(table.file_schema()).parquet(warehouse.files.uri(staged)).count()
+    if after != before:
+        warehouse.files.remove(staged)
+        raise PipelineError(
+            f"{directory} has {before:,} rows and {after:,} after compaction; it was left as it was"
+        )

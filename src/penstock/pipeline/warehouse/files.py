@@ -1,0 +1,148 @@
+"""Files and directories of a warehouse, wherever Spark can write: through Hadoop's FileSystem, and nothing else.
+
+Paths given here are relative to the root of the warehouse.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+from typing import Any
+from urllib.parse import urlsplit
+
+from pyspark.sql import SparkSession
+
+_OBJECT_STORES = {"s3", "s3a", "s3n", "gs", "oss", "cos", "swift", "wasb", "wasbs", "abfs", "abfss"}
+_AT_WORKING_DIRECTORY = -100
+_RENAME_EXCHANGE = 2
+
+
+class Files:
+    """The file system under a root."""
+
+    def __init__(self, spark: SparkSession, root: str, *, renames_whole: bool | None = None) -> None:
+        """`renames_whole`: whether a directory is renamed in one step; object stores copy file by file."""
+        jvm: Any = spark._jvm
+        self._new_path: Any = jvm.org.apache.hadoop.fs.Path
+        configuration = spark._jsc.hadoopConfiguration()
+        given = self._new_path(root if urlsplit(root).scheme not in ("", None) else os.path.abspath(root))
+        self._system: Any = given.getFileSystem(configuration)
+        self.root: str = self._system.makeQualified(given).toString().rstrip("/")
+        scheme = urlsplit(self.root).scheme
+        self.local = self.root.removeprefix("file:").replace("///", "/") if scheme == "file" else None
+        """The root as the operating system knows it; None: it is elsewhere."""
+        self.renames_whole = scheme not in _OBJECT_STORES if renames_whole is None else renames_whole
+
+    def uri(self, path: str) -> str:
+        """The path as Spark reads and writes it."""
+        return f"{self.root}/{path}" if path else self.root
+
+    def _path(self, path: str) -> Any:
+        return self._new_path(self.uri(path))
+
+    # -- looking ---------------------------------------------------------------------------------------------
+
+    def exists(self, path: str) -> bool:
+        """Whether there is a file or directory."""
+        return bool(self._system.exists(self._path(path)))
+
+    def directories(self, path: str) -> list[str]:
+        """The directories right inside one; none where it is missing."""
+        return [f"{path}/{name}" for name, is_directory, _ in self._listed(path) if is_directory]
+
+    def files(self, path: str) -> list[str]:
+        """The files right inside a directory, hidden ones left out; none where it is missing."""
+        return [
+            f"{path}/{name}"
+            for name, is_directory, _ in self._listed(path)
+            if not is_directory and not name.startswith((".", "_"))
+        ]
+
+    def size_bytes(self, path: str) -> int:
+        """Of everything in a directory."""
+        if not self.exists(path):
+            return 0
+        return int(self._system.getContentSummary(self._path(path)).getLength())
+
+    def _listed(self, path: str) -> list[tuple[str, bool, int]]:
+        if not self.exists(path):
+            return []
+        return [
+            (status.getPath().getName(), bool(status.isDirectory()), int(status.getLen()))
+            for status in self._system.listStatus(self._path(path))
+        ]
+
+    # -- changing --------------------------------------------------------------------------------------------
+
+    def make_directory(self, path: str) -> None:
+        """With everything above it; one that is there stays as it is."""
+        self._system.mkdirs(self._path(path))
+
+    def rename(self, source: str, target: str) -> bool:
+        """Gives a directory another name, in one step where the store can; False if there is one of that name."""
+        if self.exists(target):
+            return False  # Hadoop would move the one into the other
+        self.make_directory(target.rpartition("/")[0])
+        if not self._system.rename(self._path(source), self._path(target)):
+            if self.exists(target):
+                return False
+            raise OSError(f"{self.uri(source)} cannot be renamed to {self.uri(target)}")
+        return True
+
+    def remove(self, path: str) -> None:
+        """A file, or a directory with all that is in it; nothing happens where there is none."""
+        self._system.delete(self._path(path), True)
+
+    def exchange(self, one: str, other: str) -> bool:
+        """Lets two directories change places in one step; False if this store or system cannot."""
+        if self.local is None:
+            return False
+        return _exchange(f"{self.local}/{one}", f"{self.local}/{other}")
+
+    def read_text(self, path: str) -> str | None:
+        """A small file; None where there is none."""
+        if not self.exists(path):
+            return None
+        stream = self._system.open(self._path(path))
+        try:
+            return bytes(stream.readAllBytes()).decode()
+        finally:
+            stream.close()
+
+    def write_text(self, path: str, text: str) -> None:
+        """A small file, whole or not at all, on disk when this returns; one of that name is replaced."""
+        if self.local is not None:
+            _write_local(f"{self.local}/{path}", text)
+            return
+        stream = self._system.create(self._path(path), True)
+        try:
+            stream.write(bytearray(text.encode()))
+        finally:
+            stream.close()
+
+
+def _write_local(path: str, text: str) -> None:
+    # Hadoop's local file system cannot replace a file by renaming another to it.
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    beside = f"{path}.new"
+    with open(beside, "w") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(beside, path)
+
+
+def _exchange(one: str, other: str) -> bool:
+    """Linux's renameat2, which Python has no name for."""
+    try:
+        rename = ctypes.CDLL(None, use_errno=True).renameat2
+    except (OSError, AttributeError):
+        return False
+    here = _AT_WORKING_DIRECTORY
+    if rename(here, os.fsencode(one), here, os.fsencode(other), _RENAME_EXCHANGE) == 0:
+        return True
+    number = ctypes.get_errno()
+    if number in (errno.EINVAL, errno.ENOSYS, errno.ENOTSUP, errno.EXDEV):
+        return False
+    raise OSError(number, os.strerror(number), one, None, other)

@@ -1,0 +1,69 @@
+"""Generations: which checkpoint the rows of a job's tables came through.
+
+Spark's checkpoint says how far the log was read, the warehouse holds what was made of it: only together are they exact.
+Each has the same random word in it. Where one of them is missing or another's, going on would add rows twice or leave
+some out, so nothing is done without being told.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Sequence
+
+from penstock.pipeline.trouble import PipelineError
+from penstock.pipeline.warehouse import places
+from penstock.pipeline.warehouse.files import Files
+from penstock.pipeline.warehouse.table import WarehouseTable
+
+_CHECKPOINT_FILE = "penstock.json"
+
+
+def generation_of(files: Files, job: str) -> str | None:
+    """The generation of a job's tables; None: it has never run into this warehouse."""
+    return _word(files.read_text(f"{places.JOBS}/{job}.json"))
+
+
+def begin_generation(
+    files: Files, checkpoint: Files, job: str, tables: Sequence[WarehouseTable], *, rebuild: bool = False
+) -> str:
+    """The generation to go on with, or a new one. `rebuild`: what there is is removed and made anew."""
+    if rebuild:
+        _forget(files, checkpoint, job, tables)
+    in_warehouse = generation_of(files, job)
+    in_checkpoint = _word(checkpoint.read_text(_CHECKPOINT_FILE))
+    if in_checkpoint is None and (in_warehouse is None or not _has_rows(files, tables, in_warehouse)):
+        # The warehouse is told first: a crash in between leaves a word without rows, which is taken up here.
+        generation = in_warehouse or f"g{uuid.uuid4().hex[:10]}"
+        files.write_text(f"{places.JOBS}/{job}.json", json.dumps({"generation": generation}))
+        checkpoint.write_text(_CHECKPOINT_FILE, json.dumps({"generation": generation, "job": job}))
+        return generation
+    if in_checkpoint is None:
+        raise PipelineError(
+            f"the tables of job {job} in {files.root} were filled through a checkpoint that is not at {checkpoint.root}. "
+            "Name it with --checkpoint, or make the tables anew from what the log still has with --rebuild"
+        )
+    if in_warehouse != in_checkpoint:
+        raise PipelineError(
+            f"the checkpoint {checkpoint.root} belongs to another warehouse than {files.root}, or to tables of job {job} "
+            "that are gone. Name another one with --checkpoint, or make the tables anew with --rebuild"
+        )
+    return in_checkpoint
+
+
+def _forget(files: Files, checkpoint: Files, job: str, tables: Sequence[WarehouseTable]) -> None:
+    """Tables first: what is left without a checkpoint is noticed, a checkpoint without tables too."""
+    for table in tables:
+        files.remove(table.name)
+    files.remove(f"{places.STATE}/{job}")
+    if checkpoint.read_text(_CHECKPOINT_FILE) is not None:
+        checkpoint.remove("")
+    files.remove(f"{places.JOBS}/{job}.json")
+
+
+def _has_rows(files: Files, tables: Sequence[WarehouseTable], generation: str) -> bool:
+    return any(files.exists(places.generation_directory(table.name, generation)) for table in tables)
+
+
+def _word(text: str | None) -> str | None:
+    return None if text is None else str(json.loads(text)["generation"])

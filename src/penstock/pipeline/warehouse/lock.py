@@ -1,0 +1,38 @@
+"""One run of a job at a time in a warehouse on a local disk: a lock that goes with the process that holds it."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from penstock.pipeline.trouble import PipelineError
+from penstock.pipeline.warehouse import places
+
+
+class JobRunsError(PipelineError):
+    """The job runs already."""
+
+
+@contextmanager
+def job_lock(local_root: str | None, job: str) -> Iterator[None]:
+    """Held inside; raises `JobRunsError` if somebody else holds it. Elsewhere than on a local disk nothing is locked."""
+    if local_root is None:
+        yield
+        return
+    directory = f"{local_root}/{places.LOCKS}"
+    os.makedirs(directory, exist_ok=True)
+    with open(f"{directory}/{job}", "a+") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            file.seek(0)
+            holder = file.read().strip() or "unknown"
+            raise JobRunsError(
+                f"job {job} runs already into {local_root} (process {holder}); it goes on by itself"
+            ) from None
+        file.truncate(0)
+        file.write(str(os.getpid()))
+        file.flush()
+        yield

@@ -1,0 +1,53 @@
+"""Replacing a directory of a table by another one, so that a reader sees the one or the other.
+
+On Linux's own file systems the two change places in one step. Elsewhere the old one is renamed away and the new one takes
+its name: for that moment its rows are missing, never there twice. What is to be done is written down before, so that
+whoever comes after a crash finishes it.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+
+from penstock.pipeline.warehouse import places
+from penstock.pipeline.warehouse.files import Files
+
+
+def staging_place(table: str, purpose: str) -> str:
+    """A name that nobody else has."""
+    return f"{places.STAGING}/{table}/{purpose}-{uuid.uuid4().hex[:12]}"
+
+
+def swap(files: Files, staged: str, target: str) -> None:
+    """`staged` becomes `target`; what was there before is removed."""
+    if files.rename(staged, target):
+        return
+    if not files.exchange(staged, target):
+        note = f"{places.SWAPS}/{uuid.uuid4().hex}.json"
+        files.write_text(note, json.dumps({"staged": staged, "target": target}))
+        _take_over(files, staged, target)
+        files.remove(note)
+    files.remove(staged)
+
+
+def recover(files: Files, table: str) -> None:
+    """Finishes what a crash has left undone in a table, and clears away what it left behind."""
+    for note in files.files(places.SWAPS):
+        wanted = json.loads(files.read_text(note) or "{}")
+        staged, target = wanted.get("staged", ""), wanted.get("target", "")
+        if not target.startswith(f"{table}/"):
+            continue
+        if files.exists(staged):
+            _take_over(files, staged, target)
+        files.remove(note)
+    files.remove(f"{places.STAGING}/{table}")
+
+
+def _take_over(files: Files, staged: str, target: str) -> None:
+    if files.exists(target):
+        aside = f"{staged}.old"
+        files.remove(aside)
+        files.rename(target, aside)
+    files.rename(staged, target)
+    files.remove(f"{staged}.old")

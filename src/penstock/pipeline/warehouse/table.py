@@ -1,0 +1,107 @@
+"""Tables of the warehouse as data: what each is for, what its columns mean, and how it is written.
+
+`penstock pipeline show` prints this, and Spark's schemas come from it, so neither can be wrong about the other.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from pyspark.sql.types import DataType, StructType
+
+Kind = Literal["timestamp", "string", "boolean", "int32", "int64", "double", "date", "samples"]
+"""`samples`: a list of structures of (message_id, partition, sequence, error)."""
+
+Filling = Literal["batches", "days", "whole"]
+"""How a table is written.
+
+batches   rows are added, a directory for each batch, and never change
+days      rows of a day are replaced together
+whole     all rows are replaced together
+"""
+
+PLACE_COLUMNS = ("gen", "block", "span", "batch_id")
+"""Of tables that are filled by batches: which run of which batches a row came with. `gen` all tables have."""
+
+
+@dataclass(frozen=True)
+class WarehouseColumn:
+    """One column."""
+
+    name: str
+    kind: Kind
+    meaning: str
+
+
+@dataclass(frozen=True)
+class WarehouseTable:
+    """One table. `by_day`: it is partitioned by the column `day`, which is a directory and in no file."""
+
+    name: str
+    sentence: str
+    filling: Filling
+    columns: tuple[WarehouseColumn, ...]
+    by_day: bool = False
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the columns in the files, in their order."""
+        return tuple(column.name for column in self.columns)
+
+    def file_schema(self) -> StructType:
+        """What stands in the files, as Spark's types."""
+        from pyspark.sql.types import StructField, StructType
+
+        return StructType([StructField(column.name, _spark_type(column.kind)) for column in self.columns])
+
+    def read_schema(self) -> StructType:
+        """The columns of the files, then those of the directories."""
+        from pyspark.sql.types import DateType, LongType, StringType, StructType
+
+        schema = StructType(self.file_schema().fields).add("gen", StringType())
+        if self.filling == "batches":
+            for name in PLACE_COLUMNS[1:]:
+                schema = schema.add(name, LongType())
+        return schema.add("day", DateType()) if self.by_day else schema
+
+    def shaped(self, rows: DataFrame) -> DataFrame:
+        """The rows with exactly this table's columns and types, and its day where it has one."""
+        from pyspark.sql import functions as sf
+
+        types = {field.name: field.dataType for field in self.file_schema().fields}
+        wanted = [sf.col(name).cast(kind).alias(name) for name, kind in types.items()]
+        return rows.select(*wanted, *(["day"] if self.by_day else []))
+
+
+def column(name: str, kind: Kind, meaning: str) -> WarehouseColumn:
+    """Short, because tables have many."""
+    return WarehouseColumn(name, kind, meaning)
+
+
+def _spark_type(kind: Kind) -> DataType:
+    from pyspark.sql import types
+
+    simple: dict[Kind, DataType] = {
+        "timestamp": types.TimestampType(),
+        "string": types.StringType(),
+        "boolean": types.BooleanType(),
+        "int32": types.IntegerType(),
+        "int64": types.LongType(),
+        "double": types.DoubleType(),
+        "date": types.DateType(),
+    }
+    if kind == "samples":
+        return types.ArrayType(
+            types.StructType(
+                [
+                    types.StructField("message_id", types.StringType()),
+                    types.StructField("partition", types.IntegerType()),
+                    types.StructField("sequence", types.LongType()),
+                    types.StructField("error", types.StringType()),
+                ]
+            )
+        )
+    return simple[kind]

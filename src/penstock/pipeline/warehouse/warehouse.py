@@ -1,0 +1,138 @@
+"""The warehouse: adding a batch, replacing days or a whole table, and reading; each exact under a kill at any moment.
+
+A batch is written to a hidden place and renamed to its own directory. One that is there already is left as it is: Spark
+repeats the batch that a crash cut short, with the same rows, and nothing is written twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import date
+
+from pyspark.sql import DataFrame, SparkSession
+
+from penstock.pipeline.warehouse import places
+from penstock.pipeline.warehouse.files import Files
+from penstock.pipeline.warehouse.places import BatchPlace
+from penstock.pipeline.warehouse.swapping import staging_place, swap
+from penstock.pipeline.warehouse.table import WarehouseTable
+
+_COMPRESSION = "zstd"
+
+
+class Warehouse:
+    """The tables under one root, as one generation of a job sees them."""
+
+    def __init__(self, spark: SparkSession, files: Files, generation: str) -> None:
+        self.spark = spark
+        self.files = files
+        self.generation = generation
+
+    # -- tables filled by batches ----------------------------------------------------------------------------
+
+    def has_batch(self, table: WarehouseTable, batch: int) -> bool:
+        """Whether a batch was added; batches come in order, and compaction leaves the last one's name."""
+        place = BatchPlace(table.name, self.generation, batch)
+        there = places.numbers_of(self.files.directories(place.span_directory), "batch_id")
+        if not self.files.renames_whole:
+            return any(number >= batch and self._complete(path) for number, path in there.items())
+        return any(number >= batch for number in there)
+
+    def add_batch(self, table: WarehouseTable, batch: int, rows: DataFrame, *, parts: int) -> bool:
+        """Adds the rows of a batch, in so many files at most; False if it was there already."""
+        if self.has_batch(table, batch):
+            return False
+        place = BatchPlace(table.name, self.generation, batch)
+        if not self.files.renames_whole:
+            # Renaming would copy file by file. Spark's own mark of success is written last, and believed alone.
+            self.files.remove(place.directory)
+            self.write(table, rows, place.directory, parts)
+            return True
+        staged = staging_place(table.name, f"batch-{batch}")
+        self.write(table, rows, staged, parts)
+        return self.files.rename(staged, place.directory)
+
+    def batch_directories(self, table: WarehouseTable, after: int, through: int | None) -> list[str]:
+        """The directories of batches in (after, through], in their order."""
+        found: dict[int, str] = {}
+        for block in self.files.directories(places.generation_directory(table.name, self.generation)):
+            spans = places.numbers_of(self.files.directories(block), "span")
+            for number, span in spans.items():
+                if (number + 1) * places.SPAN_BATCHES > after + 1 or after < 0:
+                    found |= places.numbers_of(self.files.directories(span), "batch_id")
+        return [
+            path
+            for number, path in sorted(found.items())
+            if number > after and (through is None or number <= through)
+        ]
+
+    def days_of(self, table: WarehouseTable, after: int, through: int) -> list[date]:
+        """The days that batches in (after, through] have rows of."""
+        found = {
+            date.fromisoformat(day)
+            for directory in self.batch_directories(table, after, through)
+            for path in self.files.directories(directory)
+            if (day := places.value_of(path, "day")) is not None
+        }
+        return sorted(found)
+
+    # -- tables that are replaced ----------------------------------------------------------------------------
+
+    def replace_days(self, table: WarehouseTable, rows: DataFrame, days: Iterable[date]) -> None:
+        """The rows, which have a column `day`, take the place of all rows of these days."""
+        staged = staging_place(table.name, "days")
+        self.write(table, rows, staged, 1)
+        for day in days:
+            target = places.day_directory(table.name, self.generation, day)
+            fresh = f"{staged}/day={day.isoformat()}"
+            if self.files.exists(fresh):
+                swap(self.files, fresh, target)
+            else:
+                self.files.remove(target)
+        self.files.remove(staged)
+
+    def replace_whole(self, table: WarehouseTable, rows: DataFrame, through: int, *, parts: int = 1) -> None:
+        """The rows take the place of all others; they are what batches up to `through` come to."""
+        staged = staging_place(table.name, "whole")
+        self.write(table, rows, f"{staged}/through={through}", parts)
+        swap(self.files, staged, places.generation_directory(table.name, self.generation))
+
+    def whole_through(self, table: WarehouseTable) -> int | None:
+        """Up to which batch a table that is replaced whole has come; None: it is not there yet."""
+        directory = places.generation_directory(table.name, self.generation)
+        there = places.numbers_of(self.files.directories(directory), "through")
+        return max(there) if there else None
+
+    # -- reading ---------------------------------------------------------------------------------------------
+
+    def read(self, table: WarehouseTable) -> DataFrame:
+        """All rows of this generation; no rows where the table is not there yet."""
+        directory = places.generation_directory(table.name, self.generation)
+        return self.read_directories(table, [directory] if self.files.exists(directory) else [])
+
+    def read_batches(self, table: WarehouseTable, after: int, through: int | None = None) -> DataFrame:
+        """The rows of batches in (after, through]."""
+        return self.read_directories(table, self.batch_directories(table, after, through))
+
+    def read_directories(self, table: WarehouseTable, directories: list[str]) -> DataFrame:
+        """The rows in some directories of a table."""
+        schema = table.read_schema()
+        if not directories:
+            return self.spark.createDataFrame([], schema)
+        if table.filling == "whole":
+            schema = schema.add("through", "long")
+        reader = self.spark.read.schema(schema).option("basePath", self.files.uri(table.name))
+        return reader.parquet(*(self.files.uri(path) for path in directories))
+
+    # -- writing ---------------------------------------------------------------------------------------------
+
+    def write(self, table: WarehouseTable, rows: DataFrame, directory: str, parts: int) -> None:
+        """Writes rows to a directory that no reader looks at yet."""
+        shaped = table.shaped(rows).coalesce(parts)
+        writer = shaped.write.option("compression", _COMPRESSION).mode("overwrite")
+        if table.by_day:
+            writer = writer.partitionBy("day")
+        writer.parquet(self.files.uri(directory))
+
+    def _complete(self, directory: str) -> bool:
+        return self.files.exists(f"{directory}/_SUCCESS")

@@ -1,0 +1,165 @@
+"""The job `ledger`: a lost message, a second end, a reorder and a gap are each found, and nothing else is."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from penstock.columnar.lifecycle import Change
+from penstock.frontend.message_id import message_id
+from penstock.pipeline.jobs import ledger_tables as tables
+from penstock.pipeline.jobs.job import Surroundings
+from penstock.pipeline.jobs.ledger import (
+    by_hour,
+    check_everything,
+    ended_counts,
+    new_messages,
+    open_messages,
+)
+from penstock.pipeline.jobs.ledger_findings import findings
+from penstock.pipeline.numbers import Gap
+from tests.pipeline.rows import NOON, Partition, lifecycle_frame
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, Row, SparkSession
+
+AT_NOON = Surroundings(now_us=int(NOON.timestamp() * 1e6))
+
+
+def found_in(spark: SparkSession, partition: Partition, around: Surroundings = AT_NOON) -> list[Row]:
+    found = check_everything(lifecycle_frame(spark, partition.rows), around)
+    return sorted(found.collect(), key=lambda row: (row["kind"], row["sequence"] or 0))
+
+
+def kinds(rows: list[Row]) -> list[tuple[str, int | None]]:
+    return [(row["kind"], row["sequence"]) for row in rows]
+
+
+def planted(kind: str) -> tuple[Partition, list[tuple[str, int | None]]]:
+    """A partition where all is well but for one thing, and what is to be found."""
+    partition = Partition(ordering="fifo")
+    happens = partition.happens
+    partition.sent(1, 10)
+    if kind == "reordered":
+        partition.worked_on(1, 3)
+        partition.worked_on(5)
+        partition.worked_on(4)
+        partition.worked_on(6, 5)
+        return partition, [("reordered", 5)]
+    partition.worked_on(1, 10)
+    if kind == "duplicate-end":
+        partition.deleted(7)
+        return partition, [("duplicate-end", 7)]
+    if kind == "delivered-after-end":
+        partition.leased(7)
+        return partition, [("delivered-after-end", 7)]
+    partition.sent(11, 3)
+    if kind == "lost":
+        happens(Change.QUEUE_DELETED, 11)
+        happens(Change.QUEUE_DELETED, 13)
+        partition.rows[-1]["time"] = partition.rows[-2]["time"]
+        return partition, [("lost", 12)]
+    if kind == "unsent":
+        partition.leased(20)
+        return partition, [("unsent", 20)]
+    if kind == "never-arrived":
+        happens(Change.MOVE_STARTED, 11, 2, reason="max-receives", other_queue="dead")
+        happens(Change.MOVE_FINISHED, 11, 2, reason="max-receives", other_queue="dead")
+        other = Partition("dead", partition_id=71)
+        other.happens(Change.ARRIVED, 1, other_queue="orders", other_partition_id=70, other_first=11)
+        partition.rows += other.rows
+        return partition, [("never-arrived", 12)]
+    return partition, []
+
+
+@pytest.mark.parametrize(
+    "kind",
+    ["reordered", "duplicate-end", "delivered-after-end", "lost", "unsent", "never-arrived", "nothing"],
+)
+def test_what_was_planted_is_found_and_nothing_else(spark: SparkSession, kind: str) -> None:
+    partition, expected = planted(kind)
+    found = found_in(spark, partition)
+    assert kinds(found) == expected
+    for row in found:
+        assert (row["queue"], row["partition"], row["partition_id"]) == ("orders", 0, 70)
+        assert row["explanation"]
+        sent = row["kind"] != "unsent"
+        assert row["message_id"] == (message_id(7, row["sequence"]) if sent else None)
+
+
+def test_lost_rows_and_overdue_messages_are_found(spark: SparkSession) -> None:
+    partition = Partition()
+    partition.sent(1, 2)
+    partition.worked_on(1)
+    later = AT_NOON._replace(
+        now_us=AT_NOON.now_us + 10 * 3_600_000_000,
+        queues=({"name": "orders", "retention_ms": 3_600_000},),
+        gaps=(Gap("70", 4, 6),),
+    )
+    assert kinds(found_in(spark, partition, later)) == [("gap", None), ("lost", 2)]
+    assert kinds(found_in(spark, partition)) == []
+
+
+def test_what_is_normal_is_no_finding(spark: SparkSession) -> None:
+    partition = Partition(ordering="fifo")
+    partition.sent(1, 6, message_group="a")
+    partition.sent(7, 2, message_group="b")
+    partition.leased(1, 2)
+    partition.leased(7)  # another group need not wait
+    partition.happens(Change.RELEASED, 1, reason="lease-ended")
+    partition.deleted(2)
+    partition.worked_on(1)  # again, after the one behind it
+    partition.happens(Change.EXPIRED, 3, reason="ttl")
+    partition.leased(4)  # the one before it is gone
+    partition.happens(Change.MOVE_STARTED, 4, reason="max-receives", other_queue="dead")
+    partition.happens(Change.MOVE_FINISHED, 4, reason="max-receives", other_queue="dead")
+    partition.happens(Change.UNFOLLOWED, 5, 2)
+    partition.happens(Change.UNFOLLOWED, 7, 2)
+    partition.rows[-1]["time"] = partition.rows[-2]["time"]
+    assert kinds(found_in(spark, partition)) == []
+
+
+def test_roll_ups_in_steps_come_to_what_all_at_once_comes_to(spark: SparkSession) -> None:
+    partition = Partition(ordering="fifo")
+    partition.sent(1, 10)
+    partition.worked_on(1, 2)
+    partition.leased(3)
+    first = len(partition.rows)
+    partition.happens(Change.RELEASED, 3, reason="released")
+    partition.leased(5)
+    partition.worked_on(3)
+    partition.deleted(5)
+    rows = lifecycle_frame(spark, partition.rows)
+    steps = [lifecycle_frame(spark, partition.rows[:first]), lifecycle_frame(spark, partition.rows[first:])]
+    state: DataFrame = spark.createDataFrame([], tables.STATE.file_schema())
+    found: list[Any] = []
+    ended = 0
+    for step in steps:
+        known = new_messages(step, state)
+        found += findings(known, step, AT_NOON).collect()
+        ended += sum(row["ended"] for row in ended_counts(known).collect())
+        state = known.where("finals = 0").select(*tables.STATE.names)
+    assert kinds(found) == kinds(check_everything(rows, AT_NOON).collect()) == [("reordered", 5)]
+    assert ended == 4
+    assert state.count() == 6
+
+
+def test_times_and_redeliveries_are_those_of_the_messages(spark: SparkSession) -> None:
+    partition = Partition()
+    partition.sent(1, 4)  # at second 1
+    partition.leased(1, 2)  # 2
+    partition.happens(Change.RELEASED, 1, reason="released")  # 3
+    partition.worked_on(1)  # 4, 5
+    partition.deleted(2)  # 6
+    partition.happens(Change.RELEASED, 3, reason="unreceived")  # 7: nobody saw it, whoever leased it
+    known = new_messages(
+        lifecycle_frame(spark, partition.rows), spark.createDataFrame([], tables.STATE.file_schema())
+    )
+    counts = ended_counts(known).selectExpr("*", "to_date(hour) as day")
+    row = by_hour(counts).collect()[0]
+    assert (row["ended"], row["deleted"], row["expired"], row["redeliveries"]) == (2, 2, 0, 1)
+    assert (row["dwell_ms_max"], row["processing_ms_max"]) == (5000, 4000)
+    assert row["dwell_ms_p50"] == pytest.approx(4000, rel=0.5)
+    states = {one["sequence"]: one["state"] for one in open_messages(known).collect()}
+    assert states == {3: "released", 4: "waiting"}
