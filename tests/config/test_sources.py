@@ -317,7 +317,7 @@ def test_trusted_proxies_are_addresses_and_networks(tmp_path: Path) -> None:
 def test_certificates_of_a_cluster_come_with_their_key_and_authority() -> None:
     given = {"PENSTOCK_CLUSTER_TLS_CERTIFICATE": "node.pem", "PENSTOCK_CLUSTER_TLS_KEY": "node.key"}
     with pytest.raises(
-        ConfigurationError, match="cluster.tls_ca: is missing; cluster.tls_certificate needs it"
+        ConfigurationError, match=r"cluster.tls_ca: is missing; cluster.tls_certificate needs it"
     ):
         load_node_config(None, given)
     config = load_node_config(None, given | {"PENSTOCK_CLUSTER_TLS_CA": "ca.pem"})

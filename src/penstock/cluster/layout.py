@@ -39,6 +39,8 @@ class NodeEntry(msgspec.Struct, frozen=True, kw_only=True):
     (`lives.new_life_ms`)."""
     load: float = 0.0
     """How busy it is, from 0 to 1; for placement."""
+    leaving: bool = False
+    """Whether it is about to stop: it hands over what it leads, and is given nothing more."""
 
 
 class QueueEntry(msgspec.Struct, frozen=True, kw_only=True):

@@ -82,4 +82,8 @@ class Membership:
 
     def places(self) -> list[NodeEntry]:
         """Nodes that new replicas may be given to."""
-        return [node for name, node in sorted(self._living.items()) if name not in self._drains]
+        return [
+            node
+            for name, node in sorted(self._living.items())
+            if name not in self._drains and not node.leaving
+        ]

@@ -27,7 +27,10 @@ def hand_over(
     able = [
         node
         for node in in_sync
-        if node != entry.primary and node in members.living and node not in members.drains
+        if node != entry.primary
+        and node in members.living
+        and not members.living[node].leaving
+        and node not in members.drains
     ]
     if not able or entry.primary is None:
         return None

@@ -7,7 +7,8 @@ Opening:
   4. the native protocol listens: whoever asks is told `not-primary` until the layout says otherwise
   5. the node stands for the office of the cluster's manager
 
-Closing goes the other way round: the node leaves the layout first, so that others take over while it still finishes.
+Closing goes the other way round: the node first hands over what it leads, so that nobody has to be elected, and leaves the
+layout, so that others do not wait for it while it finishes.
 """
 
 from __future__ import annotations
@@ -43,6 +44,7 @@ from penstock.runtime.listening import StartError, bind
 from penstock.runtime.monitoring import Monitoring, open_monitoring
 from penstock.runtime.node_clock import NodeClock
 from penstock.runtime.peers.cluster_driver import ClusterDriver
+from penstock.runtime.peers.farewell import say_farewell
 from penstock.runtime.peers.layout_follower import LayoutFollower
 from penstock.runtime.peers.peer_links import PeerLinks
 from penstock.runtime.peers.registration import Registration
@@ -118,15 +120,17 @@ class ClusterNode:
         self._follower.start()
         self._tasks.append(asyncio.create_task(registration.run(), name="registration"))
         await registration.registered.wait()
-        self._manager = Manager(self._store, self.name, now_ms)
+        self._manager = Manager(self._store, self.name, now_ms, mirror=self.mirror)
         self._tasks.append(asyncio.create_task(self._manager.run(), name="manager"))
 
     async def close(self) -> None:
-        """Leaves the layout, finishes what has begun, and stops."""
-        if self.monitoring is not None:
-            await self.monitoring.close()
+        """Hands over what it leads, leaves the layout, finishes what has begun, and stops."""
         if self._manager is not None:
             self._manager.stop()
+        if self.registration is not None and self._driver.failure is None:
+            await say_farewell(self.name, self.mirror, self.registration)
+        if self.monitoring is not None:
+            await self.monitoring.close()
         for task in self._tasks:
             if task.get_name() != "manager":
                 task.cancel()

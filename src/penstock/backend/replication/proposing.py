@@ -130,13 +130,14 @@ class Proposer:
         return Proposal(known.version, changed)
 
     def _living(self, led: LedPartition, now_ms: int) -> set[str]:
-        """Nodes that are there, or were a moment ago."""
-        return {
-            name
-            for name in led.primary.followers
-            if name in self._state.streams
-            or now_ms - max(self.last_seen_ms.get(name, 0), led.since_ms) < LAG_MS
-        }
+        """Nodes that are there, or were a moment ago; one that has also taken leave of the layout is not waited for."""
+        living = set()
+        for name in led.primary.followers:
+            seen_ms = self.last_seen_ms.get(name, 0)
+            left = seen_ms >= led.since_ms and name not in self._state.nodes
+            if name in self._state.streams or (not left and now_ms - max(seen_ms, led.since_ms) < LAG_MS):
+                living.add(name)
+        return living
 
     def _hand_over(self, known: KnownEntry, led: LedPartition, successor: str) -> Proposal | None:
         """Nothing is taken in any more; once the successor has everything, the next epoch is its."""

@@ -127,6 +127,12 @@ class Registration:
         await self.store.put(positions_key(self.entry.node), encode(entry), None, self._lease)
         self._written = entry
 
+    async def say_leaving(self) -> None:
+        """It is about to stop: it is given nothing more. Raises what the store raises."""
+        self.entry = msgspec.structs.replace(self.entry, leaving=True)
+        if self._lease is not None:
+            await self.store.put(node_key(self.entry.node), encode(self.entry), None, self._lease)
+
     async def leave(self) -> None:
         """A clean stop: others take over at once."""
         lease, self._lease = self._lease, None
