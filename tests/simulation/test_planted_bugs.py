@@ -55,6 +55,9 @@ LIKELY_SEEDS: dict[str, tuple[int, ...]] = {
     "logs-are-cut-early": (3, 6),
     "stale-members-commit": (6, 9),
     "restart-forgets-offsets": (3, 9),
+    "reports-lose-a-row": (1, 3),
+    "rows-come-again": (1, 3),
+    "restart-forgets-row-numbers": (3, 5),
 }
 """Where each was seen, to be quick. Any change of the node makes other things happen in a seed, so others follow."""
 MORE_SEEDS = range(1, 400)

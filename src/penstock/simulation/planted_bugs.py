@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from penstock.model.records import Deleted, MoveFinished
 from penstock.model.settings import QueueSettings
-from penstock.simulation import planted_ordering
+from penstock.simulation import planted_lifecycle, planted_ordering
 from penstock.simulation.planted_patches import (
     Patch,
     acknowledge_before_flush,
@@ -286,5 +286,23 @@ BUGS: dict[str, PlantedBug] = {
         "after a restart groups of readers begin at the front",
         lambda: after_recovery(planted_ordering.forget_offsets),
         _with_queue("log", "both"),
+    ),
+    "reports-lose-a-row": PlantedBug(
+        "lifecycle",
+        "a row about messages is taken for reported and is not in the log",
+        planted_lifecycle.reports_lose_a_row,
+        planted_lifecycle.follows,
+    ),
+    "rows-come-again": PlantedBug(
+        "lifecycle",
+        "a row about messages comes again under another number",
+        planted_lifecycle.rows_come_again,
+        planted_lifecycle.follows,
+    ),
+    "restart-forgets-row-numbers": PlantedBug(
+        "lifecycle",
+        "rows about messages are counted anew after a restart",
+        planted_lifecycle.restart_forgets_numbers,
+        planted_lifecycle.follows_through_crashes,
     ),
 }

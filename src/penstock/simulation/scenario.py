@@ -10,6 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from random import Random
 
+import msgspec
+
 from penstock.model.limits import KIBIBYTE
 from penstock.model.settings import QueueSettings
 from penstock.simulation.clocks import ClockPlan
@@ -88,10 +90,21 @@ def draw_scenario(random: Random) -> Scenario:
     if any(queue.settings.has_log for queue in scenario.queues):
         scenario.log_readers = random.randint(1, 3)
         scenario.group_members = random.randint(1, 4)
+    _follow_some(scenario)
     if scenario.flood:
         scenario.duration_ms = scenario.duration_ms // 3 + 4_000
         scenario.faults.stalls_ms = random.choice((0, 2_500))
     return scenario
+
+
+def _follow_some(scenario: Scenario) -> None:
+    """The lifecycle of some queues, in some runs. With dice of their own: what else happens stays as it is."""
+    dice = Random(scenario.duration_ms)
+    if dice.random() < 0.5:
+        return
+    for queue in scenario.queues:
+        if dice.random() < 0.6:
+            queue.settings = msgspec.structs.replace(queue.settings, lifecycle=True)
 
 
 def _faults(random: Random) -> FaultPlan:

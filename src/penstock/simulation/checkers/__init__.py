@@ -12,6 +12,7 @@ from penstock.simulation.checkers import (
     late_heads,
     lateness,
     leases,
+    lifecycle,
     log_prefix,
     log_retention,
     no_ghosts,
@@ -42,4 +43,5 @@ CHECKERS: dict[str, Callable[[History], Iterable[Violation]]] = {
     "log": log_prefix.check,
     "log-cut": log_retention.check,
     "groups": reader_groups.check,
+    "lifecycle": lifecycle.check,
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from penstock.model.reserved_queues import is_reserved
 from penstock.simulation.message_history import QueueLife
 from penstock.simulation.tasks import Ask, Pause, Steps
 from penstock.simulation.workload.consumer import Consumer
@@ -52,11 +53,12 @@ class Auditor:
         for _ in range(100):
             reply = yield Ask(self._client, ListQueues())
             if reply is not None and isinstance(reply.answer, QueueList):
-                for description in reply.answer.queues:
+                queues = [queue for queue in reply.answer.queues if not is_reserved(queue.name)]
+                for description in queues:
                     life = self._stage.note(description)
                     if description.damage is not None:
                         self._stage.recorder.damage_seen(life)
-                return reply.answer.queues
+                return queues
             yield Pause(100)
         self._stage.recorder.history.stuck.append("the node does not answer although nothing is wrong")
         return []

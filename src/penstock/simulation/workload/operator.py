@@ -103,7 +103,7 @@ class Operator:
     def _alter(self, life: QueueLife) -> Steps[None]:
         stage, random = self._stage, self._stage.random
         current = life.settings[-1]
-        changes: dict[str, str | int | None] = {"visibility_timeout_ms": random.choice((200, 1_000, 4_000))}
+        changes: dict[str, str | int | bool | None] = {"visibility_timeout_ms": random.choice((200, 1_000, 4_000))}
         if current.max_messages is not None:
             changes["max_messages"] = random.randint(5, 80)
         if random.random() < 0.2 and life.name == "delays":
@@ -112,6 +112,8 @@ class Operator:
             changes["window_ms"] = random.choice((0, 20, 300))
         if current.retain_bytes is not None:
             changes["retain_bytes"] = random.choice((1_000, 5_000, 20_000))
+        if any(settings.lifecycle for settings in life.settings) and random.random() < 0.4:
+            changes["lifecycle"] = not current.lifecycle
         life.settings.append(changed_settings(current, dict(changes)))
         reply = yield Ask(self._client, AlterQueue(life.name, changes))
         if reply is not None and isinstance(reply.answer, QueueDescription):

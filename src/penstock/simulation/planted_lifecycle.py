@@ -1,0 +1,58 @@
+"""Planted bugs of the log of lifecycles: rows that are lost, and rows that come again under another number."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from penstock.backend import lifecycle_reports
+from penstock.queue.lifecycle import Lifecycle, LifecycleImage
+from penstock.queue.lifecycle_row import LifecycleRow, Place, lifecycle_stream
+from penstock.simulation.scenario import Scenario
+
+Patch = tuple[Any, str, Any]
+
+
+def follows(scenario: Scenario) -> bool:
+    """Whether anything of this can show."""
+    return not scenario.faults.bit_flips_ms and any(queue.settings.lifecycle for queue in scenario.queues)
+
+
+def follows_through_crashes(scenario: Scenario) -> bool:
+    """The same for what only shows after a restart."""
+    return follows(scenario) and scenario.faults.crashes_ms > 0
+
+
+def reports_lose_a_row() -> Sequence[Patch]:
+    """The last row of a report is not in it."""
+
+    def stream(place: Place, first_number: int, rows: Sequence[LifecycleRow]) -> bytes:
+        return real(place, first_number, rows[:-1] if len(rows) > 3 else rows)
+
+    real = lifecycle_stream
+    return [(lifecycle_reports, "lifecycle_stream", stream)]
+
+
+def rows_come_again() -> Sequence[Patch]:
+    """What was reported waits again, as if it were new."""
+
+    def reported(self: Lifecycle, through: int) -> None:
+        row = self.waiting[0] if len(self.waiting) > 3 else None
+        real(self, through)
+        if row is not None:
+            self.waiting.append(row)
+            self.next += 1
+
+    real = Lifecycle._reported
+    return [(Lifecycle, "_reported", reported)]
+
+
+def restart_forgets_numbers() -> Sequence[Patch]:
+    """A snapshot begins to count anew from what waits."""
+
+    def load(cls: type[Lifecycle], image: LifecycleImage) -> Lifecycle:
+        following, _, dropped, waiting = image
+        return real((following, len(waiting) + 1, dropped, waiting))
+
+    real = Lifecycle.load
+    return [(Lifecycle, "load", classmethod(load))]
