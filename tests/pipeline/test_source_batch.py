@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import penstock
+from penstock.client.outgoing import AttributeValue
 from penstock.columnar.arrow import arrow_stream
 from penstock.columnar.usage import USAGE
 from penstock.pipeline.trouble import reason_of
@@ -22,7 +23,13 @@ def test_a_message_is_a_row_with_everything_it_was_sent_with(spark: SparkSession
     queue = broker.new_log()
     before = datetime.now(UTC) - timedelta(seconds=1)
     queue.send_batch([b"plain", b"\x00\xff"])
-    attributes = {"text": "ä", "whole": 7, "real": 1.5, "truth": True, "bytes": b"\x01\x02"}
+    attributes: dict[str, AttributeValue] = {
+        "text": "ä",
+        "whole": 7,
+        "real": 1.5,
+        "truth": True,
+        "bytes": b"\x01\x02",
+    }
     full = penstock.OutgoingMessage(b"full", attributes=attributes, priority=7, group="grüne")
     queue.send_batch([full, penstock.OutgoingMessage(b"half", priority=1), b""])
 

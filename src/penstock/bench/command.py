@@ -35,6 +35,7 @@ from penstock.bench.sections import (
     throughput,
 )
 from penstock.bench.sections import order as kinds_of_order
+from penstock.bench.spark import sections as spark_sections
 from penstock.bench.sqs import idle
 from penstock.bench.sqs import sections as sqs_sections
 from penstock.bench.stage import Stage
@@ -60,6 +61,7 @@ _MEASURES: dict[str, Callable[[Stage], Iterator[Figure]]] = {
     "cluster-single": cluster_sections.single,
     "cluster-failover": failover.measure,
     "cluster-queues": cluster_sections.queues,
+    "spark-source": spark_sections.source,
 }
 _LOAD_PROCESSES = 2
 _PLAIN_WIDTH = 200
@@ -72,6 +74,7 @@ def run(
     log: bool = False,
     order: bool = False,
     cluster: bool = False,
+    spark: bool = False,
     quick: bool = False,
     data: str | None = None,
     output: str | None = None,
@@ -93,6 +96,7 @@ def run(
             log=log,
             order=order,
             cluster=cluster,
+            spark=spark,
             sizes=parse_counts(size),
             backlogs=parse_counts(backlogs) if backlogs else (),
             durability="os" if durability == "os" else "sync",

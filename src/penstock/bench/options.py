@@ -12,7 +12,8 @@ SQS_SECTIONS = ("sqs-throughput", "sqs-single", "sqs-long-poll", "sqs-idle")
 LOG_SECTIONS = ("log",)
 ORDER_SECTIONS = ("order",)
 CLUSTER_SECTIONS = ("cluster-throughput", "cluster-single", "cluster-failover", "cluster-queues")
-ALL_SECTIONS = SECTIONS + SQS_SECTIONS + LOG_SECTIONS + ORDER_SECTIONS + CLUSTER_SECTIONS
+SPARK_SECTIONS = ("spark-source",)
+ALL_SECTIONS = SECTIONS + SQS_SECTIONS + LOG_SECTIONS + ORDER_SECTIONS + CLUSTER_SECTIONS + SPARK_SECTIONS
 _SUFFIXES = {"k": 1_000, "m": 1_000_000}
 _QUICK_BACKLOGS = (1_000, 100_000)
 _FULL_BACKLOGS = (1_000, 100_000, 10_000_000)
@@ -33,6 +34,8 @@ class BenchOptions:
     """Measure what each kind of order costs instead."""
     cluster: bool = False
     """Measure a cluster of three nodes on this machine instead."""
+    spark: bool = False
+    """Measure the data pipeline instead."""
     sizes: tuple[int, ...] = (100, 1024)
     backlogs: tuple[int, ...] = ()
     """Empty = those of the targets, less the largest when `quick`."""
@@ -43,8 +46,10 @@ class BenchOptions:
 
     def check(self) -> None:
         """Raises `ValueError` with a sentence that says what cannot be."""
-        if self.sqs + self.log + self.order + self.cluster > 1:
-            raise ValueError("--sqs, --log, --order and --cluster are runs of their own: give one of them")
+        if self.sqs + self.log + self.order + self.cluster + self.spark > 1:
+            raise ValueError(
+                "--sqs, --log, --order, --cluster and --spark are runs of their own: give one of them"
+            )
         for name in self.only:
             if name not in ALL_SECTIONS:
                 raise ValueError(f"there is no section {name!r}; there are {', '.join(ALL_SECTIONS)}")
@@ -70,6 +75,8 @@ class BenchOptions:
             return ORDER_SECTIONS
         if self.cluster:
             return CLUSTER_SECTIONS
+        if self.spark:
+            return SPARK_SECTIONS
         return SQS_SECTIONS if self.sqs else SECTIONS
 
     @property

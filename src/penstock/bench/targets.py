@@ -68,6 +68,8 @@ TARGETS: dict[str, Target] = {
     "cluster.move.worst": _at_most(200),
     "cluster.create.rate": _at_least(100),
     "cluster.idle.cpu": _at_most(5.0),
+    "spark.read.1024.rate": _at_least(200_000),
+    "spark.read.usage.rate": _at_least(800_000),
 }
 
 

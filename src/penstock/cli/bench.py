@@ -18,7 +18,7 @@ def bench(
             "--only",
             help="Run only this section; may be repeated. Sections: machine, throughput, single, end-to-end, memory, "
             "backlog, fifo, priority, sqs-throughput, sqs-single, sqs-long-poll, sqs-idle, log, order, "
-            "cluster-throughput, cluster-single, cluster-failover, cluster-queues.",
+            "cluster-throughput, cluster-single, cluster-failover, cluster-queues, spark-source.",
             metavar="SECTION",
         ),
     ] = None,
@@ -36,6 +36,12 @@ def bench(
         typer.Option(
             "--cluster",
             help="Measure a cluster: three nodes on this machine, three replicas; needs etcd and HAProxy.",
+        ),
+    ] = False,
+    spark: Annotated[
+        bool,
+        typer.Option(
+            "--spark", help="Measure the data pipeline; needs Java and `pip install penstock[spark]`."
         ),
     ] = False,
     quick: Annotated[
@@ -73,6 +79,7 @@ def bench(
             log=log,
             order=order,
             cluster=cluster,
+            spark=spark,
             quick=quick,
             data=data,
             output=output,

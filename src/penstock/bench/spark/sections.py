@@ -1,0 +1,18 @@
+"""The sections of `penstock bench --spark`, by name; each begins Spark when it is measured, and not before.
+
+A new one is a row here, its name in `bench/options.py`, and a function that yields figures, in a file of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from penstock.bench.figures import Figure
+from penstock.bench.stage import Stage
+
+
+def source(stage: Stage) -> Iterator[Figure]:
+    """Reading logs through the data source, and writing through the sink."""
+    from penstock.bench.spark.source import measure
+
+    yield from measure(stage)

@@ -1,0 +1,46 @@
+"""A streaming query that copies a log and stands still in the middle of a micro-batch, to be killed there.
+
+python killed_query.py ENDPOINT SOURCE SINK CHECKPOINT
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from penstock.pipeline.session import spark_session
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+def main(endpoint: str, source: str, sink: str, checkpoint: str) -> None:
+    def stands_still(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            yield batch.slice(0, batch.num_rows // 2)
+            threading.Event().wait()
+
+    spark = spark_session(
+        "killed",
+        "local[2]",
+        {
+            "spark.driver.memory": "512m",
+            "spark.sql.execution.arrow.maxRecordsPerBatch": "1",
+            "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+        },
+    )
+    stream = spark.readStream.format("penstock").options(endpoint=endpoint, queue=source).load()
+    query = (
+        stream.select("body")
+        .mapInArrow(stands_still, "body binary")
+        .writeStream.format("penstock")
+        .options(endpoint=endpoint, queue=sink, checkpointLocation=checkpoint)
+        .start()
+    )
+    query.awaitTermination()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
