@@ -29,6 +29,7 @@ _WEIGHTS = {
     "cluster-single": 40,
     "cluster-failover": 500,
     "cluster-queues": 60,
+    "spark-source": 100,
 }
 """Seconds of a full run; a quick one is in proportion."""
 

@@ -1,6 +1,7 @@
 """The sections of `penstock bench --spark`, by name; each begins Spark when it is measured, and not before.
 
-A new one is a row here, its name in `bench/options.py`, and a function that yields figures, in a file of its own.
+A new one is a function here, rows for its name in `bench/options.py`, `command.py` and `progress.py`, and a file of its own
+that yields the figures.
 """
 
 from __future__ import annotations
