@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from penstock.cli import cluster, dlq, group, limit, node, queue, user
+from penstock.cli import audit, cluster, dlq, group, limit, node, pipeline, queue, user
 from penstock.cli.bench import bench
 from penstock.cli.check_config import check_config
 from penstock.cli.clock import clock, identifiers
@@ -52,6 +52,8 @@ app.add_typer(dlq.app, name="dlq", rich_help_panel="Messages")
 app.add_typer(group.app, name="group", rich_help_panel="Messages")
 app.add_typer(cluster.app, name="cluster", rich_help_panel="Server")
 app.add_typer(node.app, name="node", rich_help_panel="Server")
+app.add_typer(pipeline.app, name="pipeline", rich_help_panel="Data")
+app.add_typer(audit.app, name="audit", rich_help_panel="Data")
 app.add_typer(user.app, name="user", rich_help_panel="Users")
 app.add_typer(limit.app, name="limit", rich_help_panel="Users")
 

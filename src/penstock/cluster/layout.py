@@ -19,6 +19,7 @@ PARTITIONS = "cluster/partitions/"
 DRAINS = "cluster/drains/"
 POSITIONS = "cluster/positions/"
 UNCLEAN = "cluster/unclean/"
+CAPACITY = "cluster/capacity/"
 NEXT_ID = "cluster/next-id"
 """Ids of queues and partitions are one rising count, never used again."""
 
@@ -124,6 +125,26 @@ class UncleanEntry(msgspec.Struct, frozen=True, kw_only=True):
     epoch: int
 
 
+class CapacityEntry(msgspec.Struct, frozen=True, kw_only=True):
+    """What the data pipeline has worked out about a queue (`penstock pipeline run capacity --metadata URL`)."""
+
+    queue: str
+    measured_ms: int
+    messages: int
+    bytes: int
+    messages_per_hour: float
+    """Growth over the last day; negative: it shrinks."""
+    bytes_per_hour: float
+    limit: str
+    """What is reached first: max-messages, max-bytes, retention or disk; empty: nothing."""
+    fill: float
+    """How much of that is used, from 0 to 1."""
+    full_at_ms: int | None
+    """When 80 % of it are used, if it goes on so; None: never."""
+    partitions: int
+    recommended_partitions: int
+
+
 def node_key(node: str) -> str:
     """Where a node says that it lives."""
     return NODES + node
@@ -154,7 +175,14 @@ def unclean_key(partition: int) -> str:
     return f"{UNCLEAN}{partition:020d}"
 
 
-LayoutEntry = NodeEntry | QueueEntry | PartitionEntry | DrainEntry | PositionsEntry | UncleanEntry
+def capacity_key(queue: str) -> str:
+    """Where the data pipeline says how a queue grows and fills."""
+    return CAPACITY + queue
+
+
+LayoutEntry = (
+    NodeEntry | QueueEntry | PartitionEntry | DrainEntry | PositionsEntry | UncleanEntry | CapacityEntry
+)
 
 _encoder = msgspec.json.Encoder()
 
@@ -170,3 +198,4 @@ decode_partition = msgspec.json.Decoder(PartitionEntry).decode
 decode_drain = msgspec.json.Decoder(DrainEntry).decode
 decode_positions = msgspec.json.Decoder(PositionsEntry).decode
 decode_unclean = msgspec.json.Decoder(UncleanEntry).decode
+decode_capacity = msgspec.json.Decoder(CapacityEntry).decode

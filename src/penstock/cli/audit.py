@@ -1,0 +1,118 @@
+"""`penstock audit query`: search the audit trail. Needs no server and no Spark, only the warehouse."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Annotated, Any
+
+import typer
+
+from penstock.cli.exits import reported
+from penstock.cli.output import error_console, print_json, print_table
+from penstock.cli.parameters import Json
+from penstock.cli.pipeline_place import DEFAULT_WAREHOUSE, WarehousePath, pipeline_errors
+from penstock.config.units import parse_duration_ms
+
+app = typer.Typer(
+    no_args_is_help=True, help="The audit trail: who asked for what when, and what became of it."
+)
+
+
+@app.command("query")
+@reported
+def query(
+    user: Annotated[str | None, typer.Option("--user", help="Who asked.", show_default=False)] = None,
+    account: Annotated[
+        str | None, typer.Option("--account", help="Which account.", show_default=False)
+    ] = None,
+    queue: Annotated[
+        str | None, typer.Option("--queue", help="The queue's name, or its ARN.", show_default=False)
+    ] = None,
+    action: Annotated[
+        str | None, typer.Option("--action", help="Such as SendMessage.", show_default=False)
+    ] = None,
+    outcome: Annotated[
+        str | None,
+        typer.Option("--outcome", help="ok, error (anything else), or an error code.", show_default=False),
+    ] = None,
+    address: Annotated[
+        str | None, typer.Option("--address", help="Where requests came from.", show_default=False)
+    ] = None,
+    request_id: Annotated[
+        str | None, typer.Option("--request-id", help="One request.", metavar="ID", show_default=False)
+    ] = None,
+    since: Annotated[
+        str | None,
+        typer.Option(
+            "--since", help="1h (so long ago) or a time, such as 2026-05-01T12:00Z.", metavar="TIME"
+        ),
+    ] = None,
+    until: Annotated[
+        str | None, typer.Option("--until", help="Before then, in the same way.", metavar="TIME")
+    ] = None,
+    limit: Annotated[
+        int, typer.Option("--limit", "-n", help="The last so many; 0: all of them.", min=0)
+    ] = 100,
+    warehouse: WarehousePath = DEFAULT_WAREHOUSE,
+    json: Json = False,
+) -> None:
+    """Search the audit trail that `penstock pipeline run audit` writes."""
+    with pipeline_errors():
+        from penstock.pipeline.audit_query import AuditQuery, search
+
+        wanted = AuditQuery(
+            user=user,
+            account=account,
+            queue=queue,
+            action=action,
+            outcome=outcome,
+            address=address,
+            request_id=request_id,
+            since=None if since is None else _moment(since, "--since"),
+            until=None if until is None else _moment(until, "--until"),
+            limit=limit or None,
+        )
+        found = list(search(warehouse, wanted))
+    if json:
+        for row in found:
+            print_json({**row, "time": _text(row["time"]).replace(" ", "T") + "Z"})
+    elif found:
+        print_table(
+            ("time (UTC)", "user", "action", "queue", "messages", "outcome", "ms", "address", "request"),
+            map(_cells, found),
+            right=(4, 6),
+        )
+    else:
+        error_console().print("nothing in the trail matches", style="dim")
+
+
+def _cells(row: dict[str, Any]) -> tuple[str, ...]:
+    return (
+        _text(row["time"]),
+        row["user"] or "–",
+        row["action"],
+        row["queue"].rpartition(":")[2] or "–",
+        f"{row['messages']:,}",
+        row["outcome"],
+        f"{row['latency_us'] / 1000:,.1f}",
+        row["address"],
+        row["request_id"],
+    )
+
+
+def _text(moment: datetime) -> str:
+    return moment.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S.") + f"{moment.microsecond // 1000:03d}"
+
+
+def _moment(text: str, option: str) -> datetime:
+    """`1h` for so long ago, or a time; one without a zone is UTC."""
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        try:
+            return datetime.now(UTC) - timedelta(milliseconds=parse_duration_ms(text))
+        except ValueError:
+            raise typer.BadParameter(
+                f"{text!r} is no time; write 1h for so long ago, or 2026-05-01T12:00Z", param_hint=option
+            ) from None
+    return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)

@@ -1,0 +1,80 @@
+"""Hands the table `capacity` to a cluster: one small document a queue in its metadata, where its manager finds it."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from penstock.cli.exits import UNREACHABLE, USAGE, CommandError
+
+if TYPE_CHECKING:
+    from penstock.cluster.layout import CapacityEntry
+
+
+def write_back(warehouse: str, metadata: str, secret_file: str | None) -> int:
+    """How many queues were written."""
+    from penstock.metadata.opening import StoreUrlError
+    from penstock.metadata.remote.settings import MetadataUrlError, read_secret
+    from penstock.metadata.store.interface import StoreUnavailableError
+
+    try:
+        secret = None if secret_file is None else read_secret(Path(secret_file))
+        return asyncio.run(_write(entries(warehouse), metadata, secret))
+    except (StoreUrlError, MetadataUrlError) as error:
+        raise CommandError(str(error), USAGE) from None
+    except StoreUnavailableError as error:
+        raise CommandError(
+            f"{error}. The table is written; run the job again to hand it over.", UNREACHABLE
+        ) from None
+
+
+def entries(warehouse: str) -> list[CapacityEntry]:
+    """The table as documents."""
+    import pyarrow.dataset as ds
+
+    from penstock.cluster.layout import CapacityEntry
+    from penstock.pipeline.jobs.capacity import CAPACITY
+
+    root = f"{warehouse.rstrip('/')}/{CAPACITY.name}"
+    rows: list[dict[str, Any]] = (
+        ds.dataset(root, format="parquet").to_table(columns=list(CAPACITY.names)).to_pylist()
+    )
+    return [
+        CapacityEntry(
+            queue=row["queue"],
+            measured_ms=_milliseconds(row["measured"]),
+            messages=row["messages"],
+            bytes=row["bytes"],
+            messages_per_hour=row["messages_per_hour"],
+            bytes_per_hour=row["bytes_per_hour"],
+            limit=row["limit"],
+            fill=row["fill"],
+            full_at_ms=None if row["full_at"] is None else _milliseconds(row["full_at"]),
+            partitions=row["partitions"],
+            recommended_partitions=row["recommended_partitions"],
+        )
+        for row in rows
+    ]
+
+
+async def _write(found: list[CapacityEntry], metadata: str, secret: bytes | None) -> int:
+    from penstock.cluster.layout import CAPACITY, capacity_key, encode
+    from penstock.metadata.opening import open_metadata_store
+
+    store = await open_metadata_store(metadata, secret)
+    try:
+        wanted = {capacity_key(entry.queue): encode(entry) for entry in found}
+        there = {entry.key: entry.value for entry in (await store.list(CAPACITY)).entries}
+        for key in there.keys() - wanted.keys():
+            await store.delete(key)
+        for key, value in wanted.items():
+            if there.get(key) != value:
+                await store.put(key, value)
+        return len(wanted)
+    finally:
+        await store.close()
+
+
+def _milliseconds(moment: Any) -> int:
+    return int(moment.timestamp() * 1000)

@@ -1,0 +1,285 @@
+"""`penstock pipeline run JOB`: run a job once or until Ctrl-C, with its progress on the terminal."""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from threading import Event
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from penstock.cli.exits import NOT_FOUND, USAGE, CommandError, reported
+from penstock.cli.output import error_console, print_hint, print_json, print_line
+from penstock.cli.parameters import DEFAULT_URL, Json, duration_seconds
+from penstock.cli.pipeline_place import (
+    DEFAULT_WAREHOUSE,
+    JobName,
+    Master,
+    Settings,
+    WarehousePath,
+    pipeline_errors,
+    settings_of,
+)
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from penstock.pipeline.jobs.job import Job
+    from penstock.pipeline.progress import Progress
+
+_MONITORING_PORT = 9328
+
+
+@reported
+def run(
+    name: JobName,
+    endpoint: Annotated[
+        str,
+        typer.Option(
+            "--endpoint",
+            envvar="PENSTOCK_URL",
+            help="The server or front end to read from: HOST:PORT or penstock://HOST:PORT.",
+            metavar="HOST:PORT",
+            show_envvar=True,
+        ),
+    ] = DEFAULT_URL,
+    follow: Annotated[
+        bool,
+        typer.Option(
+            "--follow/--once", help="Go on with what comes, until Ctrl-C; or read what is there now, and end."
+        ),
+    ] = False,
+    warehouse: WarehousePath = DEFAULT_WAREHOUSE,
+    checkpoint: Annotated[
+        str | None,
+        typer.Option(
+            "--checkpoint",
+            help="Where Spark keeps how far it has read (inside the warehouse).",
+            metavar="PATH",
+            show_default=False,
+        ),
+    ] = None,
+    master: Master = "local[*]",
+    interval: Annotated[
+        str, typer.Option("--interval", help="With --follow: how often rows are written.", metavar="TIME")
+    ] = "5s",
+    roll_interval: Annotated[
+        str,
+        typer.Option(
+            "--roll-interval", help="With --follow: how often tables are rolled up.", metavar="TIME"
+        ),
+    ] = "60s",
+    monitoring_listen: Annotated[
+        str | None,
+        typer.Option(
+            "--monitoring-listen",
+            help="Where monitoring finds /metrics of this run (nowhere).",
+            metavar="HOST:PORT",
+            show_default=False,
+        ),
+    ] = None,
+    full: Annotated[
+        bool,
+        typer.Option("--full", help="Ledger: then go through all rows at once as well, and compare."),
+    ] = False,
+    metadata: Annotated[
+        str | None,
+        typer.Option(
+            "--metadata",
+            help="Capacity: the cluster's metadata (etcd://…), where its manager finds the result.",
+            metavar="URL",
+            show_default=False,
+        ),
+    ] = None,
+    secret_file: Annotated[
+        str | None,
+        typer.Option(
+            "--secret-file",
+            help="With --metadata of metadata servers: the cluster's secret.",
+            metavar="FILE",
+            show_default=False,
+        ),
+    ] = None,
+    rebuild: Annotated[
+        bool,
+        typer.Option("--rebuild", help="Remove the job's tables and make them anew from what the log has."),
+    ] = False,
+    allow_data_loss: Annotated[
+        bool,
+        typer.Option("--allow-data-loss", help="Go on where the log has let go of what was not read yet."),
+    ] = False,
+    settings: Settings = None,
+    json: Json = False,
+) -> None:
+    """Run a job: read its log from where the last run ended, and write its tables."""
+    if full and name != "ledger":
+        raise CommandError("--full is for the job ledger", USAGE)
+    if metadata is not None and name != "capacity":
+        raise CommandError("--metadata is for the job capacity", USAGE)
+    with pipeline_errors():
+        from penstock.pipeline.jobs.catalogue import job_named
+        from penstock.pipeline.progress import Progress
+        from penstock.pipeline.runner import RunOptions, run_job
+        from penstock.pipeline.session import spark_session
+
+        job = job_named(name)
+        options = RunOptions(
+            endpoint=endpoint.removeprefix("penstock://").rstrip("/"),
+            warehouse=warehouse,
+            checkpoint=checkpoint,
+            follow=follow,
+            interval_seconds=duration_seconds(interval),
+            roll_seconds=duration_seconds(roll_interval),
+            rebuild=rebuild,
+            lossless=not allow_data_loss,
+        )
+        _check_queue(options.endpoint, job)
+        progress = Progress(job.name)
+        begun = time.monotonic()
+        with ExitStack() as stack:
+            if monitoring_listen is not None:
+                stack.enter_context(_monitored(monitoring_listen, progress, json=json))
+            update = stack.enter_context(_display(progress, json=json))
+            spark = spark_session(f"penstock {job.name}", master, settings_of(settings))
+            stack.callback(spark.stop)
+            stop = stack.enter_context(_stop_signals())
+            run_job(spark, job, options, progress, stop=stop, watch=update)
+            extra = _afterwards(spark, job, warehouse, options.endpoint, full, metadata, secret_file)
+        _say_end(progress, extra, warehouse, job, time.monotonic() - begun, json=json)
+
+
+def _check_queue(endpoint: str, job: Job) -> None:
+    """Before Spark is started, which takes seconds."""
+    from penstock.cli.asking import ask
+    from penstock.columnar.lifecycle import LIFECYCLE_QUEUE
+    from penstock.model.errors import ErrorCode, PenstockError
+
+    try:
+        ask(f"penstock://{endpoint.partition(',')[0]}", lambda client: client.describe_queue(job.queue))
+    except PenstockError as error:
+        if error.code is not ErrorCode.QUEUE_NOT_FOUND:
+            raise
+        hint = (
+            "no queue is followed yet: `penstock queue alter QUEUE --lifecycle` begins"
+            if job.queue == LIFECYCLE_QUEUE
+            else "it is made with the first request through the SQS interface, unless usage is turned off"
+        )
+        raise CommandError(f"there is no log {job.queue} to read: {hint}", NOT_FOUND) from None
+
+
+@contextmanager
+def _stop_signals() -> Iterator[Event]:
+    """A first Ctrl-C or SIGTERM lets the batch that runs be finished; a second one ends at once, which is safe too."""
+    stop = Event()
+
+    def told(number: int, frame: Any) -> None:
+        if stop.is_set():
+            raise KeyboardInterrupt
+        stop.set()
+        error_console().print("stopping after this batch; once more: at once", style="dim")
+
+    before = {number: signal.signal(number, told) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield stop
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+@contextmanager
+def _monitored(listen: str, progress: Progress, *, json: bool) -> Iterator[None]:
+    from penstock.config.address import Address
+    from penstock.pipeline.monitoring import monitoring
+
+    try:
+        address = Address.parse(listen, default_port=_MONITORING_PORT)
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint="--monitoring-listen") from None
+    with monitoring(address.host, address.port, progress.families) as port:
+        url = f"http://{Address(address.host, port)}/metrics"
+        if json:
+            print_json({"event": "monitoring", "url": url})
+        else:
+            error_console().print(f"metrics at {url}", style="dim", markup=False)
+        yield
+
+
+@contextmanager
+def _display(progress: Progress, *, json: bool) -> Iterator[Callable[[Progress], None]]:
+    """On a terminal a line that changes; with `--json` an object a batch."""
+    target = error_console()
+    if json or not target.is_terminal:
+        shown = [0]
+
+        def told(current: Progress) -> None:
+            if json and current.batches != shown[0]:
+                shown[0] = current.batches
+                print_json({"event": "batch", **current.facts()})
+
+        yield told
+        return
+    with target.status(f"{progress.job}: starting Spark") as status:
+        yield lambda current: status.update(progress_text(current))
+
+
+def progress_text(progress: Progress) -> str:
+    """`usage: 12 batches, 48,000 rows, 4,000 rows/s, 1.2 s behind, 0 messages to read`."""
+    if not progress.batches:
+        return f"{progress.job}: nothing new yet"
+    parts = [
+        f"{progress.batches:,} batches",
+        f"{progress.rows:,} rows",
+        f"{progress.rows_per_second:,.0f} rows/s",
+    ]
+    if progress.lag_seconds is not None:
+        parts.append(f"{progress.lag_seconds:,.1f} s behind")
+    if progress.lag_messages is not None:
+        parts.append(f"{progress.lag_messages:,} messages to read")
+    return f"{progress.job}: {', '.join(parts)}"
+
+
+def _afterwards(
+    spark: SparkSession,
+    job: Job,
+    warehouse: str,
+    endpoint: str,
+    full: bool,
+    metadata: str | None,
+    secret_file: str | None,
+) -> dict[str, Any]:
+    """What some jobs do besides."""
+    extra: dict[str, Any] = {}
+    if job.name == "ledger":
+        from penstock.pipeline.ledger_check import check_ledger, count_findings
+
+        extra["findings"] = count_findings(spark, warehouse)
+        if full:
+            extra["full_check_findings"] = check_ledger(spark, warehouse, endpoint)
+    if metadata is not None:
+        from penstock.cli.pipeline_capacity import write_back
+
+        extra["written_back"] = write_back(warehouse, metadata, secret_file)
+    return extra
+
+
+def _say_end(
+    progress: Progress, extra: dict[str, Any], warehouse: str, job: Job, seconds: float, *, json: bool
+) -> None:
+    if json:
+        print_json({"event": "done", **progress.facts(), **extra, "seconds": round(seconds, 3)})
+        return
+    text = f"{job.name}: {progress.rows:,} new rows in {progress.batches:,} batches, {seconds:,.1f} s"
+    if progress.repeated:
+        text += f"; {progress.repeated:,} rows came again and were counted once"
+    print_line(text, "green")
+    if progress.missing:
+        print_line(
+            f"{progress.missing:,} rows were lost before they reached the log: table {job.gaps.name}", "red"
+        )
+    for name, count in extra.items():
+        words = name.replace("_", " ")
+        print_line(f"{words}: {count:,}", "red" if count and "findings" in name else None)
+    print_hint(f"Read them: duckdb -c \"from '{warehouse}/{job.tables[0].name}/**/*.parquet'\"")
