@@ -1,0 +1,1 @@
+"""The report: one page of HTML from the tables of the warehouse, without Spark."""

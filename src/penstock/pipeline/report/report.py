@@ -1,0 +1,21 @@
+"""The report of a warehouse: one page with what every job has found."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from penstock.pipeline.report import figures
+from penstock.pipeline.report.message_sections import capacity_section, dead_letters_section, ledger_section
+from penstock.pipeline.report.page import whole_page
+from penstock.pipeline.report.reading import Shelf
+from penstock.pipeline.report.usage_section import usage_section
+
+SECTIONS = (usage_section, ledger_section, dead_letters_section, capacity_section)
+
+
+def report(warehouse: str, since: datetime, until: datetime) -> str:
+    """The page; raises `PipelineError` where there is no warehouse."""
+    shelf = Shelf(warehouse, since, until)
+    title = "Penstock: what happened"
+    subtitle = f"{figures.moment(since)} to {figures.moment(until)} UTC, from {warehouse}"
+    return whole_page(title, subtitle, [section(shelf) for section in SECTIONS])
