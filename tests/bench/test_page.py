@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from penstock.bench.figures import figure
-from penstock.bench.options import LOG_SECTIONS, SECTIONS, SQS_SECTIONS
+from penstock.bench.options import CLUSTER_SECTIONS, LOG_SECTIONS, SECTIONS, SQS_SECTIONS
 from penstock.bench.order_modes import BEST_EFFORT, MODES
 from penstock.bench.page import BLOCKS, PageError, blocks_of, main, renewed
 from penstock.bench.report import Line, Report, encode_report, line_of
@@ -91,7 +91,7 @@ def test_half_a_run_renews_nothing() -> None:
     assert blocks_of(failed) == []
 
 
-@pytest.mark.parametrize("sections", [SECTIONS, SQS_SECTIONS, LOG_SECTIONS])
+@pytest.mark.parametrize("sections", [SECTIONS, SQS_SECTIONS, LOG_SECTIONS, CLUSTER_SECTIONS])
 def test_a_whole_run_renews_its_table(sections: tuple[str, ...]) -> None:
     lines = [line_of(section, figure(f"{section}.x", section, "µs", [1.0])) for section in sections]
     (block,) = blocks_of(report_of(*lines))

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from penstock.bench.options import LOG_SECTIONS, ORDER_SECTIONS, SECTIONS, SQS_SECTIONS
+from penstock.bench.options import CLUSTER_SECTIONS, LOG_SECTIONS, ORDER_SECTIONS, SECTIONS, SQS_SECTIONS
 from penstock.bench.order_page import order_plot, order_table
 from penstock.bench.report import Report, decode_report
 from penstock.bench.table import DISTURBED, number
@@ -58,6 +58,7 @@ BLOCKS = (
     Block("sqs", SQS_SECTIONS),
     Block("log", LOG_SECTIONS),
     Block("order", ORDER_SECTIONS, order_table),
+    Block("cluster", CLUSTER_SECTIONS),
 )
 
 

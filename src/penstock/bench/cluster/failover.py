@@ -6,130 +6,75 @@ that was sent after it and is acknowledged; and for a move the longest that one 
 
 from __future__ import annotations
 
-import asyncio
-import threading
 import time
 from collections.abc import Iterator
-from types import TracebackType
-from typing import Self
 
 import msgspec
 
-import penstock
+from penstock.bench.cluster.sender import SETTLE_SECONDS, Sender
 from penstock.bench.cluster.stage import NODES, ClusterServer, read_partitions, running_cluster
 from penstock.bench.figures import Figure, figure, percentile
 from penstock.bench.processes import BenchError
 from penstock.bench.stage import Stage
 from penstock.cluster.layout import PartitionEntry, encode, partition_key
 from penstock.metadata.store.interface import MetadataStore, VersionConflictError
-from penstock.model.errors import PenstockError
 
 QUEUE = "failover"
-SETTLE_SECONDS = 60.0
+KILLS, QUICK_KILLS = 30, 5
+MOVES, QUICK_MOVES = 30, 10
 _LOOK_SECONDS = 0.05
-_PAUSE_SECONDS = 0.001
-
-
-class Sender:
-    """Sends one message after the other in a thread of its own, and notes when each was begun and acknowledged."""
-
-    def __init__(self, url: str, queue: str) -> None:
-        self._url = url
-        self._queue = queue
-        self._stop = threading.Event()
-        self._news = threading.Condition()
-        self.acknowledged: list[tuple[float, float]] = []
-        self.refused = 0
-        self._thread = threading.Thread(target=lambda: asyncio.run(self._send()), name="sender", daemon=True)
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._stop.set()
-        self._thread.join(SETTLE_SECONDS)
-
-    def first_after(self, moment: float) -> float:
-        """When the first message that was begun after the moment was acknowledged; waits for it."""
-        deadline = time.monotonic() + SETTLE_SECONDS
-        with self._news:
-            while True:
-                for began, done in reversed(self.acknowledged):
-                    if began < moment:
-                        break
-                    found = done
-                if self.acknowledged and self.acknowledged[-1][0] >= moment:
-                    return found
-                if not self._news.wait(max(0.0, deadline - time.monotonic())):
-                    raise BenchError(f"nothing was acknowledged for {SETTLE_SECONDS:g} s after a failover")
-
-    def longest_between(self, first: float, last: float) -> float:
-        """The longest that a send took of those under way between two moments."""
-        with self._news:
-            return max(
-                (done - began for began, done in self.acknowledged if done >= first and began <= last),
-                default=0.0,
-            )
-
-    async def _send(self) -> None:
-        body = bytes(1024)
-        async with penstock.connect(self._url, timeout=SETTLE_SECONDS) as client:
-            queue = client.queue(self._queue)
-            while not self._stop.is_set():
-                began = time.monotonic()
-                try:
-                    await queue.send(body)
-                except PenstockError as error:
-                    if not error.retryable:
-                        raise
-                    self.refused += 1
-                    await asyncio.sleep(_PAUSE_SECONDS)
-                    continue
-                with self._news:
-                    self.acknowledged.append((began, time.monotonic()))
-                    self._news.notify_all()
 
 
 def measure(stage: Stage) -> Iterator[Figure]:
     """Kills, then moves."""
-    kills, moves = (3, 3) if stage.options.quick else (30, 10)
+    kills, moves = (QUICK_KILLS, QUICK_MOVES) if stage.options.quick else (KILLS, MOVES)
     with running_cluster(stage) as server:
         server.client.create_queue(QUEUE, replicas=NODES, replication="sync", min_in_sync=2)
         with Sender(server.url, QUEUE) as sender:
             sender.first_after(time.monotonic())
-            killed = []
+            killed, whole = [], []
             for number in range(kills):
                 stage.progress(f"failover {number + 1} of {kills}")
-                killed.append(_kill(server, sender))
+                without, until_whole = _kill(server, sender)
+                killed.append(without)
+                whole.append(until_whole)
             moved = []
             for number in range(moves):
                 stage.progress(f"planned move {number + 1} of {moves}")
-                moved.append(_move(server, sender))
-        refused = sender.refused
-    note = f"kill -9 of the primary to the first acknowledged send; {refused} sends were told to try again"
-    yield figure("cluster.failover.median", "failover", "s", killed, note)
-    yield figure("cluster.failover.p99", f"failover, p99 of {kills}", "s", [percentile(sorted(killed), 0.99)])
+                moved.append(1000 * _move(server, sender))
+        refused, sent = sender.refused, len(sender.acknowledged)
+    note = f"kill -9 of the primary to the first acknowledged send; {refused} of {sent:,} sends were told to try again"
+    yield from _spread("cluster.failover", "failover", f"{kills} kills", "s", killed, note)
     yield figure(
-        "cluster.move.worst",
-        f"planned move, the worst of {moves}",
-        "ms",
-        [1000 * max(moved)],
-        "the longest send meanwhile",
+        "cluster.rejoin",
+        "  killed node started again → all in sync",
+        "s",
+        whole,
+        "start of the process, recovery, catching up",
+    )
+    yield from _spread(
+        "cluster.move", "planned move", f"{moves} moves", "ms", moved, "the longest send meanwhile"
     )
 
 
-def _kill(server: ClusterServer, sender: Sender) -> float:
+def _spread(name: str, title: str, count: str, unit: str, values: list[float], note: str) -> Iterator[Figure]:
+    ordered = sorted(values)
+    yield figure(f"{name}.p50", f"{title}, p50 of {count}", unit, values, note)
+    yield figure(f"{name}.p99", f"{title}, p99", unit, [percentile(ordered, 0.99)])
+    yield figure(f"{name}.worst", f"{title}, worst", unit, [ordered[-1]])
+
+
+def _kill(server: ClusterServer, sender: Sender) -> tuple[float, float]:
+    """How long nothing was acknowledged, and how long it took from starting the node again until all were in sync."""
     entry = _settled(server)
     assert entry.primary is not None
     moment = time.monotonic()
     server.cluster.kill(entry.primary)
     seconds = sender.first_after(moment) - moment
+    began = time.monotonic()
     server.cluster.start(entry.primary)
     _settled(server)
-    return seconds
+    return seconds, time.monotonic() - began
 
 
 def _move(server: ClusterServer, sender: Sender) -> float:

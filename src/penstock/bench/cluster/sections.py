@@ -8,6 +8,8 @@ from collections.abc import Iterator
 
 import penstock
 from penstock.bench.cluster.stage import NODES, ClusterServer, running_cluster
+from penstock.bench.disk_probe import overwrite_and_sync
+from penstock.bench.echo import echo_round_trips
 from penstock.bench.figures import Figure, figure, latency_figures
 from penstock.bench.sections.throughput import BATCH_MESSAGES, IN_FLIGHT, Column, Load
 from penstock.bench.stage import Stage
@@ -46,26 +48,49 @@ def throughput(stage: Stage) -> Iterator[Figure]:
 
 
 def single(stage: Stage) -> Iterator[Figure]:
-    """One message at a time."""
+    """One message at a time; in turns with a single node, the disk and the network, so that a slow moment hits all."""
     messages = 500 if stage.options.quick else 2_000
-    with running_cluster(stage) as server:
+    replicated, alone, disk, network, beside = [], [], [], [], []
+    with running_cluster(stage) as server, stage.server() as lone:
         server.client.create_queue("single", replicas=NODES, replication="sync", min_in_sync=MIN_IN_SYNC)
-        task = SendSingly(url=server.url, queue="single", messages=messages, size_bytes=SIZE_BYTES)
-        stage.loads[0].run(task)
-        latencies = []
-        for number in range(stage.options.rounds):
-            stage.progress(f"three replicas: one message at a time, round {number + 1}")
-            outcome = stage.loads[0].run(task)
-            assert outcome.latency is not None
-            latencies.append(outcome.latency)
+        lone.client.create_queue("single")
+        tasks = [
+            SendSingly(url=one.url, queue="single", messages=messages, size_bytes=SIZE_BYTES)
+            for one in (server, lone)
+        ]
+        for number in range(-1, stage.options.rounds):
+            stage.progress(f"one message at a time, round {number + 1}")
+            flushes = overwrite_and_sync(stage.directory, messages // 4)
+            echoes = echo_round_trips(messages)
+            outcomes = [stage.loads[0].run(task).latency for task in tasks]
+            if number < 0:
+                continue  # the first is to warm everybody up
+            assert outcomes[0] is not None
+            assert outcomes[1] is not None
+            replicated.append(outcomes[0])
+            alone.append(outcomes[1])
+            disk.append(flushes.p50_us)
+            network.append(echoes.p50_us)
+            beside.append(outcomes[0].p50_us / outcomes[1].p50_us)
     yield from latency_figures(
-        "cluster.single", "send, 1 KiB, 3 replicas, one at a time", latencies, "from asking to acknowledged"
+        "cluster.single",
+        "send, 1 KiB, 3 replicas, one at a time",
+        replicated,
+        "from asking to acknowledged, through a front end",
     )
+    yield from latency_figures(
+        "cluster.alone", "  the same on a node by itself", alone, "in turns with these"
+    )[:2]
+    yield figure("cluster.single.ratio", "  three replicas / a node by itself, p50", "×", beside)
+    yield figure(
+        "cluster.single.disk", "  4 KiB overwrite + fdatasync, p50", "µs", disk, "the disk by itself"
+    )
+    yield figure("cluster.single.network", "  1 KiB loopback echo, p50", "µs", network, "one there and back")
 
 
 def queues(stage: Stage) -> Iterator[Figure]:
     """Many queues: how soon they are there, and what they cost when nothing happens."""
-    count, idle_seconds = (100, 5.0) if stage.options.quick else (1_000, 20.0)
+    count, idle_seconds = (200, 5.0) if stage.options.quick else (1_000, 20.0)
     with running_cluster(stage) as server:
         stage.progress(f"creating {count:,} queues")
         seconds = asyncio.run(_create(server, count))
@@ -86,7 +111,7 @@ def queues(stage: Stage) -> Iterator[Figure]:
             f"a node with {count:,} idle queues",
             "% of a core",
             [max(shares)],
-            "the busiest",
+            f"the busiest; all: {', '.join(f'{share:.1f}' for share in sorted(shares))} %",
         )
 
 
