@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -101,11 +103,13 @@ def _many(first: int, count: int, bug: str | None, jobs: int | None, nodes: int 
     started = time.monotonic()
     failed: list[int] = []
     messages = deliveries = crashes = 0
+    faults: Counter[str] = Counter()
     with progress("seeds", count) as show:
         for done, report in enumerate(run_seeds(range(first, first + count), bug, jobs, nodes=nodes), 1):
             messages += report.messages
             deliveries += report.deliveries
             crashes += report.starts - 1
+            faults.update(report.faults)
             if report.violations:
                 failed.append(report.seed)
             if json:
@@ -120,7 +124,15 @@ def _many(first: int, count: int, bug: str | None, jobs: int | None, nodes: int 
             f"{deliveries} deliveries, {crashes} restarts; "
             + (f"{len(failed)} seeds with violations: {failed}" if failed else "every promise held")
         )
+        if faults:
+            print_line(_told(faults))
     return bool(failed)
+
+
+def _told(faults: Mapping[str, int]) -> str:
+    """What went wrong in the runs, by kind, the most frequent first."""
+    kinds = sorted(faults.items(), key=lambda kind: (-kind[1], kind[0]))
+    return f"{sum(faults.values())} faults: " + ", ".join(f"{count} × {kind}" for kind, count in kinds)
 
 
 def _print_failure(report: SeedReport, bug: str | None, nodes: int | None) -> None:
@@ -142,8 +154,9 @@ def _print_violations(report: SeedReport) -> None:
 
 def _summary(report: SeedReport) -> str:
     found = f"{len(report.violations)} violations" if report.violations else "every promise held"
+    told = f"{_told(report.faults)}\n" if report.faults else ""
     return (
-        f"seed {report.seed}: {report.messages} messages, {report.deliveries} deliveries, "
+        f"{told}seed {report.seed}: {report.messages} messages, {report.deliveries} deliveries, "
         f"{report.starts - 1} restarts in {report.simulated_ms / 1000:.1f} simulated seconds; {found}"
     )
 
@@ -156,4 +169,5 @@ def _facts(report: SeedReport) -> dict[str, object]:
         "deliveries": report.deliveries,
         "restarts": report.starts - 1,
         "simulated_ms": report.simulated_ms,
+        "faults": dict(report.faults),
     }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from multiprocessing import get_context
 from typing import NamedTuple
 
@@ -24,6 +24,7 @@ class SeedReport(NamedTuple):
     deliveries: int
     starts: int
     simulated_ms: int
+    faults: Mapping[str, int]
 
 
 def run_seed(
@@ -44,6 +45,7 @@ def run_seed(
         outcome.deliveries,
         outcome.starts,
         outcome.simulated_ms,
+        dict(outcome.faults),
     )
 
 

@@ -28,7 +28,7 @@ _MAY: dict[Change, tuple[frozenset[str], str]] = {
     Change.MOVE_STARTED: (frozenset({_WAITING, _LEASED}), _MOVING),
     Change.MOVE_FINISHED: (frozenset({_MOVING}), _GONE),
     Change.MOVE_ABANDONED: (frozenset({_MOVING}), _WAITING),
-    Change.QUEUE_DELETED: (frozenset({_WAITING, _LEASED}), _GONE),
+    Change.QUEUE_DELETED: (frozenset({_WAITING, _LEASED, _MOVING}), _GONE),
     Change.MATURED: (frozenset({_WAITING}), _WAITING),
     Change.STOOD: (frozenset({_ABSENT, _ANY}), _ANY),
     Change.UNFOLLOWED: (frozenset({_WAITING, _LEASED, _MOVING}), _ANY),

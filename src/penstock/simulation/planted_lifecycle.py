@@ -51,8 +51,8 @@ def restart_forgets_numbers() -> Sequence[Patch]:
     """A snapshot begins to count anew from what waits."""
 
     def load(cls: type[Lifecycle], image: LifecycleImage) -> Lifecycle:
-        following, _, dropped, waiting = image
-        return real((following, len(waiting) + 1, dropped, waiting))
+        following, ended, _, dropped, waiting = image
+        return real((following, ended, len(waiting) + 1, dropped, waiting))
 
     real = Lifecycle.load
     return [(Lifecycle, "load", classmethod(load))]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from random import Random
+from types import MappingProxyType
 from typing import NamedTuple
 
 from penstock.backend.node import Node
@@ -48,6 +50,8 @@ class Outcome(NamedTuple):
     deliveries: int
     starts: int
     simulated_ms: int
+    faults: Mapping[str, int] = MappingProxyType({})
+    """What went wrong, by kind, where that is counted."""
 
 
 class World:

@@ -284,7 +284,7 @@ class ClusterFaults:
             return
         self.counts["bit flip"] += 1
         machine.disk.flip_bit(victim.file, victim.offset, self._random.randrange(8))
-        self._history.flips.append(BitFlip(self._schedule.now_ms, victim.file, victim.owner))
+        self._history.flips.append(BitFlip(self._schedule.now_ms, victim.file, None))
         self._trace.add(
             "faults", f"{machine.name}: flips a bit of {victim.file}, owned by partition {victim.owner}"
         )

@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping
 
 from penstock.backend.replication.replicated_node import ReplicatedNode
 from penstock.cluster.layout import PartitionEntry
+from penstock.model.records import Sent, decode_record
 from penstock.queue import living_files
 from penstock.queue.partition import Partition
 from penstock.simulation.cluster.machine import ClusterMachine
 from penstock.simulation.partition_state import differences, inconsistencies
-from penstock.storage.errors import DamagedEntryError
 
 
 def unlike(
@@ -46,16 +46,22 @@ def unlike(
 
 
 def _batches(node: ReplicatedNode, partition: Partition) -> Iterator[tuple[int, bytes | None]]:
-    """(first sequence number, bytes) of every batch of which something lives; None: they cannot be read."""
+    """(first sequence number, bytes) of every batch of which something lives; None: they cannot be read.
+
+    Read as for a replica, beside the node's own reader: looking must change nothing.
+    """
     store = node._parts.store
-    last = 0
-    for position in living_files.living_positions(partition, living_files.files_of(partition), set()):
-        if position == last:
-            continue
-        last = position
-        try:
-            sent, batch = store.read(position, block=True)
-        except DamagedEntryError:
-            yield position, None
-        else:
-            yield sent.first, bytes(batch.data)
+    assert store.replica_log is not None
+    files = living_files.files_of(partition)
+    left = sorted(set(living_files.living_positions(partition, files, set())))
+    while left:
+        job = store.replica_log.batches_job(partition.queue_id, left)
+        job.run()
+        store.job_done(job)
+        for entry in job.entries:
+            sent = decode_record(entry.head)
+            assert isinstance(sent, Sent)
+            yield sent.first, bytes(entry.payload)
+        left = left[len(job.entries) :]
+        if job.damaged is not None:
+            yield left.pop(0), None

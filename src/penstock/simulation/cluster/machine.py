@@ -69,6 +69,8 @@ class ClusterMachine(Machine):
         self._paused = False
         self._held: deque[Callable[[], None]] = deque()
         self._streams: dict[str, tuple[FrameReader, Callable[[bytes], None], Link]] = {}
+        self._peer_links: dict[str, Link] = {}
+        """By machine: the connection, also while the process has not noticed it yet."""
 
     @property
     def replicated(self) -> ReplicatedNode | None:
@@ -112,8 +114,9 @@ class ClusterMachine(Machine):
             self.member = None
         self._paused = False
         self._held.clear()
-        streams, self._streams = self._streams, {}
-        for _, _, link in streams.values():
+        self._streams = {}
+        links, self._peer_links = self._peer_links, {}
+        for link in links.values():
             link.break_off()
         super()._end(power=power)
 
@@ -178,6 +181,7 @@ class ClusterMachine(Machine):
                 self._streams[name] = (FrameReader(), write, link)
                 self.call_node(lambda node: node.peer_connected(name, self._schedule.now_ms))
 
+        self._peer_links[name] = link
         self.do(open_it)
 
     def peer_arrived(self, name: str, data: bytes, link: Link) -> None:

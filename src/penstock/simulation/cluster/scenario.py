@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 from random import Random
 
 import msgspec
 
+from penstock.model.limits import KIBIBYTE
 from penstock.model.settings import QueueSettings
 from penstock.simulation.cluster.hunts import HUNTS, HuntName
 from penstock.simulation.queue_plan import QueuePlan
@@ -57,6 +59,12 @@ def draw_cluster_scenario(random: Random, nodes: int) -> ClusterScenario:
     base.faults = FaultPlan()
     base.flood = False
     base.subscribers = base.operators = base.log_readers = base.group_members = 0
+    # A part of a state that is sent whole has to fit into a journal file.
+    base.options = dataclasses.replace(
+        base.options,
+        journal_file_bytes=random.choice((96, 128, 192)) * KIBIBYTE,
+        entry_bytes_max=72 * KIBIBYTE,
+    )
     base.duration_ms = random.randint(5_000, 14_000)
     base.producers, base.consumers = random.randint(1, 3), random.randint(1, 3)
     replicas = 3 if nodes == 3 or random.random() < 0.5 else nodes

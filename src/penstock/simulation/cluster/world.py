@@ -6,9 +6,7 @@ from collections.abc import Callable
 from random import Random
 
 from penstock.cluster import layout
-from penstock.cluster.layout import NodeEntry, PartitionEntry, QueueEntry, encode
-from penstock.cluster.placement import Census, first_entries, place
-from penstock.model.settings import QueueSettings
+from penstock.cluster.layout import NodeEntry, PartitionEntry
 from penstock.simulation.checkers import CHECKERS
 from penstock.simulation.clocks import NodeClock
 from penstock.simulation.cluster.fabric import Fabric
@@ -25,13 +23,14 @@ from penstock.simulation.history import History
 from penstock.simulation.message_history import Span
 from penstock.simulation.recorder import Recorder
 from penstock.simulation.schedule import Schedule
-from penstock.simulation.tasks import Pause, Steps, Tasks
+from penstock.simulation.tasks import Ask, Pause, Steps, Tasks
 from penstock.simulation.trace import Trace
 from penstock.simulation.violation import Violation
 from penstock.simulation.workload.auditor import Auditor
 from penstock.simulation.workload.consumer import Consumer
 from penstock.simulation.workload.producer import Producer
 from penstock.simulation.world import START_MS, Outcome
+from penstock.wire.messages import CreateQueue, QueueDescription
 
 CHECKED = ("I1", "I2", "I3", "I4", "I5", "I6", "I7", "I10", "fifo")
 """What is promised to clients of one node is promised to those of a cluster."""
@@ -91,10 +90,9 @@ class ClusterWorld:
         )
         for machine in self.machines.values():
             machine.boot()
-        self._create_queues()
-        self._wait_for("every partition is served", self._all_serve, _BEGUN_MS)
-        self.tasks.start(self._look_up())
-        self.schedule.run(lambda: not self.tasks.active, _SETTLED_MS)
+        self._wait_for("every node lives", lambda: len(self._living()) == self.scenario.nodes, _BEGUN_MS)
+        self.tasks.start(self._create_queues())
+        self._wait_for("every queue is made and served", lambda: not self.tasks.active, _BEGUN_MS)
         well = Span(self.schedule.now_ms)
         self.history.downtimes.append(well)
         self.history.slow_disks.append(well)
@@ -122,6 +120,7 @@ class ClusterWorld:
             len(self.history.deliveries),
             sum(machine.starts - 1 for machine in self.machines.values()) + 1,
             self.schedule.elapsed_ms,
+            dict(self.faults.counts),
         )
 
     # -- the cluster -----------------------------------------------------------------------------------------
@@ -145,35 +144,16 @@ class ClusterWorld:
             if key.startswith(layout.NODES)
         ]
 
-    def _create_queues(self) -> None:
-        """What a front end does, without one."""
-        self._wait_for("every node lives", lambda: len(self._living()) == self.scenario.nodes, _BEGUN_MS)
-        if len(self._living()) < self.scenario.replicas:
-            return
-        queues = [(plan.name, plan.settings) for plan in self.scenario.base.queues]
-        census = Census()
-        for number, (name, settings) in enumerate([*queues, *self.scenario.extra_queues], 1):
-            self._create(2 * number, name, settings, census)
-
-    def _create(self, queue_id: int, name: str, settings: QueueSettings, census: Census) -> None:
-        # A client of one partition is told the partition's id for the queue's; so both are the same here.
-        placed = place(self._living(), [queue_id], self.scenario.replicas, census)
-        for entry in first_entries(placed, queue=name, queue_id=queue_id, settings=settings):
-            self.metadata.put(layout.partition_key(entry.partition), encode(entry), 0)
-        queue = QueueEntry(
-            name=name,
-            queue_id=queue_id,
-            settings=settings,
-            created_ms=self.schedule.now_ms,
-            partitions=[queue_id],
-        )
-        self.metadata.put(layout.queue_key(name), encode(queue), 0)
-
-    def _look_up(self) -> Steps[None]:
+    def _create_queues(self) -> Steps[None]:
+        """As any client does, through its front end; then everybody who looks finds them."""
         client = self.stage.client("world")
-        yield Pause(100)
-        for entry in self.entries().values():
-            while (yield from self.stage.look_up(client, entry.queue)) is None:
+        queues = [(plan.name, plan.settings) for plan in self.scenario.base.queues]
+        for name, settings in [*self.scenario.extra_queues, *queues]:
+            while not self.stage.stopping:
+                reply = yield Ask(client, CreateQueue(name, settings))
+                if reply is not None and isinstance(reply.answer, QueueDescription):
+                    self.stage.note(reply.answer)
+                    break
                 yield Pause(100)
 
     def _start_work(self) -> None:
@@ -185,15 +165,15 @@ class ClusterWorld:
 
     # -- checks ----------------------------------------------------------------------------------------------
 
-    def _all_serve(self) -> bool:
-        return all(entry.serving == entry.epoch for entry in self.entries().values())
-
     def _all_in_sync(self) -> bool:
         return all(
-            entry.serving == entry.epoch
-            and sorted(entry.in_sync) == sorted(entry.replicas)
-            and len(entry.replicas) == self.scenario.replicas
-            and entry.hand_over_to is None
+            entry.retired
+            or (
+                entry.serving == entry.epoch
+                and sorted(entry.in_sync) == sorted(entry.replicas)
+                and len(entry.replicas) == self.scenario.replicas
+                and entry.hand_over_to is None
+            )
             for entry in self.entries().values()
         )
 

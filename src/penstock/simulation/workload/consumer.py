@@ -105,8 +105,12 @@ class Settler:
         token = bytearray(old[0].token)
         token[random.randrange(len(token))] ^= 1 << random.randrange(8)
         reply = yield Ask(self.client, Delete([Receipt(bytes(token), [(old[0].sequence, 1)])]))
-        if reply is not None and not (
-            isinstance(reply.answer, Failed) and reply.answer.code == ErrorCode.BAD_RECEIPT
+        if reply is None or (isinstance(reply.answer, Failed) and reply.answer.code == ErrorCode.BAD_RECEIPT):
+            return
+        # A front end takes a receipt of a queue that is not there for one of a queue that was deleted.
+        answer, of_nobody = reply.answer, token[:8] != old[0].token[:8]
+        if not (
+            of_nobody and isinstance(answer, Settled) and not any(outcome.done for outcome in answer.outcomes)
         ):
             found = f"a forged receipt was answered with {reply.answer!r}"
             self._stage.recorder.history.forgeries_accepted.append((self._stage.schedule.now_ms, found))

@@ -103,7 +103,9 @@ class Operator:
     def _alter(self, life: QueueLife) -> Steps[None]:
         stage, random = self._stage, self._stage.random
         current = life.settings[-1]
-        changes: dict[str, str | int | bool | None] = {"visibility_timeout_ms": random.choice((200, 1_000, 4_000))}
+        changes: dict[str, str | int | bool | None] = {
+            "visibility_timeout_ms": random.choice((200, 1_000, 4_000))
+        }
         if current.max_messages is not None:
             changes["max_messages"] = random.randint(5, 80)
         if random.random() < 0.2 and life.name == "delays":
