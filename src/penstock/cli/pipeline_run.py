@@ -31,6 +31,10 @@ if TYPE_CHECKING:
     from penstock.pipeline.progress import Progress
 
 _MONITORING_PORT = 9328
+_HINTS = {
+    "penstock.lifecycle": "no queue is followed yet: `penstock queue alter QUEUE --lifecycle` begins",
+    "penstock.usage": "it is made with the first request through the SQS interface, unless usage is turned off",
+}
 
 
 @reported
@@ -46,6 +50,15 @@ def run(
             show_envvar=True,
         ),
     ] = DEFAULT_URL,
+    queue: Annotated[
+        str | None,
+        typer.Option(
+            "--queue",
+            help="Another log that holds such rows (the job's own, see `penstock pipeline list`).",
+            metavar="QUEUE",
+            show_default=False,
+        ),
+    ] = None,
     follow: Annotated[
         bool,
         typer.Option(
@@ -130,13 +143,14 @@ def run(
             endpoint=endpoint.removeprefix("penstock://").rstrip("/"),
             warehouse=warehouse,
             checkpoint=checkpoint,
+            queue=queue,
             follow=follow,
             interval_seconds=duration_seconds(interval),
             roll_seconds=duration_seconds(roll_interval),
             rebuild=rebuild,
             lossless=not allow_data_loss,
         )
-        _check_queue(options.endpoint, job)
+        _check_queue(options.endpoint, queue or job.queue)
         progress = Progress(job.name)
         begun = time.monotonic()
         with ExitStack() as stack:
@@ -151,23 +165,17 @@ def run(
         _say_end(progress, extra, warehouse, job, time.monotonic() - begun, json=json)
 
 
-def _check_queue(endpoint: str, job: Job) -> None:
+def _check_queue(endpoint: str, queue: str) -> None:
     """Before Spark is started, which takes seconds."""
     from penstock.cli.asking import ask
-    from penstock.columnar.lifecycle import LIFECYCLE_QUEUE
     from penstock.model.errors import ErrorCode, PenstockError
 
     try:
-        ask(f"penstock://{endpoint.partition(',')[0]}", lambda client: client.describe_queue(job.queue))
+        ask(f"penstock://{endpoint.partition(',')[0]}", lambda client: client.describe_queue(queue))
     except PenstockError as error:
-        if error.code is not ErrorCode.QUEUE_NOT_FOUND:
+        if error.code is not ErrorCode.QUEUE_NOT_FOUND or queue not in _HINTS:
             raise
-        hint = (
-            "no queue is followed yet: `penstock queue alter QUEUE --lifecycle` begins"
-            if job.queue == LIFECYCLE_QUEUE
-            else "it is made with the first request through the SQS interface, unless usage is turned off"
-        )
-        raise CommandError(f"there is no log {job.queue} to read: {hint}", NOT_FOUND) from None
+        raise CommandError(f"there is no log {queue} to read: {_HINTS[queue]}", NOT_FOUND) from None
 
 
 @contextmanager

@@ -35,6 +35,8 @@ class RunOptions:
     warehouse: str = "penstock-warehouse"
     checkpoint: str | None = None
     """None: inside the warehouse."""
+    queue: str | None = None
+    """None: the job's own log."""
     follow: bool = False
     interval_seconds: float = 5.0
     """With `follow`: how often a micro-batch begins."""
@@ -98,7 +100,7 @@ class JobRun:
         options = self._options
         reader = self._warehouse.spark.readStream.format("penstock").options(
             endpoint=options.endpoint,
-            queue=self._job.queue,
+            queue=options.queue or self._job.queue,
             rows=self._job.rows.name,
             group=f"pipeline-{self._job.name}",
             maxMessagesPerTrigger=str(options.messages_per_batch),

@@ -17,7 +17,6 @@ from penstock.pipeline.warehouse.warehouse import Warehouse
 
 FILE_BYTES = 128 << 20
 """How large a file may become before there are two."""
-_BLOCK_BATCHES = places.SPAN_BATCHES * places.BLOCK_SPANS
 
 
 class Compacted(NamedTuple):
@@ -43,7 +42,7 @@ def compact(
     done = Compacted(0, 0)
     directory = places.generation_directory(table.name, warehouse.generation)
     for number, block in places.numbers_of(warehouse.files.directories(directory), "block").items():
-        if everything or (number + 1) * _BLOCK_BATCHES <= through + 1:
+        if everything or (number + 1) * places.SPAN_BATCHES * places.BLOCK_SPANS <= through + 1:
             done = done.and_then(_replace(warehouse, table, block, through))
             continue
         spans = places.numbers_of(warehouse.files.directories(block), "span")

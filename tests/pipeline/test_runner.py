@@ -1,0 +1,197 @@
+"""Running jobs: from a log of a real server to tables that DuckDB reads, again and again, and cut short."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from threading import Event
+from typing import TYPE_CHECKING, Any
+from urllib.request import urlopen
+
+import duckdb
+import pytest
+
+from penstock.columnar.lifecycle import LIFECYCLE, Change
+from penstock.columnar.usage import USAGE
+from penstock.pipeline.audit_query import AuditQuery, search
+from penstock.pipeline.jobs.catalogue import JOBS
+from penstock.pipeline.ledger_check import check_ledger
+from penstock.pipeline.monitoring import monitoring
+from penstock.pipeline.progress import Progress
+from penstock.pipeline.runner import RunOptions, run_job
+from penstock.pipeline.trouble import PipelineError
+from penstock.pipeline.warehouse.warehouse import Warehouse
+from tests.pipeline.conftest import Broker
+from tests.pipeline.rows import Partition, stream_of, usage_row
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    import penstock
+
+
+def read(warehouse: Path, table: str, what: str = "*") -> list[Any]:
+    query = f"select {what} from read_parquet('{warehouse}/{table}/**/*.parquet', hive_partitioning=true)"
+    return duckdb.execute(query).fetchall()
+
+
+class Bench:
+    """A log, a warehouse, and running jobs from the one into the other."""
+
+    def __init__(self, spark: SparkSession, broker: Broker, warehouse: Path) -> None:
+        self.spark = spark
+        self.log: penstock.BlockingQueue = broker.new_log()
+        self.endpoint = broker.endpoint
+        self.warehouse = warehouse
+
+    def options(self, **values: Any) -> RunOptions:
+        named = RunOptions(endpoint=self.endpoint, warehouse=str(self.warehouse), queue=self.log.name)
+        return replace(named, **values)
+
+    def run(self, job: str, **values: Any) -> Progress:
+        """Once, unless it is said otherwise."""
+        progress = Progress(job)
+        run_job(self.spark, JOBS[job], self.options(**values), progress)
+        return progress
+
+    def send_usage(self, numbers: range, **values: Any) -> None:
+        self.log.send(stream_of(USAGE, [usage_row(number, **values) for number in numbers]))
+
+    def send_lifecycle(self, rows: list[dict[str, Any]]) -> None:
+        self.log.send(stream_of(LIFECYCLE, rows))
+
+
+@pytest.fixture
+def bench(spark: SparkSession, broker: Broker, tmp_path: Path) -> Bench:
+    return Bench(spark, broker, tmp_path / "warehouse")
+
+
+def test_usage_is_counted_once_however_often_it_comes(bench: Bench) -> None:
+    bench.send_usage(range(1, 101))
+    bench.send_usage(range(51, 151))
+    first = bench.run("usage")
+    assert (first.rows, first.repeated, first.missing) == (150, 50, 0)
+    assert first.lag_seconds is not None
+    assert read(bench.warehouse, "usage_minutes", "sum(requests)") == [(150,)]
+    assert bench.run("usage").rows == 0
+    bench.send_usage(range(141, 151))
+    bench.send_usage(range(161, 171), outcome="RequestThrottled", latency_us=5000)
+    second = bench.run("usage")
+    assert (second.rows, second.repeated, second.missing) == (10, 10, 10)
+    for table in ("usage_minutes", "usage_hours", "usage_days"):
+        assert read(bench.warehouse, table, "sum(requests), sum(errors), sum(throttles)") == [(160, 10, 10)]
+    assert read(bench.warehouse, "usage_hours", "count(*), max(latency_us_p99)") == [(1, 5000)]
+    gaps = read(bench.warehouse, "usage_gaps", "front_end, first_missing, last_missing, missing")
+    assert gaps == [("front-1", 151, 160, 10)]
+
+
+def test_a_run_that_follows_goes_on_until_it_is_stopped(bench: Bench) -> None:
+    bench.send_usage(range(1, 11))
+    stop, progress = Event(), Progress("audit")
+    sent_more = Event()
+
+    def watch(current: Progress) -> None:
+        if current.rows >= 10 and not sent_more.is_set():
+            sent_more.set()
+            bench.send_usage(range(11, 21), user="bob")
+        if current.rows >= 20:
+            stop.set()
+
+    options = bench.options(follow=True, interval_seconds=0.1, roll_seconds=0.1)
+    with monitoring("127.0.0.1", 0, progress.families) as port:
+        run_job(bench.spark, JOBS["audit"], options, progress, stop=stop, watch=watch)
+        with urlopen(f"http://127.0.0.1:{port}/metrics", timeout=60) as answer:
+            text = answer.read().decode()
+    assert 'penstock_pipeline_rows_total{job="audit"} 20' in text
+    assert "penstock_pipeline_lag_seconds" in text
+    found = list(search(str(bench.warehouse), AuditQuery(user="bob", queue="orders", outcome="ok", limit=3)))
+    assert [row["number"] for row in found] == [18, 19, 20]
+    assert list(search(str(bench.warehouse), AuditQuery(outcome="error"))) == []
+    since = AuditQuery(since=found[0]["time"], until=found[0]["time"])
+    assert list(search(str(bench.warehouse), since)) == []
+
+
+def test_the_ledger_finds_what_comes_in_later_runs(bench: Bench) -> None:
+    partition = Partition(ordering="fifo")
+    partition.sent(1, 8)
+    partition.worked_on(1, 3)
+    bench.send_lifecycle(partition.rows)
+    assert bench.run("ledger").rows == 3
+    assert read(bench.warehouse, "ledger_open", "count(*), min(sequence)") == [(5, 4)]
+    before = len(partition.rows)
+    partition.deleted(2)  # again: it ended in the run before
+    partition.worked_on(5)  # before 4
+    partition.happens(Change.QUEUE_DELETED, 4)
+    partition.happens(Change.QUEUE_DELETED, 6, 2)  # where is 8?
+    partition.rows[-1]["time"] = partition.rows[-2]["time"]
+    bench.send_lifecycle(partition.rows[before - 1 :])
+    assert bench.run("ledger").repeated == 1
+    expected = [("duplicate-end", 2), ("lost", 8), ("reordered", 5)]
+    assert sorted(read(bench.warehouse, "ledger_findings", "kind, sequence")) == expected
+    counts = read(bench.warehouse, "ledger_hours", "sum(began), sum(ended), sum(deleted), sum(queue_deleted)")
+    assert counts == [(8, 7, 4, 3)]
+    assert read(bench.warehouse, "ledger_open", "sequence") == [(8,)]
+    assert check_ledger(bench.spark, str(bench.warehouse), bench.endpoint) == 3
+    assert sorted(read(bench.warehouse, "ledger_check", "kind, sequence")) == expected
+
+
+@pytest.mark.parametrize(
+    ("step", "table"),
+    [("add_batch", "ledger_parts"), ("replace_days", "ledger_hours"), ("replace_whole", "ledger_state")],
+)
+def test_a_roll_up_that_is_cut_short_is_repeated_as_it_was(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, step: str, table: str
+) -> None:
+    partition = Partition()
+    partition.sent(1, 4)
+    partition.worked_on(1, 2)
+    bench.send_lifecycle(partition.rows)
+    with monkeypatch.context() as patch:
+        _cut_short_after(patch, step, table)
+        with pytest.raises(InterruptedError):
+            bench.run("ledger")
+    partition.worked_on(3)
+    bench.send_lifecycle(partition.rows[-2:])
+    bench.run("ledger")
+    assert read(bench.warehouse, "ledger_hours", "sum(began), sum(ended)") == [(4, 3)]
+    assert read(bench.warehouse, "ledger_parts", "sum(began), sum(ended)") == [(4, 3)]
+    assert read(bench.warehouse, "ledger_open", "sequence") == [(4,)]
+
+
+def _cut_short_after(patch: pytest.MonkeyPatch, step: str, table: str) -> None:
+    """A crash right after a step on a table."""
+    honest: Callable[..., Any] = getattr(Warehouse, step)
+
+    def cut_short(self: Warehouse, about: Any, *values: Any, **more: Any) -> Any:
+        honest(self, about, *values, **more)
+        if about.name == table:
+            raise InterruptedError
+
+    patch.setattr(Warehouse, step, cut_short)
+
+
+def test_dead_letters_and_capacity_come_from_the_same_log(bench: Bench) -> None:
+    partition = Partition()
+    partition.sent(1, 60)
+    partition.leased(1, consumer="worker-1")
+    partition.happens(Change.RELEASED, 1, reason="released", error="no stock of 17")
+    partition.happens(Change.MOVE_STARTED, 1, reason="max-receives", receives=1, other_queue="dead")
+    bench.send_lifecycle(partition.rows)
+    bench.run("dead-letters")
+    assert read(bench.warehouse, "dead_letters", "queue, reason, consumer, fingerprint, messages") == [
+        ("orders", "max-receives", "worker-1", "no stock of <n>", 1)
+    ]
+    assert read(bench.warehouse, "dead_letter_causes", "messages, last_day") == [(1, 1)]
+    bench.run("capacity")
+    assert read(bench.warehouse, "capacity_hours", "queue, began, ended, peak_minute") == [
+        ("orders", 60, 0, 60)
+    ]
+    names = {row[0] for row in read(bench.warehouse, "capacity", "queue")}
+    assert bench.log.name in names, "the server's own queues are there"
+
+
+def test_a_queue_that_is_no_log_of_rows_is_said_so(bench: Bench) -> None:
+    bench.log.send(b"not Arrow")
+    with pytest.raises(PipelineError, match="Arrow"):
+        bench.run("usage")
