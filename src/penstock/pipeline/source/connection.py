@@ -18,6 +18,9 @@ from penstock.wire.messages import QueueDescription
 
 log = logging.getLogger("penstock.pipeline")
 
+_NO_SERVER = "no Penstock server"
+"""How the client says that something else answered."""
+
 
 class Connection:
     """Connected on first use; never travels between processes, only its target does."""
@@ -103,16 +106,17 @@ def explanation(error: PenstockError, target: Target) -> str:
                 f"there is no queue {queue!r} at {where}. See what there is with `penstock queue list`, or create it "
                 f"with `penstock queue create {queue} --consumption log`"
             )
-        case ErrorCode.UNREACHABLE:
+        case ErrorCode.UNREACHABLE if _NO_SERVER not in error.message:
             return (
                 f"no Penstock server answers at {where} within {target.timeout:g} s ({error.message}). Is it running, "
                 "can this machine reach it, and is this the address of the native protocol (usually port 9326), not "
                 "that of SQS or of monitoring?"
             )
-        case ErrorCode.BAD_FRAME:
+        case ErrorCode.UNREACHABLE | ErrorCode.BAD_FRAME:
             return (
-                f"what listens at {where} does not let Spark in: {error.message}. A node of a cluster takes only "
-                "those who know the cluster's secret: give the address of a front end instead"
+                f"what listens at {where} does not let Spark in: it does not speak the native protocol, or it is a "
+                "node of a cluster, which takes only those who know the cluster's secret. Give the address of "
+                "`penstock serve`, or of a front end of the cluster"
             )
         case ErrorCode.NOT_A_MEMBER:
             return f"the group has members that read {queue!r} now; use a group of its own for Spark"

@@ -44,7 +44,10 @@ def ending_offsets(
 def checked_starts(
     partitions: list[LogPartition], starts: dict[int, int], options: ReadOptions
 ) -> tuple[dict[int, int], dict[int, Gap]]:
-    """Starts that the log has, and what is missing before them; raises where that must not be."""
+    """Starts that the log has, and what is missing before them; raises where that must not be.
+
+    A log may also end earlier than it did, where the nodes that had its newest messages are lost.
+    """
     gaps: dict[int, Gap] = {}
     checked = dict(starts)
     for one in partitions:
@@ -52,6 +55,8 @@ def checked_starts(
         if wanted < one.begin:
             gaps[one.partition] = (wanted, one.begin)
             checked[one.partition] = one.begin
+        elif wanted > one.end and not options.fail_on_data_loss:
+            checked[one.partition] = one.end
         elif wanted > one.end:
             raise PipelineError(
                 f"there is no message {number_in_partition(wanted)} in partition {one.partition} of "

@@ -22,8 +22,8 @@ log = logging.getLogger("penstock.pipeline")
 
 BATCH_ROWS = 16_384
 BATCH_BYTES = 4 * 1024 * 1024
-SLICE_BYTES = 2 * 1024 * 1024
-IN_FLIGHT = 3
+SLICE_BYTES = 1024 * 1024
+IN_FLIGHT = 4
 
 
 def read_task(options: ReadOptions, schema: StructType, task: TaskRanges) -> Iterator[pa.RecordBatch]:

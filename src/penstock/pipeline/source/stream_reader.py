@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -31,6 +32,9 @@ from penstock.pipeline.source.stream_offset import StreamOffset, admitted, load_
 from penstock.pipeline.trouble import PipelineError
 
 log = logging.getLogger("penstock.pipeline")
+
+IDLE_SECONDS = 0.05
+"""Spark asks again at once where nothing is new; so long it is made to wait, for the sake of the server."""
 
 
 class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -79,6 +83,8 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             with self._connection.explained():
                 most = messages_within(source, following, stops, self._options.max_bytes)
             stops = admitted(following, stops, most)
+        if stops == begun.following and self._goal is None:
+            time.sleep(IDLE_SECONDS)
         return StreamOffset(queue_id, stops, missing).dump()
 
     def reportLatestOffset(self) -> dict[str, Any] | None:
@@ -94,12 +100,11 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         try:
             source = self._connection.log()
             source.commit_offsets(group, load_offset(end).following)
-        except PenstockError as error:
-            log.warning(
-                "how far the query has come was not committed for group %s: %s",
-                group,
-                explanation(error, self._options.target),
+        except (PenstockError, PipelineError) as error:
+            said = (
+                explanation(error, self._options.target) if isinstance(error, PenstockError) else str(error)
             )
+            log.warning("how far the query has come was not committed for group %s: %s", group, said)
 
     def stop(self) -> None:
         """The query has ended."""

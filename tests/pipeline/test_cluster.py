@@ -1,0 +1,59 @@
+"""A queue of several partitions, in a cluster: every partition is read, by batches and by streams, through a front end."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+import penstock
+from penstock.model.partition_numbers import number_in_partition, partition_of
+from tests.pipeline.conftest import Broker
+from tests.pipeline.test_stream import collected
+from tests.process.local_cluster import ClusterUp
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+PARTITIONS = 3
+MESSAGES = 90
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[Broker]:
+    """One node is enough for several partitions."""
+    up = ClusterUp(
+        tmp_path / "cluster", "--nodes", "1", "--frontends", "1", "--metadata", "0", "--base-port", "0"
+    )
+    try:
+        with penstock.connect_blocking(up.facts["url"], timeout=120) as client:
+            yield Broker(up.facts["url"], client)
+    finally:
+        up.kill()
+
+
+def test_every_partition_is_read(spark: SparkSession, cluster: Broker, tmp_path: Path) -> None:
+    queue = cluster.new_log(partitions=PARTITIONS, replicas=1)
+    # Ids spread messages over the partitions by their hash.
+    sent = [penstock.OutgoingMessage(f"{one}", deduplication_id=f"{one}") for one in range(MESSAGES)]
+    queue.send_batch(sent)
+    present = queue.log().partitions()
+    assert all(one.end > one.begin for one in present)
+
+    rows = cluster.read(spark, queue.name).collect()
+    assert sorted(int(row.body) for row in rows) == list(range(MESSAGES))
+    assert all(row.partition == partition_of(row.sequence) for row in rows)
+    offsets = json.dumps({"1": number_in_partition(present[1].end) - 1, "0": present[0].end})
+    part = cluster.read(spark, queue.name, startingOffsets=offsets).groupBy("partition").count().collect()
+    assert {row.partition: row["count"] for row in part} == {1: 1, 2: present[2].end - present[2].begin}
+
+    stream = cluster.follow(spark, queue.name, group="reports", maxMessagesPerTrigger="40")
+    batches, _ = collected(stream, tmp_path / "checkpoint")
+    assert [len(batch) for batch in batches] == [40, 40, 10]
+    assert sorted(number for batch in batches for number in batch) == sorted(row.sequence for row in rows)
+    assert queue.log().group_offsets("reports") == {one.partition: one.end for one in present}
+    queue.send_batch([b"one more"])
+    assert len(collected(stream, tmp_path / "checkpoint")[0][0]) == 1
