@@ -17,6 +17,7 @@ from penstock.cluster.manager_settings import ManagerSettings
 from penstock.cluster.placement import first_entries, place
 from penstock.manager.manager import OFFICE, Manager, PatientClock
 from penstock.metadata.election import PREFIX as ELECTIONS
+from penstock.metadata.mirror import MetadataMirror
 from penstock.metadata.store.etcd import open_etcd_store
 from penstock.metadata.store.interface import MetadataStore, StoreUnavailableError
 from penstock.metadata.store.memory import MemoryContents, MemoryStore
@@ -71,6 +72,12 @@ class Cluster:
         started_ms = 1_000 + len(self._stores)
         self.nodes[name] = ObedientNode(await self.open(), name, f"zone-{name}", started_ms)
         await self.nodes[name].start()
+
+    async def add_manager_over(self, name: str, mirror: MetadataMirror) -> Manager:
+        """A manager that hears what its node's mirror hears."""
+        manager = Manager(await self.open(), name, now_ms, HURRIED, mirror=mirror)
+        self.managers.append((manager, asyncio.create_task(manager.run())))
+        return manager
 
     async def add_manager(self, name: str, **options: float) -> Manager:
         manager = Manager(await self.open(), name, now_ms, HURRIED, **options)
@@ -133,6 +140,31 @@ async def cluster_of(open_store: Open, nodes: int) -> AsyncIterator[Cluster]:
         yield cluster
     finally:
         await cluster.close()
+
+
+@async_test
+async def test_a_manager_over_the_mirror_of_its_node_knows_what_was_there_and_hears_the_rest(
+    open_store: Open,
+) -> None:
+    async with cluster_of(open_store, 3) as cluster:
+        await cluster.create("before", [11])
+        first = await cluster.serves(11)
+        mirror = MetadataMirror(await cluster.open())
+        mirror.start()
+        await mirror.ready.wait()
+        manager = await cluster.add_manager_over("n9", mirror)
+        assert manager.view.partitions.keys() == {11}
+        await cluster.create("after", [21])
+        await cluster.serves(21)
+        assert first.primary is not None
+        await cluster.nodes[first.primary].kill()
+        second = await cluster.serves(11, first.epoch + 1)
+        assert second.primary != first.primary
+        manager.stop()
+        await cluster.managers[0][1]
+        await mirror.put("cluster/x", b"the mirror is still its owner's and follows")
+        assert mirror.cache.get("cluster/x") is not None
+        await mirror.close()
 
 
 @async_test

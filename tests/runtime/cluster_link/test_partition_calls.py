@@ -1,0 +1,91 @@
+"""Requests that the same leader did not take: asked again soon, then more slowly, and in order."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import cast
+
+import pytest
+
+from penstock.cluster.layout import NodeEntry, PartitionEntry, encode, node_key, partition_key
+from penstock.frontend.steps import Reply as LinkReply
+from penstock.model.batch import Buffer
+from penstock.model.errors import ErrorCode, PenstockError
+from penstock.model.settings import QueueSettings
+from penstock.routing.cluster_map import ClusterMap
+from penstock.routing.steps import Ask, Outcome, Reply
+from penstock.runtime.cluster_link import partition_calls
+from penstock.runtime.cluster_link.node_links import NodeLinks
+from penstock.runtime.cluster_link.partition_calls import PartitionCalls
+from penstock.wire.messages import Done, Purge, Request
+from tests.runtime.harness import async_test
+
+Told = Callable[[LinkReply | PenstockError], None]
+
+
+class Leader:
+    """A link to a node that has not heard yet that it serves, for so many requests."""
+
+    connected = True
+
+    def __init__(self, refusals: int) -> None:
+        self.refusals = refusals
+        self.asked: list[float] = []
+
+    def to(self, address: str) -> Leader:
+        return self
+
+    def ask(self, request: Request, body: Buffer, done: Told, stands_for: int = 1) -> int:
+        loop = asyncio.get_running_loop()
+        self.asked.append(loop.time())
+        refused = len(self.asked) <= self.refusals
+        loop.call_soon(
+            done,
+            PenstockError(ErrorCode.NOT_PRIMARY, "not yet")
+            if refused
+            else LinkReply(Done(), memoryview(b"")),
+        )
+        return len(self.asked)
+
+
+def map_of_one() -> ClusterMap:
+    cluster = ClusterMap()
+    node = NodeEntry(node="a", native="a:1", peers="a:2", started_ms=1)
+    entry = PartitionEntry(
+        partition=1,
+        queue_id=1,
+        queue="q",
+        ordinal=0,
+        settings=QueueSettings(),
+        epoch=1,
+        serving=1,
+        primary="a",
+        replicas=["a"],
+        in_sync=["a"],
+    )
+    cluster.apply(node_key("a"), encode(node))
+    cluster.apply(partition_key(1), encode(entry))
+    return cluster
+
+
+async def _nothing_new(key: str) -> None:
+    """The store says what the map says."""
+
+
+@async_test
+async def test_a_leader_that_has_not_heard_of_it_is_asked_again_ever_more_slowly(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(partition_calls, "LOOK_AGAIN_SECONDS", 1_000.0)  # only the retries wake anybody
+    leader = Leader(refusals=4)
+    loop = asyncio.get_running_loop()
+    calls = PartitionCalls(map_of_one(), cast(NodeLinks, leader), _nothing_new, loop)
+    answered: asyncio.Future[Outcome] = loop.create_future()
+    calls.start(Ask(1, Purge(1)), answered.set_result)
+    assert isinstance(await answered, Reply)
+    pauses = [after - before for before, after in zip(leader.asked, leader.asked[1:], strict=False)]
+    assert len(pauses) == 4
+    for pause, least in zip(pauses, (0.004, 0.008, 0.016, 0.032), strict=True):
+        assert pause >= least - 0.001
+    await calls.close()
