@@ -49,6 +49,10 @@ def test_every_partition_is_read(spark: SparkSession, cluster: Broker, tmp_path:
     offsets = json.dumps({"1": number_in_partition(present[1].end) - 1, "0": present[0].end})
     part = cluster.read(spark, queue.name, startingOffsets=offsets).groupBy("partition").count().collect()
     assert {row.partition: row["count"] for row in part} == {1: 1, 2: present[2].end - present[2].begin}
+    two = cluster.read(spark, queue.name, partitions="0,2").groupBy("partition").count().collect()
+    assert {row.partition: row["count"] for row in two} == {
+        one: present[one].end - present[one].begin for one in (0, 2)
+    }
 
     stream = cluster.follow(spark, queue.name, group="reports", maxMessagesPerTrigger="40")
     batches, _ = collected(stream, tmp_path / "checkpoint")

@@ -73,6 +73,7 @@ def test_several_endpoints_are_tried() -> None:
         ({"queue": "q", "maxBytesPerTrigger": "1k"}, "readStream", "give a whole number"),
         ({"queue": "q", "failOnDataLoss": "no"}, "read", "use true or false"),
         ({"queue": "q", "timeout": "0"}, "read", "give seconds, above 0"),
+        ({"queue": "q", "partitions": "0-2"}, "read", "as 0,2"),
         ({"queue": "q", "groop": "g"}, "read", "did you mean group?"),
     ],
 )

@@ -12,7 +12,12 @@ from pyspark.sql.types import StructType
 from penstock.pipeline.source.connection import Connection
 from penstock.pipeline.source.missing import lost_sentence
 from penstock.pipeline.source.options import ReadOptions
-from penstock.pipeline.source.places import checked_starts, ending_offsets, starting_offsets
+from penstock.pipeline.source.places import (
+    checked_starts,
+    ending_offsets,
+    present_partitions,
+    starting_offsets,
+)
 from penstock.pipeline.source.ranges import TaskRanges, messages_per_task, plan_tasks, ranges_between
 from penstock.pipeline.source.reading import read_task
 
@@ -34,8 +39,7 @@ class LogBatchReader(DataSourceReader):
         options = self._options
         with Connection(options.target) as connection:
             source = connection.log()
-            with connection.explained():
-                present = source.partitions()
+            present = present_partitions(connection, source, options)
             wanted = starting_offsets(connection, source, present, options)
             starts, gaps = checked_starts(present, wanted, options)
             stops = ending_offsets(connection, source, present, options)

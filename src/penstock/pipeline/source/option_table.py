@@ -55,6 +55,7 @@ OPTIONS = (
         "read to their end",
     ),
     Option("endingTime", "", ("read",), "only messages sent before then"),
+    Option("partitions", "", READS, "only these partitions of the queue, as `0,2`; without it, all of them"),
     Option(
         "messagesPerTask", "", READS, "how many messages one task reads; without it, as many tasks as pay"
     ),

@@ -47,6 +47,8 @@ class ReadOptions:
     rows: RowKind
     starting: Offsets | datetime
     ending: Offsets | datetime
+    partitions: frozenset[int] | None
+    """Only these; None: all."""
     group: str | None
     fail_on_data_loss: bool
     messages_per_task: int | None
@@ -77,6 +79,7 @@ def read_options(given: Mapping[str, str], use: Use) -> ReadOptions:
         rows=words.row_kind(),
         starting=starting,
         ending=words.place("endingOffsets", "endingTime", ("latest",)),
+        partitions=words.partitions(),
         group=group,
         fail_on_data_loss=words.truth("failOnDataLoss"),
         messages_per_task=words.count("messagesPerTask"),
@@ -140,6 +143,14 @@ class _Words:
         if not word.isascii() or not word.isdigit() or int(word) < 1:
             raise PipelineError(f"option {name} is {word!r}: give a whole number, 1 or more")
         return int(word)
+
+    def partitions(self) -> frozenset[int] | None:
+        words = [word.strip() for word in self["partitions"].split(",")]
+        if words == [""]:
+            return None
+        if not all(word.isascii() and word.isdigit() for word in words):
+            raise PipelineError(f"option partitions is {self['partitions']!r}: name them by number, as 0,2")
+        return frozenset(map(int, words))
 
     def place(self, by_offset: str, by_time: str, places: tuple[Place, ...]) -> Offsets | datetime:
         moment = self[by_time]

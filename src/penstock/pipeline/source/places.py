@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import datetime
 
 from penstock import BlockingLog, LogPartition
@@ -10,6 +11,19 @@ from penstock.pipeline.source.connection import Connection
 from penstock.pipeline.source.missing import Gap, gone
 from penstock.pipeline.source.options import Offsets, ReadOptions
 from penstock.pipeline.trouble import PipelineError
+
+
+def present_partitions(
+    connection: Connection, source: BlockingLog, options: ReadOptions
+) -> list[LogPartition]:
+    """The partitions that are read, as they are now."""
+    with connection.explained():
+        found = source.partitions()
+    wanted = options.partitions
+    if wanted is None:
+        return found
+    _check_named(wanted, found, "partitions", options)
+    return [one for one in found if one.partition in wanted]
 
 
 def starting_offsets(
@@ -22,8 +36,10 @@ def starting_offsets(
         return begins
     if starting == "committed":
         with connection.explained():
-            return begins | source.group_offsets(options.group or "")
-    return begins | _named(connection, source, partitions, starting, "startingOffsets", options)
+            found = source.group_offsets(options.group or "")
+    else:
+        found = _named(connection, source, partitions, starting, "startingOffsets", options)
+    return {one: found.get(one, begin) for one, begin in begins.items()}
 
 
 def ending_offsets(
@@ -32,13 +48,14 @@ def ending_offsets(
     """The message before which reading of each partition ends."""
     ends = {one.partition: one.end for one in partitions}
     found = _named(connection, source, partitions, options.ending, "endingOffsets", options)
-    for partition, stop in found.items():
-        if stop > ends[partition]:
+    for partition, end in ends.items():
+        stop = found.get(partition, end)
+        if stop > end:
             raise PipelineError(
                 f"endingOffsets names message {number_in_partition(stop)} of partition {partition}, and the log of "
-                f"{options.target.queue!r} ends before {number_in_partition(ends[partition])}"
+                f"{options.target.queue!r} ends before {number_in_partition(end)}"
             )
-    return ends | found
+    return {one: found.get(one, end) for one, end in ends.items()}
 
 
 def checked_starts(
@@ -81,10 +98,17 @@ def _named(
             return source.find_everywhere(place)
     if isinstance(place, str):
         return {one.partition: one.end for one in partitions}
-    for partition in place:
-        if partition >= len(partitions):
-            raise PipelineError(
-                f"{option} names partition {partition}, and {options.target.queue!r} has partitions 0 to "
-                f"{len(partitions) - 1}"
-            )
+    _check_named(place, partitions, option, options)
     return place
+
+
+def _check_named(
+    named: Iterable[int], partitions: list[LogPartition], option: str, options: ReadOptions
+) -> None:
+    present = [one.partition for one in partitions]
+    for partition in named:
+        if partition not in present:
+            raise PipelineError(
+                f"{option} names partition {partition}, and of {options.target.queue!r} there are to be read "
+                f"{', '.join(map(str, present))}"
+            )

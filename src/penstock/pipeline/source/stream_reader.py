@@ -24,7 +24,7 @@ from penstock.pipeline.source.batch_reader import TABLE_WEIGHT
 from penstock.pipeline.source.connection import Connection, explanation
 from penstock.pipeline.source.missing import Gap, lost_sentence, missing_messages
 from penstock.pipeline.source.options import ReadOptions
-from penstock.pipeline.source.places import checked_starts, starting_offsets
+from penstock.pipeline.source.places import checked_starts, present_partitions, starting_offsets
 from penstock.pipeline.source.ranges import TaskRanges, messages_per_task, plan_tasks
 from penstock.pipeline.source.reading import read_task
 from penstock.pipeline.source.sampling import messages_within
@@ -113,8 +113,8 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _look(self) -> tuple[BlockingLog, int, list[LogPartition]]:
         """The log as it is now."""
         source = self._connection.log()
-        with self._connection.explained():
-            return source, self._connection.queue_id, source.partitions()
+        present = present_partitions(self._connection, source, self._options)
+        return source, self._connection.queue_id, present
 
     def _begun(
         self, begun: StreamOffset, queue_id: int, present: list[LogPartition]
