@@ -26,8 +26,8 @@ from penstock.queue.lifecycle_row import LifecycleRow
 from penstock.queue.log_index import LogIndex
 from penstock.queue.table import MessageTable
 
-LifecycleImage = tuple[bool, int, int, list[LifecycleRow]]
-"""(following, next number, dropped, waiting)."""
+LifecycleImage = tuple[bool, bool, int, int, list[LifecycleRow]]
+"""(following, ended, next number, dropped, waiting)."""
 
 
 class Followed(Protocol):
@@ -45,11 +45,13 @@ class Followed(Protocol):
 class Lifecycle:
     """The rows of one partition that wait to be reported, and the number of the next one."""
 
-    __slots__ = ("dropped", "following", "next", "waiting")
+    __slots__ = ("dropped", "ended", "following", "next", "waiting")
 
     def __init__(self) -> None:
         self.following = False
         """Whether records make rows now."""
+        self.ended = False
+        """Whether the queue is deleted, and all rows are made that ever will be."""
         self.next = 1
         """The number of the next row. Numbers go on where a queue is followed again."""
         self.dropped = 0
@@ -118,8 +120,8 @@ class Lifecycle:
             case records.Purged(end, at_ms):
                 add(index, at_ms, Change.PURGED, _before(partition, end))
             case records.LifecycleEnded(at_ms):
-                add(index, at_ms, Change.QUEUE_DELETED, _before(partition, partition.table.next))
-                self.following = False
+                add(index, at_ms, Change.QUEUE_DELETED, _left(partition))
+                self.following, self.ended = False, True
             case records.LogCut(end, why, at_ms) if not partition.settings.has_queue:
                 add(index, at_ms, Change.EXPIRED, _before(partition, end), reason=why)
             case _:  # what is left changes no message
@@ -264,13 +266,13 @@ class Lifecycle:
 
     def dump(self) -> LifecycleImage:
         """For the snapshot."""
-        return self.following, self.next, self.dropped, list(self.waiting)
+        return self.following, self.ended, self.next, self.dropped, list(self.waiting)
 
     @classmethod
     def load(cls, image: LifecycleImage) -> Lifecycle:
         """From the snapshot."""
         lifecycle = cls()
-        lifecycle.following, lifecycle.next, lifecycle.dropped, waiting = image
+        lifecycle.following, lifecycle.ended, lifecycle.next, lifecycle.dropped, waiting = image
         lifecycle.waiting = deque(waiting)
         return lifecycle
 
@@ -295,6 +297,14 @@ def _before(partition: Followed, end: int) -> Runs:
         end = min(end, log.next)
         return [(log.begin, end - log.begin)] if end > log.begin else []
     return table.runs_in(states.RUNS_EXPIRABLE, 1, end, table.messages) if table.messages else []
+
+
+def _left(partition: Followed) -> Runs:
+    """All that goes with a deleted queue, in a cluster also what is still on its way elsewhere."""
+    table = partition.table
+    if partition.log is not None and not partition.settings.has_queue:
+        return _before(partition, table.next)
+    return table.runs_in(states.RUNS_LIVING, 1, table.next, table.messages) if table.messages else []
 
 
 def _groups(batch: Batch) -> list[str | None]:

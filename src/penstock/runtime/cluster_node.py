@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import secrets
 from collections.abc import Callable
 
 from penstock.backend.opening import OpeningReport
@@ -34,12 +35,15 @@ from penstock.manager.manager import Manager
 from penstock.metadata.mirror import MetadataMirror
 from penstock.metadata.store.interface import MetadataStore, StoreUnavailableError
 from penstock.runtime.broker import LAST_ANSWERS_SECONDS, THREADS_SECONDS, open_engine
+from penstock.runtime.cluster_link.cluster_link import ClusterLink
 from penstock.runtime.cluster_store import cluster_certificate, cluster_secret, open_cluster_store
 from penstock.runtime.cluster_tls import ClusterTls
 from penstock.runtime.disk import RealDisk
 from penstock.runtime.engine_link.local_link import LocalRoute
+from penstock.runtime.engine_link.tcp_link import TcpLink
 from penstock.runtime.front_door import FrontDoor
 from penstock.runtime.introduction import introduce
+from penstock.runtime.lifecycle_sender import LifecycleSender
 from penstock.runtime.listening import StartError, bind
 from penstock.runtime.monitoring import Monitoring, open_monitoring
 from penstock.runtime.node_clock import NodeClock
@@ -51,6 +55,8 @@ from penstock.runtime.peers.registration import Registration
 from penstock.runtime.server import Server
 
 log = logging.getLogger(__name__)
+
+PRODUCER_BITS = 62
 
 
 class ClusterNode:
@@ -80,6 +86,8 @@ class ClusterNode:
         self.directory = str(disk.directory)
         self.monitoring: Monitoring | None = None
         self.registration: Registration | None = None
+        self.lifecycle: LifecycleSender | None = None
+        """Sends what becomes of messages to its log."""
         self.links = links
         self.mirror = MetadataMirror(store)
         self._node = node
@@ -131,6 +139,8 @@ class ClusterNode:
             await say_farewell(self.name, self.mirror, self.registration)
         if self.monitoring is not None:
             await self.monitoring.close()
+        if self.lifecycle is not None:
+            await self.lifecycle.close()
         for task in self._tasks:
             if task.get_name() != "manager":
                 task.cancel()
@@ -223,6 +233,20 @@ async def open_cluster_node(config: NodeConfig, store: MetadataStore | None = No
     peers_address = Address(config.cluster_peers_listen.host, peers_listener.getsockname()[1])
     service = ClusterNode(name, node, disk, node_clock, driver, server, links, store, address, peers_address)
     service.cluster_tls = tls
+
+    def make_link() -> ClusterLink:
+        return ClusterLink(
+            service.mirror,
+            loop,
+            make_link=lambda address: TcpLink(address, loop, name=name, secret=secret, tls=tls),
+            producer=1 + secrets.randbits(PRODUCER_BITS),
+            now_ms=clock.now_ms,
+        )
+
+    service.lifecycle = LifecycleSender(
+        make_link, lambda report, stored: driver.lifecycle_reported(report, stored=stored)
+    )
+    driver.report = service.lifecycle.send
     node_clock.start()
     try:
         await links.listen(peers_listener)

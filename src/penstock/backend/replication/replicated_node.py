@@ -14,6 +14,7 @@ from penstock.backend.node import Node
 from penstock.backend.opening import open_node
 from penstock.backend.replication.fitness import positions
 from penstock.backend.replication.layout_view import Proposal
+from penstock.backend.replication.lifecycle_sending import LifecycleReport
 from penstock.backend.replication.replication import Replication
 from penstock.cluster.layout import NodeEntry, PartitionEntry, Position
 from penstock.model import limits
@@ -106,6 +107,20 @@ class ReplicatedNode(Node):
         """What is to be written to other nodes now."""
         return self.replication.take_output()
 
+    # -- what became of messages -----------------------------------------------------------------------------
+
+    def take_lifecycle_reports(self, now_ms: int) -> list[LifecycleReport]:
+        """What is to be sent to the log of lifecycles; of each `lifecycle_reported` is to be told the outcome."""
+        return self.replication.lifecycle.take(now_ms)
+
+    def lifecycle_reported(self, report: LifecycleReport, now_ms: int, *, stored: bool) -> None:
+        """The log has the rows of a report, or may not have them."""
+        self._now_ms = self.replication.state.now_ms = now_ms
+        if stored:
+            self.replication.lifecycle.stored(report, now_ms)
+        else:
+            self.replication.lifecycle.failed(report, now_ms)
+
     # -- the node --------------------------------------------------------------------------------------------
 
     def handle(self, connection: int, frame: Frame, now_ms: int) -> None:
@@ -128,6 +143,9 @@ class ReplicatedNode(Node):
     def _commit(self) -> None:
         self.replication.leadership.flushed(self._now_ms)
         super()._commit()
+
+    def _report(self) -> None:
+        """Reports are sent through the cluster (`take_lifecycle_reports`)."""
 
     def _move_some(self, queue_id: int) -> None:
         self.replication.dispatch.moves.move_some(queue_id, self._now_ms)

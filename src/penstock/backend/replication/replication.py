@@ -15,6 +15,7 @@ from penstock.backend.replication.fitness import describe
 from penstock.backend.replication.following import Follower
 from penstock.backend.replication.holding import Holding
 from penstock.backend.replication.leadership import Leadership
+from penstock.backend.replication.lifecycle_sending import LifecycleSending
 from penstock.backend.replication.peer_stream import PeerStream
 from penstock.backend.replication.proposing import Proposer
 from penstock.backend.replication.state import ClusterState
@@ -41,10 +42,15 @@ class Replication:
         self.proposer = Proposer(self.state)
         self.leadership = Leadership(self.state, self.follower, self.holding, self.proposer)
         self.dispatch = Dispatch(self.state, self.leadership, self.follower)
-        self.leadership.deposed = self.dispatch.moves.deposed
+        self.lifecycle = LifecycleSending(self.state)
+        self.leadership.deposed = self._deposed
         self._to_act: dict[int, None] = {}
         """Partitions whose entry could not be acted upon yet."""
         parts.cluster = self
+
+    def _deposed(self, queue_id: int) -> None:
+        self.dispatch.moves.deposed(queue_id)
+        self.lifecycle.deposed(queue_id)
 
     # -- what handlers ask -----------------------------------------------------------------------------------
 
@@ -127,6 +133,11 @@ class Replication:
         if self.state.node not in entry.replicas:
             self.leadership.stand_down(queue_id, "this node holds it no more")
             if self.state.node in entry.leaving:
+                partition = self.state.parts.catalogue.partitions.get(queue_id)
+                if partition is not None and not self.lifecycle.may_drop(
+                    partition, entry, led is not None, self.state.now_ms
+                ):
+                    return False
                 self.follower.partitions.pop(queue_id, None)
                 self.holding.drop(queue_id, self.state.now_ms)
             return True
@@ -203,7 +214,7 @@ class Replication:
 
     def next_wakeup_ms(self) -> int | None:
         """When something is to be looked at though nothing arrives."""
-        times = [self.proposer.next_ms(), self.dispatch.moves.next_ms()]
+        times = [self.proposer.next_ms(), self.dispatch.moves.next_ms(), self.lifecycle.next_ms()]
         if self.leadership.lease_is_alive:
             times.append(self.leadership.lease_until_ms)
         if self.is_waiting:

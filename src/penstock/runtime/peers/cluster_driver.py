@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from penstock.backend.replication.layout_view import Proposal
+from penstock.backend.replication.lifecycle_sending import LifecycleReport
 from penstock.backend.replication.replicated_node import ReplicatedNode
 from penstock.cluster.layout import NodeEntry, PartitionEntry, Position
 from penstock.model.batch import Buffer
@@ -30,6 +31,8 @@ class ClusterDriver(Driver):
     ) -> None:
         self.write_peer: Callable[[str, list[Buffer]], None] = lambda name, buffers: None
         self.propose: Callable[[Proposal], None] = lambda proposal: None
+        self.report: Callable[[LifecycleReport], None] = lambda report: None
+        """Sends what became of messages to its log."""
         self._replicated = node
         super().__init__(node, clock, loop, write=write, congestion_changed=congestion_changed, failed=failed)
 
@@ -38,6 +41,13 @@ class ClusterDriver(Driver):
             self.write_peer(name, buffers)
         for proposal in self._replicated.take_proposals(self._clock.now_ms()):
             self.propose(proposal)
+        for report in self._replicated.take_lifecycle_reports(self._clock.now_ms()):
+            self.report(report)
+
+    def lifecycle_reported(self, report: LifecycleReport, *, stored: bool) -> None:
+        """What became of such a report."""
+        now_ms = self._clock.now_ms()
+        self._call(lambda: self._replicated.lifecycle_reported(report, now_ms, stored=stored))
 
     # -- other nodes -----------------------------------------------------------------------------------------
 
