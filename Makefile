@@ -4,14 +4,14 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help install spark clients programs serve test check bench compatibility fuzz chaos format lock clean
+.PHONY: help install spark clients programs serve test check bench compatibility fuzz chaos pipeline-kills format lock clean
 
 BIN := .venv/bin
 DATA ?= ./penstock-data
 ARGS ?=
 
 help: ## list the targets
-	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 22
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 22
 
 install: ## build .venv from requirements.lock (instant when nothing changed)
 	@scripts/bootstrap
@@ -48,6 +48,9 @@ fuzz: install ## send 300,000 SQS requests, two thirds and more of them mutated 
 
 chaos: install programs ## kill, pause and cut off the processes of a cluster under load, 60 times (ARGS="--seed 2 --json FILE")
 	@exec $(BIN)/python -m tests.chaos.run $(ARGS)
+
+pipeline-kills: spark ## kill the driver of a job of the data pipeline with signal 9, 24 times (ARGS="--kills 6 --seed 2")
+	@exec $(BIN)/python -m tests.pipeline.kills $(ARGS)
 
 format: install ## rewrite the code the way `make check` wants it
 	$(BIN)/ruff check --fix .

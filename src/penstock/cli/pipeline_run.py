@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import time
 from collections.abc import Callable, Iterator
@@ -157,7 +158,7 @@ def run(
             if monitoring_listen is not None:
                 stack.enter_context(_monitored(monitoring_listen, progress, json=json))
             update = stack.enter_context(_display(progress, json=json))
-            spark = spark_session(f"penstock {job.name}", master, settings_of(settings))
+            spark = spark_session(f"penstock {job.name}", master, _session_settings(master, settings))
             stack.callback(spark.stop)
             stop = stack.enter_context(_stop_signals())
             run_job(spark, job, options, progress, stop=stop, watch=update)
@@ -176,6 +177,14 @@ def _check_queue(endpoint: str, queue: str) -> None:
         if error.code is not ErrorCode.QUEUE_NOT_FOUND or queue not in _HINTS:
             raise
         raise CommandError(f"there is no log {queue} to read: {_HINTS[queue]}", NOT_FOUND) from None
+
+
+def _session_settings(master: str, settings: list[str] | None) -> dict[str, str]:
+    """Batches are small: as many parts as there are processors do, where Spark would make 200."""
+    given = settings_of(settings)
+    if master.startswith("local"):
+        given.setdefault("spark.sql.shuffle.partitions", str(max(2, os.cpu_count() or 2)))
+    return given
 
 
 @contextmanager

@@ -16,7 +16,7 @@ from penstock.pipeline.memory import Memory
 from penstock.pipeline.numbers import sort_out
 from penstock.pipeline.warehouse.warehouse import Warehouse
 
-ROWS_A_FILE = 2_000_000
+ROWS_A_FILE = 500_000
 _LINK_COLUMNS = ("log_partition", "log_sequence")
 
 

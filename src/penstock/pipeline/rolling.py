@@ -108,7 +108,8 @@ class Roller:
         for name, rows in rolled.added.items():
             self._warehouse.add_batch(table(name), target, rows, parts=1)
         for name, (days, rows) in rolled.days.items():
-            self._warehouse.replace_days(table(name), rows, days)
+            if days:
+                self._warehouse.replace_days(table(name), rows, days)
         self._write_gaps(gaps, target)
         for name, rows in rolled.whole.items():
             self._warehouse.replace_whole(table(name), rows, target)

@@ -31,7 +31,7 @@ def test_the_limit_that_comes_first_is_named() -> None:
     settings = {"messages": 5000, "bytes": 5_000_000, "max_messages": 10_000, "max_bytes": 7_000_000}
     assert forecast(grown, settings, None, NOON_US).limit == "max-bytes"
     hour_ms = 3_600_000
-    aging = {**settings, "oldest_sent_ms": NOON_US // 1000 - 7 * hour_ms, "retention_ms": 10 * hour_ms}
+    aging = {**settings, "oldest_sent_ms": NOON_US // 1000 - 7 * hour_ms, "retention_ms": 11 * hour_ms}
     found = forecast(grown, aging, None, NOON_US)
     assert found.limit == "max-bytes"
     assert found.hours_to_full == pytest.approx(1.2)

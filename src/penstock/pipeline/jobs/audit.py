@@ -13,8 +13,8 @@ GAPS = gap_table("audit_gaps", "front_end", "The front end that numbered them.")
 
 
 def trail(rows: DataFrame) -> DataFrame:
-    """Rows of usage as rows of the trail, in the order of time within a file."""
-    return rows.withColumn("day", sf.to_date("time")).sortWithinPartitions("day", "time")
+    """Rows of usage as rows of the trail."""
+    return rows.withColumn("day", sf.to_date("time"))
 
 
 def _batch(rows: DataFrame) -> Tables:

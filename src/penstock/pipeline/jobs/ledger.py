@@ -129,7 +129,7 @@ def open_messages(known: DataFrame) -> DataFrame:
 def check_everything(rows: DataFrame, surroundings: Surroundings) -> DataFrame:
     """All findings, from all rows at once."""
     known = messages(rows).withColumn("newly_leased", sf.col("first_lease").isNotNull())
-    found = findings(known, rows, surroundings).unionByName(never_arrived(rows))
+    found = findings(known, rows, surroundings).unionByName(never_arrived(known, rows))
     return found.unionByName(gap_findings(rows, surroundings.gaps))
 
 

@@ -13,7 +13,6 @@ from penstock.pipeline.jobs.ledger_messages import (
     UNFOLLOWED,
     change_of,
     has_ended,
-    messages,
     number_of,
 )
 from penstock.pipeline.jobs.ledger_tables import FINDING_COLUMNS
@@ -125,7 +124,7 @@ def overdue(known: DataFrame, surroundings: Surroundings) -> DataFrame:
     return _finding(wrong, "lost", number_of("last"), text)
 
 
-def never_arrived(rows: DataFrame) -> DataFrame:
+def never_arrived(known: DataFrame, rows: DataFrame) -> DataFrame:
     """Moved to another queue that is followed, and never seen there. Only all rows together can tell."""
     followed = rows.select(sf.col("queue").alias("other_queue")).distinct()
     moved = rows.where(sf.col("change") == int(Change.MOVE_FINISHED)).join(
@@ -135,7 +134,11 @@ def never_arrived(rows: DataFrame) -> DataFrame:
         sf.col("other_partition_id").alias("partition_id"),
         sf.explode(sf.sequence("other_first", sf.col("other_first") + sf.col("count") - 1)).alias("sequence"),
     )
-    gone = messages(moved).join(arrived, ["partition_id", "sequence"], "left_anti")
+    left = moved.select(
+        "partition_id",
+        sf.explode(sf.sequence("first", sf.col("first") + sf.col("count") - 1)).alias("sequence"),
+    ).join(arrived, ["partition_id", "sequence"], "left_anti")
+    gone = known.join(left, ["partition_id", "sequence"], "left_semi")
     text = sf.lit("it moved to another queue, where it never arrived")
     return _finding(gone, "never-arrived", number_of("last"), text)
 

@@ -34,6 +34,8 @@ def swap(files: Files, staged: str, target: str) -> None:
 def recover(files: Files, table: str) -> None:
     """Finishes what a crash has left undone in a table, and clears away what it left behind."""
     for note in files.files(places.SWAPS):
+        if not note.endswith(".json"):
+            continue  # it was being written: nothing was done yet
         wanted = json.loads(files.read_text(note) or "{}")
         staged, target = wanted.get("staged", ""), wanted.get("target", "")
         if not target.startswith(f"{table}/"):

@@ -27,6 +27,8 @@ class Warehouse:
         self.spark = spark
         self.files = files
         self.generation = generation
+        # Without it times have no zone for everybody but Spark.
+        spark.conf.set("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
 
     # -- tables filled by batches ----------------------------------------------------------------------------
 
