@@ -26,6 +26,7 @@ class ModelStore:
         self.version = 0
         self.leaders: dict[tuple[int, int], tuple[str, int]] = {}
         self.elections = 0
+        self.elections_from_before = 0
         self.hand_overs = 0
 
     def get(self, key: str) -> tuple[bytes, int] | None:
@@ -64,7 +65,7 @@ class ModelStore:
             self.entries[key] = (value, self.version)
 
     def _check(self, key: str, new: PartitionEntry) -> None:
-        """Epochs rise by one with every primary, and nobody joins those in sync by being elected."""
+        """Epochs rise by one with every primary, and nobody joins those in sync by being elected who was not before."""
         if not set(new.in_sync) <= set(new.replicas) or (new.replicas and not new.in_sync):
             raise UnsafeError(f"{key}: in sync are {new.in_sync} of {new.replicas}")
         if set(new.leaving) & set(new.replicas):
@@ -84,5 +85,7 @@ class ModelStore:
         if new.epoch == old.epoch + 1:
             self.elections += 1
             self.hand_overs += old.hand_over_to is not None
-            if new.primary not in old.in_sync or not set(new.in_sync) <= set(old.in_sync):
+            whole = {*old.in_sync, *(old.in_sync_before if old.serving != old.epoch else ())}
+            self.elections_from_before += new.primary not in old.in_sync
+            if new.primary not in whole or not set(new.in_sync) <= whole:
                 raise UnsafeError(f"{key}: {new.primary} of {new.in_sync} follows in sync {old.in_sync}")

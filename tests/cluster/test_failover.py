@@ -165,3 +165,71 @@ def test_an_asynchronous_partition_waits_for_the_rest_after_a_power_cut() -> Non
     cluster.now_ms += SETTINGS.restart_wait_ms
     cluster.manage()
     assert cluster.entry(partition).primary == primary
+
+
+def lost_before_it_served(cluster: ObedientCluster, partition: int) -> tuple[str, str]:
+    """The primary is gone, its successor was elected and lost its disk before it served; both of them, in order."""
+    before = cluster.entry(partition)
+    old, heir = before.primary or "", secondaries(before)[0]
+    cluster.change(partition, in_sync=[old, heir])
+    cluster.kill(old)
+    cluster.say(heir, **{f"p{partition}": Position(1, 1, 10)})
+    cluster.manage()
+    chosen = cluster.entry(partition)
+    assert (chosen.primary, chosen.in_sync, chosen.serving) == (heir, [heir], 1)
+    cluster.start(heir)
+    cluster.say(heir, **{f"p{partition}": Position(2, 0, 0, fit=False)})
+    cluster.manage()
+    return old, heir
+
+
+def test_who_was_in_sync_before_leads_where_the_new_primary_lost_its_disk_before_it_served() -> None:
+    cluster = ObedientCluster()
+    (partition,) = cluster.create("orders")
+    old, heir = lost_before_it_served(cluster, partition)
+    third = next(node for node in cluster.entry(partition).replicas if node not in (old, heir))
+    cluster.say(third, **{f"p{partition}": Position(2, 1, 99)})
+    cluster.manage()
+    waiting = cluster.entry(partition)
+    assert waiting.primary == heir
+    assert f"of those in sync ({heir}, {old}) none is alive and well" in waiting.reason
+    assert f"elect orders --partition {waiting.ordinal} --unclean" in waiting.reason
+    cluster.start(old)
+    cluster.say(old, **{f"p{partition}": Position(2, 1, 10)})
+    (change,) = cluster.manage()
+    after = partition_of(change.entry)
+    assert (after.primary, after.epoch, after.in_sync) == (old, 3, [old])
+    assert "has everything that was acknowledged before" in change.reason
+
+
+def test_once_the_new_primary_served_nobody_goes_back_behind_it() -> None:
+    cluster = ObedientCluster()
+    (partition,) = cluster.create("orders")
+    before = cluster.entry(partition)
+    old, heir = before.primary or "", secondaries(before)[0]
+    cluster.change(partition, in_sync=[old, heir])
+    cluster.kill(old)
+    cluster.say(heir, **{f"p{partition}": Position(1, 1, 10)})
+    cluster.manage()
+    cluster.change(partition, serving=2)
+    cluster.start(heir)
+    cluster.start(old)
+    cluster.say(heir, **{f"p{partition}": Position(2, 0, 0, fit=False)})
+    cluster.say(old, **{f"p{partition}": Position(2, 1, 10)})
+    cluster.manage()
+    assert cluster.entry(partition).primary == heir, "it may have acknowledged what the old one lacks"
+    assert "none is alive and well" in cluster.entry(partition).reason
+
+
+def test_two_primaries_that_never_served_are_gone_back_behind_too() -> None:
+    cluster = ObedientCluster()
+    (partition,) = cluster.create("orders")
+    old, _ = lost_before_it_served(cluster, partition)
+    cluster.start(old)
+    cluster.say(old, **{f"p{partition}": Position(2, 1, 10)})
+    cluster.manage()
+    assert cluster.entry(partition).primary == old
+    cluster.start(old)  # and it starts anew before it serves
+    cluster.say(old, **{f"p{partition}": Position(3, 1, 10)})
+    cluster.manage()
+    assert (cluster.entry(partition).primary, cluster.entry(partition).epoch) == (old, 4)

@@ -283,3 +283,79 @@ def test_what_cannot_be_read_is_left_alone() -> None:
     assert list(cluster.view.unreadable) == [layout.partition_key(partition)]
     cluster.kill("n0")
     assert cluster.settle() == []
+
+
+# --- queues that were never made ----------------------------------------------------------------------------
+
+
+def half_made(cluster: ObedientCluster, name: str) -> list[int]:
+    """The partitions of a queue whose maker died before it wrote the queue."""
+    ids = cluster.create(name, partitions=2)
+    cluster.put(layout.queue_key(name), None)
+    for partition in ids:
+        cluster.change(partition, made_ms=cluster.now_ms)
+    return ids
+
+
+def test_partitions_of_a_queue_that_was_never_made_are_deleted_after_a_while() -> None:
+    cluster = ObedientCluster()
+    ids = half_made(cluster, "orders")
+    cluster.settle()
+    assert set(ids) <= set(cluster.view.partitions), "somebody may be at it"
+    cluster.now_ms += SETTINGS.abandoned_ms
+    (change,) = cluster.decide()
+    assert (change.key, change.version) == (layout.queue_key("orders"), 0), (
+        "only where there is no such queue"
+    )
+    assert isinstance(change.entry, QueueEntry)
+    assert change.entry.state == "deleting"
+    cluster.settle()
+    assert not cluster.view.partitions
+    assert not cluster.view.queues
+
+
+def test_they_are_deleted_too_where_another_made_the_queue_since() -> None:
+    cluster = ObedientCluster()
+    ids = half_made(cluster, "orders")
+    kept = cluster.create("orders")
+    cluster.now_ms += SETTINGS.abandoned_ms
+    cluster.settle()
+    assert not set(ids) & set(cluster.view.partitions)
+    assert set(kept) == set(cluster.view.partitions)
+    assert cluster.view.queues["orders"].entry.state == "ready"
+
+
+def test_old_partitions_are_left_alone_whatever_became_of_their_queue() -> None:
+    cluster = ObedientCluster()
+    ids = half_made(cluster, "orders")
+    cluster.now_ms += SETTINGS.never_abandoned_ms
+    assert cluster.settle() == []
+    assert set(ids) <= set(cluster.view.partitions)
+
+
+def test_a_queue_that_cannot_be_read_is_not_missing() -> None:
+    cluster = ObedientCluster()
+    (partition,) = cluster.create("orders")
+    cluster.change(partition, made_ms=cluster.now_ms)
+    cluster.version += 1
+    cluster.view.apply(layout.queue_key("orders"), b"{of a newer version", cluster.version, cluster.now_ms)
+    cluster.now_ms += SETTINGS.abandoned_ms
+    cluster.settle()
+    assert partition in cluster.view.partitions
+
+
+# --- more replicas ------------------------------------------------------------------------------------------
+
+
+def test_more_replicas_are_made_before_they_are_asked_for_words() -> None:
+    cluster = ObedientCluster()
+    (partition,) = cluster.create("orders", replicas=1)
+    settings = msgspec.structs.replace(cluster.view.queues["orders"].entry.settings, replicas=3)
+    cluster.change_queue("orders", settings=settings)
+    cluster.now_ms += SETTINGS.settle_ms
+    cluster.manage()
+    entry = cluster.entry(partition)
+    assert (len(entry.replicas), entry.settings.least_in_sync) == (2, 1), "sends go on while it catches up"
+    cluster.settle()
+    after = cluster.entry(partition)
+    assert (len(after.in_sync), after.settings.replicas, after.settings.least_in_sync) == (3, 3, 2)

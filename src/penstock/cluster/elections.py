@@ -19,6 +19,7 @@ def elected(
         primary=leader.node,
         primary_started_ms=leader.started_ms,
         in_sync=list(in_sync) if in_sync is not None else entry.in_sync,
+        in_sync_before=entry.in_sync if entry.serving == entry.epoch else entry.in_sync_before,
         hand_over_to=None,
         reason=reason,
     )

@@ -57,11 +57,40 @@ def elect(
         return _choose(view, seen, census, chosen, in_sync, reason)
     if said.silent:
         return _explain(seen, f"{_what_happened(view, entry)}, and {_names(said.silent)} in sync say nothing")
-    return _elect_unclean(view, seen, census) or _explain(
-        seen,
-        f"{_what_happened(view, entry)}, and of those in sync ({_names(entry.in_sync)}) none is alive and well: bring "
-        "one back, or allow an unclean election, which loses what only they have",
+    return (
+        _elect_from_before(view, seen, census)
+        or _elect_unclean(view, seen, census)
+        or _explain(
+            seen,
+            f"{_what_happened(view, entry)}, and of those in sync ({_names(_had_everything(entry))}) none is alive and "
+            "well: bring one back, or allow an unclean election, which loses what only they have: `penstock cluster "
+            f"elect {entry.queue} --partition {entry.ordinal} --unclean`",
+        )
     )
+
+
+def _had_everything(entry: PartitionEntry) -> list[str]:
+    """Who has everything that was acknowledged, for all that the layout knows."""
+    if entry.serving == entry.epoch:
+        return entry.in_sync
+    return [*entry.in_sync, *(node for node in entry.in_sync_before if node not in entry.in_sync)]
+
+
+def _elect_from_before(view: ClusterView, seen: Seen[PartitionEntry], census: Census) -> Change | None:
+    """The last primary never served, and whoever it was to lead has lost everything: one that was in sync before leads.
+
+    Who is gone when a primary is elected is struck off those in sync, because the new one will acknowledge without it.
+    While it has acknowledged nothing, what was struck off is as good as it was.
+    """
+    entry, living = seen.entry, view.members.living
+    if entry.serving == entry.epoch:
+        return None
+    fit = heard(entry, entry.in_sync_before, living, view.positions).fit
+    if not any(node in entry.replicas for node in fit):
+        return None
+    chosen = _longest(view, entry, fit, census)
+    reason = f"{_what_happened(view, entry)} before it served, and {chosen} has everything that was acknowledged before"
+    return _choose(view, seen, census, chosen, [node for node in fit if node in entry.replicas], reason)
 
 
 def _elect_unclean(view: ClusterView, seen: Seen[PartitionEntry], census: Census) -> Change | None:

@@ -20,7 +20,14 @@ from penstock.cluster.placement import Census
 from penstock.cluster.positions import is_led
 from penstock.cluster.primary_moves import see_through, spread_primaries
 from penstock.cluster.replica_moves import mend_replicas, spread_replicas
-from penstock.cluster.retirement import finish_queues, finish_removals, forget_removed, retire
+from penstock.cluster.retirement import (
+    clear_abandoned,
+    finish_queues,
+    finish_removals,
+    forget_removed,
+    retire,
+)
+from penstock.cluster.shares import carried
 from penstock.cluster.view import ClusterView, Seen
 
 DEFAULT_SETTINGS = ManagerSettings()
@@ -48,13 +55,17 @@ def decide(view: ClusterView, now_ms: int, settings: ManagerSettings = DEFAULT_S
         elif _is_moving(view, seen.entry):
             under_way += 1
     changes += _mend_and_spread(view, healthy, quiet, under_way, census, now_ms, settings)
+    changes += clear_abandoned(view, now_ms, settings)
     return [*changes, *spent_orders(view), *finish_queues(view), *finish_removals(view)]
 
 
 def unsettled(view: ClusterView) -> bool:
     """Whether something waits that no change of the store may announce, so that it is worth looking again soon."""
     return any(
-        leaderless(view, seen.entry) or _is_moving(view, seen.entry) or seen.entry.retired
+        leaderless(view, seen.entry)
+        or _is_moving(view, seen.entry)
+        or seen.entry.retired
+        or view.queue_of(seen.entry) is None
         for seen in view.partitions.values()
     )
 
@@ -96,10 +107,12 @@ def _most_urgent(
 def _carry_settings(view: ClusterView, seen: Seen[PartitionEntry]) -> Change | None:
     """What was altered of a queue is altered of its partitions."""
     entry = seen.entry
-    if view.queue_of(entry) is None or view.shares[entry.queue] == entry.settings:
+    if view.queue_of(entry) is None:
+        return None
+    share = carried(view.shares[entry.queue], entry.settings, len(entry.in_sync))
+    if share == entry.settings:
         return None
     reason = f"the settings of {entry.queue} were changed"
-    share = view.shares[entry.queue]
     return change_partition(seen.version, msgspec.structs.replace(entry, settings=share, reason=reason))
 
 

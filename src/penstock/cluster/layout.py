@@ -72,12 +72,17 @@ class PartitionEntry(msgspec.Struct, frozen=True, kw_only=True):
     """Every node that holds it or is to, the primary among them."""
     in_sync: list[str]
     """Those that have everything acknowledged; only they may lead."""
+    in_sync_before: list[str] = []
+    """While the primary does not serve yet: those that were in sync when a primary last did. Nothing was acknowledged since,
+    so each of them still has everything that ever was."""
     serving: int = 0
     """The epoch that its primary serves under already; equal to `epoch` once it does. It takes nothing before this is
     stored: a replica that is found empty while this is 0 is new, and later on it has lost its disk."""
     hand_over_to: str | None = None
     """Who is to lead next: the primary takes nothing more, waits until that one has everything, and then writes
     `elections.elected` for it itself."""
+    made_ms: int = 0
+    """When it was written first, by the clock of whoever was making the queue; 0: that is not known."""
     leaving: list[str] = []
     """Nodes that are to drop what they hold of it; each takes itself off this list when it has."""
     reason: str = ""

@@ -16,6 +16,10 @@ class ManagerSettings:
     after a power cut the one that comes back first need not be the one with the longest log."""
     replace_after_ms: int = 300_000
     """A node gone for so long is no longer waited for: its replicas are made elsewhere."""
+    abandoned_ms: int = 600_000
+    """A partition without its queue is given up when it is so old: whoever was making the queue has died."""
+    never_abandoned_ms: int = 3_600_000
+    """One that is as old as this is left alone: its queue was made, and something else has happened to it."""
     settle_ms: int = 1_000
     """Nothing is moved whose entry was changed so lately."""
     trust_after_ms: int = 10_000

@@ -150,7 +150,7 @@ def _rank(partition: int, node: str) -> bytes:
 
 
 def first_entries(
-    placed: Sequence[Placed], *, queue: str, queue_id: int, settings: QueueSettings
+    placed: Sequence[Placed], *, queue: str, queue_id: int, settings: QueueSettings, made_ms: int = 0
 ) -> list[PartitionEntry]:
     """The entries of a new queue's partitions, in the order of their ordinals: epoch 1, all in sync because all are empty."""
     return [
@@ -165,6 +165,7 @@ def first_entries(
             primary_started_ms=one.nodes[0].started_ms,
             replicas=[node.node for node in one.nodes],
             in_sync=[node.node for node in one.nodes],
+            made_ms=made_ms,
             reason="the queue was created",
         )
         for ordinal, one in enumerate(placed)

@@ -23,7 +23,7 @@ def mend_replicas(
 ) -> Change | None:
     """One replica more where one is missing, one less where there are too many; None: as it should be, or under way."""
     entry, members = seen.entry, view.members
-    wanted = entry.settings.replicas
+    wanted = _wanted(view, entry)
     lasting = [node for node in entry.replicas if members.can_hold(node, now_ms, settings.replace_after_ms)]
     enough = len(lasting) >= wanted
     if enough and len(entry.replicas) == wanted:
@@ -52,6 +52,13 @@ def mend_replicas(
     return None
 
 
+def _wanted(view: ClusterView, entry: PartitionEntry) -> int:
+    """How many replicas it is to have: as many as its queue says, which may be ahead of what the partition goes by."""
+    if view.queue_of(entry) is None:
+        return entry.settings.replicas
+    return view.shares[entry.queue].replicas
+
+
 def _spare(view: ClusterView, entry: PartitionEntry, lasting: list[str], census: Census) -> NodeEntry | None:
     living = view.members.living
     beside = [living[node] for node in lasting if node in living]
@@ -67,7 +74,7 @@ def _spare(view: ClusterView, entry: PartitionEntry, lasting: list[str], census:
 def _why_another(view: ClusterView, entry: PartitionEntry, lasting: list[str]) -> str:
     lost = [node for node in entry.replicas if node not in lasting]
     if not lost:
-        return f"{entry.settings.replicas} replicas are wanted"
+        return f"{_wanted(view, entry)} replicas are wanted"
     words = "is to be emptied" if lost[0] in view.members.drains else "has been gone for long"
     return f"{lost[0]} {words}"
 

@@ -1,8 +1,9 @@
 """Queues that are deleted, and nodes that are removed: entries go when nobody holds anything of them any more.
 
 Data goes only by a word that says so: a queue's state `deleting` lists its replicas as leaving, each node drops what it
-has and takes itself off, then the entry goes. A partition whose queue is merely missing is left alone. A node that is
-gone keeps the entry of a deleted partition in place until it comes back and drops its replica, or an operator removes
+has and takes itself off, then the entry goes. A partition whose queue is merely missing is left alone, but for one that was
+made ten minutes to an hour ago: who was making its queue has died. The queue is then written as one that is being deleted,
+on condition that there is none, so that whoever was only slow finds the name taken. A node that is gone keeps the entry of a deleted partition in place until it comes back and drops its replica, or an operator removes
 it; the name of the queue is free before that.
 """
 
@@ -18,7 +19,10 @@ from penstock.cluster.layout import (
     partition_key,
     queue_key,
 )
+from penstock.cluster.manager_settings import ManagerSettings
 from penstock.cluster.view import ClusterView, Seen
+
+_ABSENT = 0
 
 
 def retire(view: ClusterView, seen: Seen[PartitionEntry]) -> Change | None:
@@ -28,19 +32,7 @@ def retire(view: ClusterView, seen: Seen[PartitionEntry]) -> Change | None:
         queue = view.queue_of(entry)
         if queue is None or queue.state != "deleting":
             return None
-        return change_partition(
-            seen.version,
-            msgspec.structs.replace(
-                entry,
-                primary=None,
-                primary_started_ms=0,
-                hand_over_to=None,
-                replicas=[],
-                in_sync=[],
-                leaving=[*entry.leaving, *(node for node in entry.replicas if node not in entry.leaving)],
-                reason=f"the queue {entry.queue} is being deleted",
-            ),
-        )
+        return _give_up(seen, f"the queue {entry.queue} is being deleted")
     if not entry.leaving:
         reason = f"nobody holds anything of partition {entry.partition} of {entry.queue} any more"
         return Change(partition_key(entry.partition), seen.version, None, reason)
@@ -65,6 +57,56 @@ def finish_queues(view: ClusterView) -> list[Change]:
         for name, seen in view.queues.items()
         if seen.entry.state == "deleting" and _given_up(view, seen.entry)
     ]
+
+
+def clear_abandoned(view: ClusterView, now_ms: int, settings: ManagerSettings) -> list[Change]:
+    """Partitions of queues that never came to be, because who was making them died: they are deleted."""
+    left: dict[int, list[Seen[PartitionEntry]]] = {}
+    for seen in view.partitions.values():
+        if not seen.entry.retired and view.queue_of(seen.entry) is None:
+            left.setdefault(seen.entry.queue_id, []).append(seen)
+    changes: list[Change] = []
+    for queue_id, partitions in left.items():
+        entry = partitions[0].entry
+        key = queue_key(entry.queue)
+        ages = [now_ms - seen.entry.made_ms for seen in partitions]
+        if min(ages) < settings.abandoned_ms or max(ages) >= settings.never_abandoned_ms:
+            continue
+        if key in view.unreadable:
+            continue
+        if entry.queue in view.queues:
+            changes += [_give_up(seen, f"another queue is called {entry.queue}") for seen in partitions]
+            continue
+        reason = (
+            f"the queue {entry.queue} was begun and never made: its {len(partitions)} partitions are deleted"
+        )
+        queue = QueueEntry(
+            name=entry.queue,
+            queue_id=queue_id,
+            settings=entry.settings,
+            created_ms=now_ms,
+            partitions=sorted(seen.entry.partition for seen in partitions),
+            state="deleting",
+        )
+        changes.append(Change(key, _ABSENT, queue, reason))
+    return changes
+
+
+def _give_up(seen: Seen[PartitionEntry], reason: str) -> Change:
+    entry = seen.entry
+    return change_partition(
+        seen.version,
+        msgspec.structs.replace(
+            entry,
+            primary=None,
+            primary_started_ms=0,
+            hand_over_to=None,
+            replicas=[],
+            in_sync=[],
+            leaving=[*entry.leaving, *(node for node in entry.replicas if node not in entry.leaving)],
+            reason=reason,
+        ),
+    )
 
 
 def _given_up(view: ClusterView, queue: QueueEntry) -> bool:

@@ -19,3 +19,13 @@ def share_of(settings: QueueSettings) -> QueueSettings:
         if (limit := getattr(settings, field)) is not None
     }
     return msgspec.structs.replace(settings, **shares)
+
+
+def carried(share: QueueSettings, present: QueueSettings, in_sync: int) -> QueueSettings:
+    """The settings that a partition goes by now: all of its share, but more replicas only once enough are in sync.
+
+    Otherwise a queue that is given replicas would refuse sends until they have caught up.
+    """
+    if share.replicas <= present.replicas or in_sync >= share.least_in_sync:
+        return share
+    return msgspec.structs.replace(share, replicas=present.replicas, min_in_sync=present.min_in_sync)

@@ -6,6 +6,8 @@ The numbers of partition 0 look as they do on a single node.
 from __future__ import annotations
 
 ORDINAL_SHIFT = 48
+ORDINAL_MARK = "~"
+"""Between the name of a queue and the ordinal in what a node calls its partitions; it stands in no name of a user's."""
 LARGEST_NUMBER = (1 << ORDINAL_SHIFT) - 1
 """Of one partition."""
 

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from penstock.model.batch import STAMPS, Batch
 from penstock.model.errors import ErrorCode, PenstockError
+from penstock.model.partition_numbers import ORDINAL_MARK
 from penstock.model.records import Lateness, MoveStarted, Sent
 from penstock.model.runs import normalized
 from penstock.model.settings import QueueSettings
@@ -47,8 +48,8 @@ NO_STAMPS = Stamping()
 
 
 def late_queue(name: str) -> str:
-    """Where the late messages of a queue go."""
-    return name + LATE_SUFFIX
+    """Where the late messages of a queue go: of all of its partitions to one queue."""
+    return name.partition(ORDINAL_MARK)[0] + LATE_SUFFIX
 
 
 def policy(settings: QueueSettings) -> UncertaintyPolicy:

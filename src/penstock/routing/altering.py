@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import msgspec
 
 from penstock.cluster.layout import (
@@ -12,7 +14,7 @@ from penstock.cluster.layout import (
     partition_key,
     queue_key,
 )
-from penstock.cluster.shares import share_of
+from penstock.cluster.shares import carried, share_of
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.model.reserved_queues import check_may_alter, check_may_be, check_not_reserved
 from penstock.model.settings import QueueSettings, changed_settings, check_settings
@@ -24,8 +26,6 @@ from penstock.wire.messages import AlterQueue, DeleteQueue, Done, QueueDescripti
 
 LOOKS = 100
 LOOK_AGAIN_MS = 20
-_FIXED_IN_CLUSTERS = ("replicas",)
-"""The manager gives a partition as many replicas as it was made with."""
 
 
 def alter(context: RoutingContext, request: AlterQueue) -> Steps[Reply]:
@@ -35,9 +35,12 @@ def alter(context: RoutingContext, request: AlterQueue) -> Steps[Reply]:
     settings = changed_settings(queue.settings, dict(request.changes))
     check_settings(request.name, settings)
     check_may_be(request.name, settings)
-    for field in _FIXED_IN_CLUSTERS:
-        if getattr(settings, field) != getattr(queue.settings, field):
-            raise PenstockError(ErrorCode.BAD_REQUEST, f"{field} is fixed when the queue is created")
+    if settings.replicas > max(queue.settings.replicas, len(context.map.ever_known())):
+        raise PenstockError(
+            ErrorCode.NOT_ENOUGH_REPLICAS,
+            f"queue {request.name!r} cannot have {settings.replicas} replicas: the cluster has "
+            f"{len(context.map.ever_known())} nodes; add some first",
+        )
     yield from make_dead_letter_queue(context, settings)
     if settings != queue.settings:
         queue = msgspec.structs.replace(queue, settings=settings)
@@ -48,24 +51,34 @@ def alter(context: RoutingContext, request: AlterQueue) -> Steps[Reply]:
                 ErrorCode.OVERLOADED, f"somebody else changes queue {queue.name!r} too; try again"
             ) from None
     share = share_of(settings)
+    wanted: list[QueueSettings] = []
     for partition in queue.partitions:
-        yield from _alter_partition(partition, share)
-    yield from _done_by_primaries(context, queue, share)
+        wanted += [(yield from _alter_partition(partition, share))]
+    yield from _done_by_primaries(context, queue, wanted)
     return Reply((yield from describe_entry(context, queue)))
 
 
-def _done_by_primaries(context: RoutingContext, queue: QueueEntry, share: QueueSettings) -> Steps[None]:
+def _done_by_primaries(
+    context: RoutingContext, queue: QueueEntry, wanted: Sequence[QueueSettings]
+) -> Steps[None]:
     """Returns when every primary goes by the new settings; a partition that nobody serves will, when somebody does."""
     for _ in range(LOOKS):
         outcomes: list[Outcome] = yield AskAll(describe_asks(context, queue))
         if not any(
             isinstance(outcome, Reply)
             and isinstance(outcome.answer, QueueDescription)
-            and outcome.answer.settings != share
-            for outcome in outcomes
+            and _behind(outcome.answer.settings, settings)
+            for outcome, settings in zip(outcomes, wanted, strict=True)
         ):
             return
         yield Until(_never, LOOK_AGAIN_MS)
+
+
+def _behind(present: QueueSettings, wanted: QueueSettings) -> bool:
+    """Whether a primary goes by other settings; more replicas come when the manager has made them."""
+    return present != msgspec.structs.replace(
+        wanted, replicas=present.replicas, min_in_sync=present.min_in_sync
+    )
 
 
 def _never() -> bool:
@@ -94,21 +107,23 @@ def _stored(name: str) -> Steps[tuple[QueueEntry, int]]:
     return queue, stored.version
 
 
-def _alter_partition(partition: int, settings: QueueSettings) -> Steps[None]:
-    """A replica that is made later begins with what the layout says."""
+def _alter_partition(partition: int, share: QueueSettings) -> Steps[QueueSettings]:
+    """A replica that is made later begins with what the layout says. Returns what the partition goes by from now on."""
     for _ in range(ATTEMPTS):
         stored: Stored = yield Look(partition_key(partition))
         if stored.value is None:
-            return
+            return share
         entry = decode_partition(stored.value)
+        settings = carried(share, entry.settings, len(entry.in_sync))
         if entry.settings == settings:
-            return
+            return settings
         try:
             yield Put(
                 partition_key(partition),
                 encode(msgspec.structs.replace(entry, settings=settings)),
                 stored.version,
             )
-            return
+            return settings
         except ConflictError:
             continue
+    return share

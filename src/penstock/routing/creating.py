@@ -37,7 +37,7 @@ LATE = ".late"
 
 
 def create(context: RoutingContext, request: CreateQueue) -> Steps[Reply]:
-    """Makes a queue, and its dead-letter queue if that is missing; the same request again changes nothing."""
+    """Makes a queue, and those for its dead letters and late messages; the same request again changes nothing."""
     settings = replicated(context, request.settings)
     check_queue_name(request.name)
     check_settings(request.name, settings)
@@ -45,6 +45,8 @@ def create(context: RoutingContext, request: CreateQueue) -> Steps[Reply]:
     if settings.sorted:
         check_queue_name(request.name + LATE)
     yield from make_dead_letter_queue(context, settings)
+    if settings.sorted:
+        yield from _make_late_queue(context, request.name, settings)
     queue = yield from made(context, request.name, settings, may_differ=False)
     yield from served(context, queue)
     return Reply((yield from describe_entry(context, queue)))
@@ -95,6 +97,20 @@ def make_dead_letter_queue(context: RoutingContext, settings: QueueSettings) -> 
         min_in_sync=settings.min_in_sync,
     )
     queue = yield from made(context, target, wanted, may_differ=True)
+    yield from served(context, queue)
+
+
+def _make_late_queue(context: RoutingContext, name: str, settings: QueueSettings) -> Steps[None]:
+    """Where messages go that come too late for the order of their queue, if it is missing: no node makes a queue."""
+    if context.map.ready(name + LATE) is not None:
+        return
+    wanted = QueueSettings(
+        retention_ms=DEAD_LETTER_RETENTION_MS,
+        replicas=settings.replicas,
+        replication=settings.replication,
+        min_in_sync=settings.min_in_sync,
+    )
+    queue = yield from made(context, name + LATE, wanted, may_differ=True)
     yield from served(context, queue)
 
 
@@ -149,7 +165,9 @@ def _placed(
         raise PenstockError(
             ErrorCode.NOT_ENOUGH_REPLICAS, f"queue {name!r} cannot be made now: {error}"
         ) from None
-    return first_entries(placed, queue=name, queue_id=queue_id, settings=share_of(settings))
+    return first_entries(
+        placed, queue=name, queue_id=queue_id, settings=share_of(settings), made_ms=context.now_ms()
+    )
 
 
 def _give_up(entry: PartitionEntry) -> Steps[None]:

@@ -52,13 +52,11 @@ async def made(link: ClusterLink, **settings: object) -> int:
     return answer.queue_id
 
 
-async def sent(
-    link: ClusterLink, queue_id: int, rows: list[tuple[bytes, bytes, bytes]], **head: int
-) -> SendResult:
+async def sent(link: ClusterLink, queue_id: int, rows: list[tuple[bytes, bytes, bytes]]) -> SendResult:
     """Messages as (body, group, id)."""
     bodies, groups, ids = ([row[column] for row in rows] for column in range(3))
     body = encode_parts(bodies, groups=groups, deduplication_ids=ids)
-    answer = (await ask(link, Send(queue_id, **head), body)).answer
+    answer = (await ask(link, Send(queue_id), body)).answer
     assert isinstance(answer, SendResult)
     return answer
 
