@@ -9,18 +9,23 @@ import subprocess
 import sys
 from pathlib import Path
 
+import msgspec
+
 from penstock.cluster.layout import (
     DrainEntry,
     LayoutEntry,
     NodeEntry,
     PartitionEntry,
     QueueEntry,
+    UncleanEntry,
     decode_drain,
+    decode_unclean,
     drain_key,
     encode,
     node_key,
     partition_key,
     queue_key,
+    unclean_key,
 )
 from penstock.cluster.local_plan import plan_cluster
 from penstock.metadata.store.etcd import open_etcd_store
@@ -124,6 +129,26 @@ def test_a_drain_is_written_waited_for_and_undone(etcd: EtcdServers) -> None:
     assert decode_drain(entry.value) == DrainEntry(node="node-3")
     assert run("cluster", "drain", "node-3", "--undo", "--etcd", url).code == 0
     assert asyncio.run(read(url, drain_key("node-3"))) is None
+
+
+def test_an_unclean_election_is_an_operators_word(etcd: EtcdServers) -> None:
+    url = etcd.url()
+    asyncio.run(write(url, LAYOUT))
+    led = run("cluster", "elect", "orders", "--unclean", "--yes", "--etcd", url)
+    assert led.code != 0
+    assert "is led as it should be" in led.errors
+    lost = msgspec.structs.replace(PARTITION, primary="node-9", in_sync=["node-9"], reason="nobody is well")
+    asyncio.run(write(url, {partition_key(2): lost}))
+    unsaid = run("cluster", "elect", "orders", "--etcd", url)
+    assert unsaid.code != 0
+    assert "nobody is well" in unsaid.errors
+    assert asyncio.run(read(url, unclean_key(2))) is None
+    done = run("cluster", "elect", "orders", "--unclean", "--yes", "--etcd", url)
+    assert done.code == 0, done.errors
+    entry = asyncio.run(read(url, unclean_key(2)))
+    assert entry is not None
+    assert decode_unclean(entry.value) == UncleanEntry(partition=2, epoch=3)
+    assert run("cluster", "elect", "orders", "--partition", "1", "--etcd", url).code != 0
 
 
 def test_what_is_not_there_is_said(etcd: EtcdServers, tmp_path: Path) -> None:

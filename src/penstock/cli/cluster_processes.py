@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from penstock.cli.cluster_elect import elect
 from penstock.cli.cluster_place import (
     DEFAULT_DIRECTORY,
     ClusterData,
@@ -249,4 +250,5 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "add": add,
     "drain": drain,
     "remove": remove,
+    "elect": elect,
 }
