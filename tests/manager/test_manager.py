@@ -15,7 +15,7 @@ from penstock.cluster import layout
 from penstock.cluster.layout import DrainEntry, PartitionEntry, QueueEntry
 from penstock.cluster.manager_settings import ManagerSettings
 from penstock.cluster.placement import first_entries, place
-from penstock.manager.manager import OFFICE, Manager, PatientClock
+from penstock.manager.manager import LEASE_SECONDS, OFFICE, Manager, PatientClock
 from penstock.metadata.election import PREFIX as ELECTIONS
 from penstock.metadata.mirror import MetadataMirror
 from penstock.metadata.store.etcd import open_etcd_store
@@ -79,8 +79,8 @@ class Cluster:
         self.managers.append((manager, asyncio.create_task(manager.run())))
         return manager
 
-    async def add_manager(self, name: str, **options: float) -> Manager:
-        manager = Manager(await self.open(), name, now_ms, HURRIED, **options)
+    async def add_manager(self, name: str, lease_seconds: float = LEASE_SECONDS) -> Manager:
+        manager = Manager(await self.open(), name, now_ms, HURRIED, lease_seconds)
         self.managers.append((manager, asyncio.create_task(manager.run())))
         return manager
 
