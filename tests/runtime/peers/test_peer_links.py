@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import socket
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import pytest
+
+from penstock.runtime.cluster_streams import dial
 from penstock.runtime.cluster_tls import ClusterTls
 from penstock.runtime.local_cluster.certificates import ThrowAwayAuthority
+from penstock.runtime.peers import peer_links
 from penstock.runtime.peers.peer_links import PeerLinks
 from penstock.wire.frames import Frame, encode_frame
 
@@ -206,5 +211,43 @@ def test_a_node_with_a_certificate_of_somebody_else_is_refused(tmp_path: Path) -
             await refused.said()
             assert not heard_a.peers
             assert not heard_b.peers
+
+    asyncio.run(scenario())
+
+
+def test_a_stream_that_replaces_an_older_one_is_kept() -> None:
+    async def scenario() -> None:
+        async with node("a") as (a, heard_a, _), node("b") as (b, heard_b, place_b):
+            a.know({"b": place_b})
+            await heard_b.until(lambda: heard_b.peers == ["a"])
+            host, _, port = place_b.rpartition(":")
+            await dial(lambda: a._new("b"), host, int(port), None)
+            await heard_a.until(lambda: heard_a.peers == ["b", "b"])
+            await heard_b.until(lambda: heard_b.peers == ["a", "a"])
+            assert not a._wanted["b"].is_set(), "else it would be dialled again, and again, for ever"
+            b.write("a", encode_frame(0, b"head", [b"over the new one"]))
+            await heard_a.until(lambda: heard_a.frames == [("b", b"over the new one")])
+
+    asyncio.run(scenario())
+
+
+def test_a_dial_that_takes_too_long_leaves_nothing_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(peer_links, "DIAL_SECONDS", 0.1)
+
+    async def scenario() -> None:
+        ended = asyncio.Event()
+
+        async def say_nothing(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            with contextlib.suppress(ConnectionResetError):
+                while await reader.read(1_000):
+                    pass
+            ended.set()
+            writer.close()
+
+        mute = await asyncio.start_server(say_nothing, "127.0.0.1", 0)
+        async with node("a") as (a, _, _), mute:
+            a.know({"b": f"127.0.0.1:{mute.sockets[0].getsockname()[1]}"})
+            async with asyncio.timeout(WAIT_SECONDS):
+                await ended.wait()
 
     asyncio.run(scenario())

@@ -108,6 +108,7 @@ class PeerLinks:
         """Connects; None once the other has said its name, else why not."""
         address = Address.parse(place, default_port=0)
         ended.clear()
+        connection: PeerConnection | None = None
         try:
             async with asyncio.timeout(DIAL_SECONDS):
                 connection = await dial(lambda: self._new(name), address.host, address.port, self._tls)
@@ -116,6 +117,8 @@ class PeerLinks:
                         return "it ended the connection before it had said who it is"
                     await asyncio.sleep(0.005)
         except TimeoutError:
+            if connection is not None:
+                connection.end("it does not answer")  # lest it answers when another one has
             return "it does not answer"
         except OSError as error:
             return error.strerror or str(error)
@@ -131,11 +134,14 @@ class PeerLinks:
         self._unnamed.discard(connection)
         if name is None or name == self.name or self._closed:
             return False
-        older = self._connections.pop(name, None)
+        older = self._connections.get(name)
         if older is not None:
             self._handler.peer_disconnected(name)
+        self._connections[name] = (
+            connection  # before the older one ends: nobody is to think that there is none
+        )
+        if older is not None:
             older.end("it has connected anew")
-        self._connections[name] = connection
         log.info("connected to node %s", name)
         self._handler.peer_connected(name)
         return True
