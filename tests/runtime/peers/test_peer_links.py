@@ -15,7 +15,7 @@ import pytest
 from penstock.runtime.cluster_streams import dial
 from penstock.runtime.cluster_tls import ClusterTls
 from penstock.runtime.local_cluster.certificates import ThrowAwayAuthority
-from penstock.runtime.peers import peer_links
+from penstock.runtime.peers import peer_connection, peer_links
 from penstock.runtime.peers.peer_links import PeerLinks
 from penstock.wire.frames import Frame, encode_frame
 
@@ -233,6 +233,7 @@ def test_a_stream_that_replaces_an_older_one_is_kept() -> None:
 
 def test_a_dial_that_takes_too_long_leaves_nothing_behind(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(peer_links, "DIAL_SECONDS", 0.1)
+    monkeypatch.setattr(peer_connection, "INTRODUCTION_SECONDS", 10 * WAIT_SECONDS)
 
     async def scenario() -> None:
         ended = asyncio.Event()
