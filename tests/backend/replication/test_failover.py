@@ -100,3 +100,17 @@ def test_a_replica_that_was_away_catches_up_and_is_in_sync_again() -> None:
     cluster.settle(2_000)
     assert sorted(cluster.entry().in_sync) == ["a", "b", "c"]
     assert_same(cluster)
+
+
+def test_a_replica_that_has_taken_leave_is_not_waited_for() -> None:
+    cluster = Cluster()
+    cluster.create()
+    cluster.settle(500)
+    cluster.parted = {frozenset("ac")}
+    cluster.cut("a", "c")
+    cluster.settle(200)  # its stream broke, which may be mended
+    assert sorted(cluster.entry().in_sync) == ["a", "b", "c"]
+    cluster.machines["c"].crash(power=False)  # its entry is gone too
+    cluster.settle(200)
+    assert sorted(cluster.entry().in_sync) == ["a", "b"]
+    send(cluster, b"goes on")

@@ -202,7 +202,10 @@ async def _introduced(connection: BackendConnection) -> None:
     """Returns when both sides have proven who they are; raises `PenstockError` where the connection ended instead."""
     await asyncio.wait([connection.introduced])
     if connection.introduced.cancelled():
-        reason = "the connection ended before both sides had proven that they know the cluster's secret"
+        reason = (
+            "the connection ended before both sides had proven that they know the cluster's secret (it may have another "
+            "one, or not take our certificate)"
+        )
         raise PenstockError(ErrorCode.UNREACHABLE, reason)
 
 
