@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 CORES = 2
 DRIVER_MEMORY = "1g"
 _KIBIBYTE = 1024
+_TICKS_A_SECOND = os.sysconf("SC_CLK_TCK")
 
 
 class SparkBench:
@@ -37,6 +39,10 @@ class SparkBench:
     def worker_bytes(self) -> int:
         """The same for all its Python workers together, as far as they still live."""
         return sum(_peak_bytes(process) for process in _descendants(self._java))
+
+    def cpu_seconds(self) -> float:
+        """Processor time of Java and its Python workers so far, of those that have ended too."""
+        return sum(_cpu_seconds(process) for process in (self._java, *_descendants(self._java)))
 
     def read(self, url: str, queue: str, **options: str) -> DataFrame:
         """A queue's log."""
@@ -85,6 +91,15 @@ def _peak_bytes(process: int) -> int:
         return 0
     peak = [line.split()[1] for line in status.splitlines() if line.startswith("VmHWM:")]
     return int(peak[0]) * _KIBIBYTE if peak else 0
+
+
+def _cpu_seconds(process: int) -> float:
+    """Its own and that of its children that have ended."""
+    try:
+        fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return 0.0
+    return sum(map(int, fields[11:15])) / _TICKS_A_SECOND
 
 
 def _descendants(ancestor: int) -> list[int]:

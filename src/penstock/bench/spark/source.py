@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 
 from penstock.bench.figures import Figure, figure
 from penstock.bench.processes import BenchError
@@ -43,23 +44,41 @@ def measure(stage: Stage) -> Iterator[Figure]:
             yield figure("spark.memory.python", "Spark's Python workers", "MiB", python, note)
 
 
+@dataclass
+class _Rounds:
+    """What the rounds of one kind of reading gave."""
+
+    rates: list[float] = field(default_factory=list)
+    server_cpu: list[float] = field(default_factory=list)
+    spark_cpu: list[float] = field(default_factory=list)
+
+    def run(self, server: Server, spark: SparkBench, rows: int, queue: str, **options: str) -> None:
+        """Reads everything once more."""
+        before = server.cpu_seconds(), spark.cpu_seconds()
+        self.rates.append(rows / spark.drain(spark.read(server.url, queue, **options)))
+        self.server_cpu.append((server.cpu_seconds() - before[0]) / rows * 1e6)
+        self.spark_cpu.append((spark.cpu_seconds() - before[1]) / rows * 1e6)
+
+    def figures(self, name: str, title: str, unit: str, note: str) -> Iterator[Figure]:
+        """The rate and the two costs."""
+        yield figure(f"{name}.rate", title, unit, self.rates, note)
+        yield figure(f"{name}.server-cpu", "  server CPU", "s/M", self.server_cpu)
+        yield figure(f"{name}.spark-cpu", "  Spark's CPU, Java and Python", "s/M", self.spark_cpu)
+
+
 def _read(stage: Stage, server: Server, spark: SparkBench, messages: int, rows: int) -> Iterator[Figure]:
-    message_rates, row_rates, broker = [], [], []
     found = spark.read(server.url, "messages").count(), spark.read(server.url, "usage", rows="usage").count()
     if found != (messages, rows):
         raise BenchError(f"Spark read {found} messages and rows, and {(messages, rows)} were written")
+    plain, usage = _Rounds(), _Rounds()
     for number in range(stage.options.rounds):
         stage.progress(f"reads, round {number + 1}")
-        before = server.cpu_seconds()
-        seconds = spark.drain(spark.read(server.url, "messages"))
-        broker.append((server.cpu_seconds() - before) / messages * 1e6)
-        message_rates.append(messages / seconds)
-        row_rates.append(rows / spark.drain(spark.read(server.url, "usage", rows="usage")))
+        plain.run(server, spark, messages, "messages")
+        usage.run(server, spark, rows, "usage", rows="usage")
     note = f"{messages:,} messages, every column, planning included; server, Java and Python on {CORES} cores"
-    yield figure("spark.read.1024.rate", "Spark reads a log, 1 KiB messages", "msg/s", message_rates, note)
-    yield figure("spark.read.1024.server-cpu", "  server CPU", "s/M", broker)
+    yield from plain.figures("spark.read.1024", "Spark reads a log, 1 KiB messages", "msg/s", note)
     note = f"{rows:,} rows, {ROWS_PER_MESSAGE:,} a message"
-    yield figure("spark.read.usage.rate", "Spark reads usage", "rows/s", row_rates, note)
+    yield from usage.figures("spark.read.usage", "Spark reads usage", "rows/s", note)
 
 
 def _sink(stage: Stage, server: Server, spark: SparkBench, messages: int) -> Iterator[Figure]:
