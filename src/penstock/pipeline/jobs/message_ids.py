@@ -19,4 +19,5 @@ def _id(queue_id: int, partition: int, sequence: int) -> str:
     return message_id(queue_id, number_of(partition, sequence))
 
 
-_message_id = sf.udf(_id, StringType())
+# PySpark would make something of the types of `_id`, and warn that it cannot.
+_message_id = sf.udf(lambda queue_id, partition, sequence: _id(queue_id, partition, sequence), StringType())

@@ -1,0 +1,168 @@
+"""`penstock pipeline` and `penstock audit`, as far as they go without starting Spark."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from penstock.cluster.layout import CAPACITY, CapacityEntry, capacity_key, decode_capacity
+from penstock.metadata.opening import open_metadata_store
+from penstock.metadata.store.interface import Listing
+from tests.cli.conftest import Penstock
+
+pa = pytest.importorskip("pyarrow", reason="the data pipeline's packages are not installed: make spark")
+pytest.importorskip("pyspark", reason="the data pipeline's packages are not installed: make spark")
+
+JOBS = ["usage", "audit", "ledger", "dead-letters", "capacity"]
+NOW = datetime.now(UTC).replace(microsecond=0)
+
+
+def write(warehouse: Path, place: str, rows: list[dict[str, Any]]) -> None:
+    import pyarrow.parquet as pq
+
+    directory = warehouse / place
+    directory.mkdir(parents=True)
+    pq.write_table(pa.Table.from_pylist(rows), directory / "part-0.parquet")
+
+
+def test_jobs_are_listed_and_shown(penstock: Penstock) -> None:
+    assert [one["job"] for one in penstock("pipeline", "list", "--json").objects] == JOBS
+    assert "penstock.lifecycle" in penstock("pipeline", "list").output
+    shown = penstock("pipeline", "show", "usage")
+    assert shown.code == 0
+    assert "usage_minutes" in shown.output
+    assert "latency_us_p99" in shown.output
+    assert "latency_le_100 to" in shown.output
+
+
+@pytest.mark.parametrize("job", JOBS)
+def test_every_table_and_column_of_a_job_is_explained(penstock: Penstock, job: str) -> None:
+    (facts,) = penstock("pipeline", "show", job, "--json").objects
+    for table in facts["tables"]:
+        assert table["meaning"].endswith((".", "!"))
+        assert all(column["meaning"].endswith(".") for column in table["columns"]), table["name"]
+
+
+def test_an_unknown_job_is_told_which_there_are(penstock: Penstock) -> None:
+    outcome = penstock("pipeline", "show", "usages")
+    assert outcome.code == 1
+    assert "usage, audit, ledger, dead-letters, capacity" in outcome.errors
+
+
+def test_without_the_extra_it_says_how_to_get_it(penstock: Penstock, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pyspark", None)
+    for command in (("pipeline", "list"), ("pipeline", "run", "usage"), ("audit", "query")):
+        outcome = penstock(*command)
+        assert outcome.code == 2
+        assert "pip install 'penstock[spark]'" in outcome.errors
+
+
+def test_a_log_that_is_not_there_is_said_before_spark_starts(penstock: Penstock) -> None:
+    outcome = penstock("pipeline", "run", "ledger")
+    assert outcome.code == 3
+    assert "penstock queue alter QUEUE --lifecycle" in outcome.errors
+    assert penstock("pipeline", "run", "usage", "--full").code == 2
+    assert penstock("pipeline", "run", "usage", "--metadata", "memory:").code == 2
+    assert penstock("pipeline", "run", "usage", "--queue", "no-such-queue").code == 3
+
+
+def audit_row(number: int, **values: Any) -> dict[str, Any]:
+    row = {
+        "time": NOW - timedelta(minutes=10 - number),
+        "account": "000000000000",
+        "user": "ada",
+        "address": "10.0.0.1",
+        "action": "SendMessage",
+        "queue": "arn:aws:sqs:elsewhere:000000000000:orders",
+        "messages": 1,
+        "bytes_in": 10,
+        "bytes_out": 10,
+        "outcome": "ok",
+        "status": 200,
+        "latency_us": 1500,
+        "request_id": f"request-{number}",
+        "front_end": "front-1",
+        "number": number,
+    }
+    return {**row, **values}
+
+
+def test_the_audit_trail_is_searched(penstock: Penstock, tmp_path: Path) -> None:
+    rows = [
+        audit_row(1),
+        audit_row(2, user="bob", action="DeleteQueue"),
+        audit_row(3, outcome="AccessDenied", queue=""),
+        audit_row(4, time=NOW - timedelta(days=2)),
+    ]
+    for row in rows:
+        day = row["time"].date().isoformat()
+        place = f"audit/gen=g1/block=0/span=0/batch_id={row['number']}/day={day}"
+        write(tmp_path, place, [row])
+
+    def numbers(*arguments: str) -> list[int]:
+        outcome = penstock("audit", "query", "--warehouse", str(tmp_path), "--json", *arguments)
+        assert outcome.code == 0, outcome.errors
+        return [one["number"] for one in outcome.objects]
+
+    assert numbers() == [4, 1, 2, 3]
+    assert numbers("--since", "1h") == [1, 2, 3]
+    assert numbers("--until", (NOW - timedelta(days=1)).isoformat()) == [4]
+    assert numbers("--user", "bob") == [2]
+    assert numbers("--queue", "orders", "--action", "SendMessage") == [4, 1]
+    assert numbers("--outcome", "error") == numbers("--outcome", "AccessDenied") == [3]
+    assert numbers("--request-id", "request-1") == [1]
+    assert numbers("--limit", "1") == [3]
+    assert numbers("--limit", "0", "--address", "10.9.9.9") == []
+    table = penstock("audit", "query", "--warehouse", str(tmp_path), "--user", "bob").output
+    assert "DeleteQueue" in table
+    assert "orders" in table
+
+
+def test_an_audit_trail_that_is_not_there_is_said(penstock: Penstock, tmp_path: Path) -> None:
+    outcome = penstock("audit", "query", "--warehouse", str(tmp_path))
+    assert outcome.code == 1
+    assert "penstock pipeline run audit" in outcome.errors
+    assert penstock("audit", "query", "--since", "yesterday").code == 2
+
+
+def test_capacity_is_handed_to_the_cluster(tmp_path: Path) -> None:
+    from penstock.cli.pipeline_capacity import write_back
+
+    row = {
+        "queue": "orders",
+        "measured": NOW,
+        "messages": 5,
+        "bytes": 500,
+        "messages_per_hour": 1.5,
+        "bytes_per_hour": 150.0,
+        "limit": "max-messages",
+        "fill": 0.5,
+        "full_at": NOW + timedelta(hours=1),
+        "peak_per_second": 2.0,
+        "partitions": 1,
+        "recommended_partitions": 2,
+    }
+    write(tmp_path, "capacity/gen=g1/through=3", [row])
+    url = f"sqlite:{tmp_path / 'metadata.db'}"
+
+    async def look(*, leave_behind: str | None = None) -> Listing:
+        store = await open_metadata_store(url)
+        try:
+            if leave_behind is not None:
+                await store.put(capacity_key(leave_behind), b"{}")
+            return await store.list(CAPACITY)
+        finally:
+            await store.close()
+
+    asyncio.run(look(leave_behind="a-queue-that-is-gone"))
+    assert write_back(str(tmp_path), url, None) == 1
+    (entry,) = asyncio.run(look()).entries
+    assert entry.key == "cluster/capacity/orders"
+    found: CapacityEntry = decode_capacity(entry.value)
+    assert (found.queue, found.recommended_partitions) == ("orders", 2)
+    assert found.full_at_ms == int((NOW + timedelta(hours=1)).timestamp() * 1000)
