@@ -52,12 +52,12 @@ class _Rounds:
     server_cpu: list[float] = field(default_factory=list)
     spark_cpu: list[float] = field(default_factory=list)
 
-    def run(self, server: Server, spark: SparkBench, rows: int, queue: str, **options: str) -> None:
+    def run(self, server: Server, spark: SparkBench, count: int, queue: str, **options: str) -> None:
         """Reads everything once more."""
         before = server.cpu_seconds(), spark.cpu_seconds()
-        self.rates.append(rows / spark.drain(spark.read(server.url, queue, **options)))
-        self.server_cpu.append((server.cpu_seconds() - before[0]) / rows * 1e6)
-        self.spark_cpu.append((spark.cpu_seconds() - before[1]) / rows * 1e6)
+        self.rates.append(count / spark.drain(spark.read(server.url, queue, **options)))
+        self.server_cpu.append((server.cpu_seconds() - before[0]) / count * 1e6)
+        self.spark_cpu.append((spark.cpu_seconds() - before[1]) / count * 1e6)
 
     def figures(self, name: str, title: str, unit: str, note: str) -> Iterator[Figure]:
         """The rate and the two costs."""
