@@ -69,7 +69,7 @@ def draw_cluster_scenario(random: Random, nodes: int) -> ClusterScenario:
     base.producers, base.consumers = random.randint(1, 3), random.randint(1, 3)
     replicas = 3 if nodes == 3 or random.random() < 0.5 else nodes
     names = sorted(random.sample(CLUSTER_KINDS, random.randint(1, 3)))
-    base.queues = [_replicated(KINDS[name](random), replicas) for name in names]
+    base.queues = [_replicated(KINDS[name](random), replicas, random) for name in names]
     extra = {
         plan.settings.dead_letter_queue: QueueSettings(
             replicas=replicas, ordering=plan.settings.ordering, visibility_timeout_ms=2_000
@@ -84,8 +84,10 @@ def draw_cluster_scenario(random: Random, nodes: int) -> ClusterScenario:
     return ClusterScenario(base, nodes, replicas, sorted(extra.items(), key=lambda item: item[0]), faults)
 
 
-def _replicated(plan: QueuePlan, replicas: int) -> QueuePlan:
-    plan.settings = msgspec.structs.replace(plan.settings, replicas=replicas)
+def _replicated(plan: QueuePlan, replicas: int, random: Random) -> QueuePlan:
+    plan.settings = msgspec.structs.replace(
+        plan.settings, replicas=replicas, partitions=random.choice((1, 1, 2, 3))
+    )
     return plan
 
 

@@ -195,8 +195,16 @@ class ClusterWorld:
         for sentence in found[:5]:
             self._violated("I9", sentence)
 
+    def _say_when_sent(self) -> None:
+        """The answer for a batch in several shares has the time of the last; each delivery has that of its own."""
+        for message in self.history.messages.values():
+            if message.life.settings[0].partitions > 1 and message.fate == "stored":
+                times = [delivery.sent_ms for delivery in message.deliveries if delivery.source is None]
+                message.sent_ms = min([message.sent_ms, *times])
+
     def _finish(self) -> None:
         history = self.history
+        self._say_when_sent()
         history.ended_ms = self.schedule.now_ms
         self.violations += self.witness.violations
         for machine in self.machines.values():
