@@ -15,7 +15,7 @@ class Buckets:
         bounds: list[int] = []
         bound = float(first)
         while len(bounds) < count:
-            bounds.append(round(bound))
+            bounds.append(max(round(bound), bounds[-1] + 1 if bounds else 0))
             bound *= growth
         self.bounds = tuple(bounds)
         self.prefix = prefix
