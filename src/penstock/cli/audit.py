@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Annotated, Any
 
 import typer
 
 from penstock.cli.exits import reported
+from penstock.cli.moments import moment_of
 from penstock.cli.output import error_console, print_json, print_table
 from penstock.cli.parameters import Json
 from penstock.cli.pipeline_place import DEFAULT_WAREHOUSE, WarehousePath, pipeline_errors
-from penstock.config.units import parse_duration_ms
 
 app = typer.Typer(
     no_args_is_help=True, help="The audit trail: who asked for what when, and what became of it."
@@ -68,8 +68,8 @@ def query(
             outcome=outcome,
             address=address,
             request_id=request_id,
-            since=None if since is None else _moment(since, "--since"),
-            until=None if until is None else _moment(until, "--until"),
+            since=None if since is None else moment_of(since, "--since"),
+            until=None if until is None else moment_of(until, "--until"),
             limit=limit or None,
         )
         found = list(search(warehouse, wanted))
@@ -102,17 +102,3 @@ def _cells(row: dict[str, Any]) -> tuple[str, ...]:
 
 def _text(moment: datetime) -> str:
     return moment.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S.") + f"{moment.microsecond // 1000:03d}"
-
-
-def _moment(text: str, option: str) -> datetime:
-    """`1h` for so long ago, or a time; one without a zone is UTC."""
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        try:
-            return datetime.now(UTC) - timedelta(milliseconds=parse_duration_ms(text))
-        except ValueError:
-            raise typer.BadParameter(
-                f"{text!r} is no time; write 1h for so long ago, or 2026-05-01T12:00Z", param_hint=option
-            ) from None
-    return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)

@@ -1,4 +1,4 @@
-"""`penstock pipeline`: jobs of the data pipeline: list, look, run, compact."""
+"""`penstock pipeline`: jobs of the data pipeline: list, look, run, report, compact."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from penstock.cli.pipeline_place import (
     pipeline_errors,
     settings_of,
 )
+from penstock.cli.pipeline_report import report
 from penstock.cli.pipeline_run import run
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(
     no_args_is_help=True,
-    help="Tables of usage, audit and messages, made by Spark: list jobs, look, run, compact.",
+    help="Tables of usage, audit and messages, made by Spark: list jobs, look, run, report, compact.",
 )
 _FILLINGS = {
     "batches": "rows are added",
@@ -70,6 +71,7 @@ def show(name: JobName, warehouse: WarehousePath = DEFAULT_WAREHOUSE, json: Json
 
 
 app.command("run")(run)
+app.command("report")(report)
 
 
 @app.command("compact")
