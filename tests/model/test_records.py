@@ -38,6 +38,7 @@ EXAMPLES: list[Record] = [
     records.OffsetCommitted("billing", 2**40, 10),
     records.GroupChanged("billing", 7, ["a", "b"], 10, [1_000, 2_000], 2, 4),
     records.IdsClaimed([b"x", b"y"], [0, 3], 17, 20, 10),
+    records.MessagesLost(3, 10),
     records.IdsBarred([b"x"], [17], 20, 10),
     records.GroupRemoved("billing", 10),
     records.EpochBegan(3, 10),

@@ -225,6 +225,7 @@ def describe_queue(parts: NodeParts, partition: Partition) -> QueueDescription:
         log_groups=len(partition.readers),
         lifecycle_waiting=rows_waiting(partition),
         lifecycle_dropped_total=partition.lifecycle.dropped if partition.lifecycle is not None else 0,
+        lost_total=totals.lost,
     )
     return QueueDescription(
         partition.queue_id,

@@ -83,6 +83,7 @@ def show_description(description: QueueDescription) -> None:
             "dropped": f"{statistics.dropped_total:,}",
             "purged": f"{statistics.purged_total:,}",
             **_late_facts(description),
+            **({"lost in failovers": f"{statistics.lost_total:,}"} if statistics.lost_total else {}),
         },
     )
     if description.settings.lifecycle or statistics.lifecycle_waiting:

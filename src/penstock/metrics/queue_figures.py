@@ -44,6 +44,12 @@ _FIGURES = (
         "counter",
         "Messages that came too late for their place in order.",
     ),
+    _Figure(
+        "lost_total",
+        "penstock_queue_lost_total",
+        "counter",
+        "Messages that went with a failover of a queue that is replicated async.",
+    ),
     _Figure("log_messages", "penstock_queue_log_messages", "gauge", "Messages retained in the log."),
     _Figure("log_bytes", "penstock_queue_log_bytes", "gauge", "Bytes retained in the log."),
     _Figure(

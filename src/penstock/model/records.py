@@ -268,6 +268,13 @@ class GroupChanged(msgspec.Struct, frozen=True, array_like=True, tag=19):
     """of how many: the shares of all of them follow from the members in the same way."""
 
 
+class MessagesLost(msgspec.Struct, frozen=True, array_like=True, tag=30):
+    """With `async`: messages that an earlier primary may have acknowledged went with a failover."""
+
+    messages: int
+    at_ms: int
+
+
 class IdsClaimed(msgspec.Struct, frozen=True, array_like=True, tag=28):
     """At the home of deduplication ids: they belong to these partitions of the queue, by ordinal, until then."""
 
@@ -359,6 +366,7 @@ QueueRecord = (
     | OffsetCommitted
     | GroupChanged
     | IdsClaimed
+    | MessagesLost
     | IdsBarred
     | GroupRemoved
     | EpochBegan

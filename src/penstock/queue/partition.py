@@ -173,6 +173,8 @@ class Partition:
                     self._let_out(self.sorting.close(record.through_us))
             case records.IdsClaimed() | records.IdsBarred():
                 self.window.apply(record)
+            case records.MessagesLost():
+                self.totals.lost += record.messages
             case records.LogCut():
                 assert self.log is not None
                 self.log.cut(record.end)

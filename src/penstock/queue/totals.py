@@ -16,3 +16,5 @@ class Totals(msgspec.Struct, array_like=True):
     dropped: int = 0
     purged: int = 0
     late: int = 0
+    lost: int = 0
+    """In failovers of a partition that is replicated `async`."""

@@ -71,6 +71,8 @@ class QueueStatistics(msgspec.Struct, frozen=True, array_like=True):
     """Where the queue's lifecycle is followed: rows that the log `penstock.lifecycle` does not have yet."""
     lifecycle_dropped_total: int = 0
     """Rows that it never got, because too many waited."""
+    lost_total: int = 0
+    """Messages that were acknowledged, perhaps, and went with a failover of a queue that is replicated `async`."""
 
 
 class ReplicaStatus(msgspec.Struct, frozen=True, array_like=True):

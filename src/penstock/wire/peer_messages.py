@@ -1,7 +1,7 @@
 """What nodes of a cluster say to each other, in the same frames as clients and servers use; request ids are 0.
 
 Primary to replica: `Lead`, then `Cut`, `Image`, `Batches` and `Append` as the logs ask for. Replica to primary: `Standing`,
-`Confirm`, `Refuse`. Between the primaries of two queues: `MoveIn`, `MovedIn`, `MoveDone`.
+`Confirm`, `Refuse`, `Lost`. Between the primaries of two queues: `MoveIn`, `MovedIn`, `MoveDone`.
 """
 
 from __future__ import annotations
@@ -110,8 +110,16 @@ class MoveDone(msgspec.Struct, frozen=True, array_like=True, tag=11):
     runs: Runs
 
 
+class Lost(msgspec.Struct, frozen=True, array_like=True, tag=12):
+    """Replica to primary: so many messages were cut here that may have been acknowledged, by `async`."""
+
+    partition: int
+    epoch: int
+    messages: int
+
+
 PeerMessage = (
-    Lead | Standing | Refuse | Append | Confirm | Cut | Image | Batches | MoveIn | MovedIn | MoveDone
+    Lead | Standing | Refuse | Append | Confirm | Cut | Image | Batches | MoveIn | MovedIn | MoveDone | Lost
 )
 
 _encoder = msgspec.msgpack.Encoder()

@@ -132,6 +132,9 @@ def test_a_failover_of_an_async_partition_says_what_it_lost(caplog: pytest.LogCa
     cluster.settle(3_000)
     assert_same(cluster)
     assert "lost 2 messages" in caplog.text
+    shown = asked(cluster, "b", messages.DescribeQueue("q"))
+    assert isinstance(shown, messages.QueueDescription)
+    assert shown.statistics.lost_total == 2
 
 
 def test_an_epoch_that_a_former_life_used_is_not_led_again() -> None:

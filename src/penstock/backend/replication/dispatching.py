@@ -13,6 +13,8 @@ from penstock.backend.replication.leading import Sender
 from penstock.backend.replication.peer_stream import PeerStream, weight
 from penstock.backend.replication.state import ClusterState
 from penstock.model.errors import ErrorCode, PenstockError
+from penstock.model.records import MessagesLost
+from penstock.queue.decision import Written
 from penstock.wire.frames import Frame
 from penstock.wire.peer_messages import (
     Append,
@@ -21,6 +23,7 @@ from penstock.wire.peer_messages import (
     Cut,
     Image,
     Lead,
+    Lost,
     MovedIn,
     MoveDone,
     MoveIn,
@@ -123,6 +126,12 @@ class Dispatch:
             case Confirm():
                 stream.taken(message.taken_bytes)
                 self._roles.confirmed(node, message.rows)
+            case Lost():
+                led = self._state.led.get(message.partition)
+                if led is not None and led.epoch == message.epoch:
+                    partition = self._state.parts.catalogue.partitions[message.partition]
+                    record = MessagesLost(message.messages, self._state.now_ms)
+                    self._state.parts.write(partition, [Written(record)])
             case MoveIn():
                 self.moves.move_in(node, message, body)
             case MovedIn():

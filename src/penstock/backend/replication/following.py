@@ -20,7 +20,18 @@ from penstock.queue.partition import Partition
 from penstock.replication.primary_secondary.secondary import OutOfStep, Ready, Refused, Secondary
 from penstock.storage.entry_read import RebuildJob
 from penstock.storage.job import Job
-from penstock.wire.peer_messages import Append, Batches, Confirm, Cut, Image, Lead, Refuse, Sizes, Standing
+from penstock.wire.peer_messages import (
+    Append,
+    Batches,
+    Confirm,
+    Cut,
+    Image,
+    Lead,
+    Lost,
+    Refuse,
+    Sizes,
+    Standing,
+)
 
 log = logging.getLogger("penstock.backend")
 
@@ -270,7 +281,7 @@ class Follower:
             except PenstockError:  # no room in the journal: from the start
                 self._to_cut[queue_id] = followed
                 return True
-            _report_cut(parts.catalogue.partitions[queue_id], partition)
+            self._tell_lost(followed, _report_cut(parts.catalogue.partitions[queue_id], partition))
             parts.catalogue.partitions[queue_id] = partition
         self._cut_done(followed)
         return True
@@ -279,6 +290,12 @@ class Follower:
         """Segments may be gone whose messages died by the very records that were cut."""
         store = self._parts.store
         return all(store.has_file(partition.queue_id, file) for file in living_files.files_of(partition))
+
+    def _tell_lost(self, followed: FollowedPartition, messages: int) -> None:
+        """The primary counts what went, in the statistics of the queue."""
+        stream = self._streams.get(followed.leader or "")
+        if stream is not None and messages:
+            stream.send(Lost(followed.queue_id, followed.epoch, messages))
 
     def _cut_done(self, followed: FollowedPartition) -> None:
         followed.cutting = None
@@ -302,7 +319,7 @@ class Follower:
         if message.part + 1 == message.parts:
             partition = snapshot.load_from_elsewhere(b"".join(followed.image))
             if partition.table.next < parts.catalogue.partitions[queue_id].table.next:
-                _report_cut(parts.catalogue.partitions[queue_id], partition)
+                self._tell_lost(followed, _report_cut(parts.catalogue.partitions[queue_id], partition))
             followed.image = []
             followed.needs_whole = False
             parts.catalogue.partitions[queue_id] = partition
@@ -350,8 +367,8 @@ def has_only_former_life(parts: NodeParts, queue_id: int) -> bool:
     )
 
 
-def _report_cut(before: Partition, after: Partition) -> None:
-    """With `async` what is cut may have been acknowledged: that is never hidden."""
+def _report_cut(before: Partition, after: Partition) -> int:
+    """With `async` what is cut may have been acknowledged: that is never hidden. How many messages those are."""
     messages = max(0, before.table.next - after.table.next)
     if before.settings.replication == "async" and messages:
         log.warning(
@@ -363,11 +380,12 @@ def _report_cut(before: Partition, after: Partition) -> None:
             after.index + 1,
             before.index,
         )
-    else:
-        log.info(
-            "partition %d of %r goes back from record %d to %d: the rest was never committed",
-            before.queue_id,
-            before.name,
-            before.index,
-            after.index,
-        )
+        return messages
+    log.info(
+        "partition %d of %r goes back from record %d to %d: the rest was never committed",
+        before.queue_id,
+        before.name,
+        before.index,
+        after.index,
+    )
+    return 0
