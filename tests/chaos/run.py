@@ -77,6 +77,8 @@ async def _scenarios(stage: Stage, options: argparse.Namespace, report: Report) 
                 stage, seconds=options.etcd_gone, clients=options.clients, report=report
             )
         outcomes.append(outcome)
+        for line in ("", *outcome.lines(), ""):
+            report(line)
         if outcome.violations:
             break
     return outcomes
@@ -86,10 +88,6 @@ def _told(
     options: argparse.Namespace, outcomes: list[Outcome], skipped: list[str], directory: Path, seconds: float
 ) -> int:
     broken = [violation for outcome in outcomes for violation in outcome.violations]
-    _report("")
-    for outcome in outcomes:
-        for line in outcome.lines():
-            _report(line)
     for sentence in skipped:
         _report(f"SKIPPED: {sentence}")
     for violation in broken[:50]:

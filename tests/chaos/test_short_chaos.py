@@ -15,6 +15,9 @@ from tests.chaos.etcd_gone import etcd_gone
 from tests.chaos.rolling_restart import rolling_restart
 from tests.chaos.stage import Stage, new_stage
 
+pytestmark = pytest.mark.timeout(1_800)
+"""Each takes less than a minute, but a busy machine is no defect."""
+
 CLIENTS = 32
 FAULTS = 9
 SEED = 2329
