@@ -67,7 +67,8 @@ class SimulatedFile:
             # As a kernel does: the pages count as clean although they never reached the disk.
             self._inode.forget_unsynced()
             raise
-        self._inode.sync()
+        if not self._disk.lies:
+            self._inode.sync()
 
     def close(self) -> None:
         pass
@@ -86,6 +87,8 @@ class SimulatedDisk:
         self.operations = 0
         self.power_off_after: int | None = None
         """After this many operations the machine goes off in the middle of whatever it does."""
+        self.lies = False
+        """Whether it only says that it has synced."""
         self.loses_all = False
         """Whether the next power cut takes everything that was not synced, instead of some of it."""
         self._names: dict[str, Inode | None] = {}  # None: a folder
@@ -148,6 +151,8 @@ class SimulatedDisk:
         if folder:
             self._must_exist(folder)
         self.begin("sync_directory", folder)
+        if self.lies:
+            return
         for operation in self._unsynced.pop(folder, ()):
             _apply(self._durable_names, operation)
 

@@ -14,7 +14,7 @@ from typing import Literal, Protocol
 
 from penstock.backend.node import Node
 from penstock.simulation.observed_store import ObservedStore
-from penstock.simulation.schedule import Schedule
+from penstock.simulation.schedule import Times
 from penstock.simulation.trace import Trace
 from penstock.storage.flush import Flush
 from penstock.storage.job import Job
@@ -53,7 +53,7 @@ class SimulatedDriver:
     """Runs one node until the machine stops it."""
 
     def __init__(
-        self, host: Host, node: Node, store: ObservedStore, schedule: Schedule, random: Random, trace: Trace
+        self, host: Host, node: Node, store: ObservedStore, schedule: Times, random: Random, trace: Trace
     ) -> None:
         self._host = host
         self.node = node

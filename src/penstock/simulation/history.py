@@ -49,6 +49,8 @@ class History:
     refused_as_full: list[tuple[int, int]] = field(default_factory=list)
     """(when asked, when refused) of sends refused because the disk was full."""
     clock_steps_ms: list[int] = field(default_factory=list)
+    skew_ms: int = 0
+    """By how much the clocks of nodes may differ, and leases and delays with them."""
     downtimes: list[Span] = field(default_factory=list)
     full_disks: list[Span] = field(default_factory=list)
     slow_disks: list[Span] = field(default_factory=list)

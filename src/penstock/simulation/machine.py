@@ -17,7 +17,7 @@ from penstock.simulation.disk import PowerLoss, SimulatedDisk
 from penstock.simulation.driver import DiskPace, SimulatedDriver, Trap
 from penstock.simulation.network import Link
 from penstock.simulation.observed_store import AppendedRecord, ObservedStore
-from penstock.simulation.schedule import Schedule
+from penstock.simulation.schedule import Times
 from penstock.simulation.trace import Trace
 from penstock.storage.disk import DiskFailedError, DiskFullError
 from penstock.storage.errors import StorageError, StorageFailedError
@@ -48,7 +48,7 @@ class Machine:
 
     def __init__(
         self,
-        schedule: Schedule,
+        schedule: Times,
         random: Random,
         trace: Trace,
         disk: SimulatedDisk,

@@ -111,6 +111,8 @@ class Recorder:
         """Messages were handed out."""
         _, lease = _TOKEN_IDENTITY.unpack_from(delivery.token)
         granted_ms = None if visibility_timeout_ms is None else delivery.until_ms - visibility_timeout_ms
+        if self.history.skew_ms:
+            granted_ms = None  # that is by a clock which is not this one
         found: list[DeliveredMessage] = []
         for head, batch, problem in slices(delivery.batches, body):
             counts = _each(head.receive_counts, head.count)

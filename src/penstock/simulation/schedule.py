@@ -9,8 +9,24 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from heapq import heappop, heappush
+from typing import Protocol
 
 Call = Callable[[], None]
+
+
+class Times(Protocol):
+    """Time as one computer has it: its own clock, and what is to happen when."""
+
+    @property
+    def now_ms(self) -> int:
+        """The clock."""
+
+    @property
+    def elapsed_ms(self) -> int:
+        """What orders events."""
+
+    def after(self, delay_ms: int, call: Call) -> None:
+        """Plans a call."""
 
 
 class Schedule:

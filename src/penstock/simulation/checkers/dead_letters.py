@@ -45,7 +45,7 @@ def _both(history: History) -> Iterator[Violation]:
             yield Violation(NAME, found[-1].arrived_ms, f"{where} arrived more than once: {places}")
     for delivery in history.deliveries:
         for moved in arrivals.get((delivery.life.queue_id, delivery.sequence), ())[:1]:
-            if delivery.granted_at_least_ms > moved.sent_ms:
+            if delivery.granted_at_least_ms > moved.sent_ms + history.skew_ms:
                 yield Violation(
                     NAME,
                     delivery.arrived_ms,

@@ -24,7 +24,7 @@ def check(history: History) -> Iterator[Violation]:
                     NAME, later.arrived_ms, f"{where} was delivered twice under lease {later.lease}"
                 )
                 continue
-            held_ms = _held_at_least_until(earlier)
+            held_ms = _held_at_least_until(earlier) - history.skew_ms
             if later.granted_at_most_ms < held_ms:
                 yield Violation(
                     NAME,

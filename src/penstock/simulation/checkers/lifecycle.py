@@ -50,7 +50,7 @@ def check(history: History) -> Iterable[Violation]:
     for queue_id, settings in created.items():
         if queue_id in removed and history.full_disks:
             continue  # what goes while the disk is full may go without a word
-        model = _Model(settings)
+        model = LifecycleModel(settings)
         for written in history.records.get(queue_id, ()):
             model.apply(decode_record(written.head))
         told = ledger.messages.get(queue_id, {})
@@ -65,7 +65,7 @@ def check(history: History) -> Iterable[Violation]:
                 break
 
 
-class _Model:
+class LifecycleModel:
     """The living messages of a queue, each by itself, and what became of those that were followed."""
 
     def __init__(self, settings: QueueSettings) -> None:
@@ -118,7 +118,7 @@ class _Model:
             case records.LogCut() if self._is_log:
                 self._end(self._before(record.end), Change.EXPIRED, record.at_ms, reason=record.reason)
             case records.LifecycleEnded():
-                self._end(self._before(2**63), Change.QUEUE_DELETED, record.at_ms)
+                self._end(list(self._living), Change.QUEUE_DELETED, record.at_ms)
             case records.SettingsChanged() if record.settings.lifecycle is not self._following:
                 self._following = True
                 change = Change.STOOD if record.settings.lifecycle else Change.UNFOLLOWED

@@ -20,7 +20,7 @@ def check(history: History) -> Iterator[Violation]:
     """Early and late deliveries."""
     for delivery in history.deliveries:
         if delivery.message is not None and delivery.source is None:
-            yield from _delay(delivery)
+            yield from _delay(delivery, history)
             yield from _time_to_live(delivery, history)
         yield from _retention(delivery, history)
     for life, sequence, deliveries in history.by_place():
@@ -28,7 +28,9 @@ def check(history: History) -> Iterator[Violation]:
             if _was_to_die(earlier):
                 continue
             for settlement in earlier.settlements:
-                early_ms = settlement.asked_ms + settlement.amount_ms - later.granted_at_most_ms
+                early_ms = (
+                    settlement.asked_ms + settlement.amount_ms - later.granted_at_most_ms - history.skew_ms
+                )
                 if settlement.kind == "release" and settlement.result == "done" and early_ms > 0:
                     yield Violation(
                         NAME,
@@ -47,10 +49,11 @@ def _was_to_die(delivery: DeliveredMessage) -> bool:
     return bool(limits) and delivery.receive_count >= min(limits)
 
 
-def _delay(delivery: DeliveredMessage) -> Iterator[Violation]:
+def _delay(delivery: DeliveredMessage, history: History) -> Iterator[Violation]:
     message = delivery.message
     assert message is not None
-    early_ms = delivery.sent_ms + message.least_delay_ms() - delivery.granted_at_most_ms
+    due_ms = delivery.sent_ms + message.least_delay_ms() - history.skew_ms
+    early_ms = due_ms - delivery.granted_at_most_ms
     if early_ms > 0:
         yield Violation(
             NAME,

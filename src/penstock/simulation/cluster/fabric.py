@@ -69,6 +69,11 @@ class Fabric:
         for network in (*self._pairs.values(), *self.clients.values()):
             network.latency_ms = latency_ms
 
+    def lose(self, share: float) -> None:
+        """So much of what is sent is lost on its way, and comes late."""
+        for network in (*self._pairs.values(), *self.clients.values()):
+            network.loss = share
+
     def _dial(self, pair: tuple[str, str]) -> None:
         """Connects a pair whenever it is not connected."""
         one, other = pair

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from random import Random
 
 from penstock.cluster.layout import DrainEntry, drain_key, encode
@@ -17,6 +18,7 @@ from penstock.simulation.driver import DiskPace
 from penstock.simulation.history import BitFlip, History
 from penstock.simulation.schedule import Schedule
 from penstock.simulation.trace import Trace
+from penstock.storage.disk import DiskFailedError
 from penstock.storage.errors import StorageError
 
 _RESTART_MS = (10, 100, 900, 3_000, 6_000)
@@ -60,6 +62,14 @@ class ClusterFaults:
         if plan.slow_network:
             self.counts["slow network"] += 1
             self._fabric.slow((0, self._random.choice((20, 80, 300))))
+        if plan.lossy_network:
+            self.counts["lossy network"] += 1
+            self._fabric.lose(plan.lossy_network)
+        if plan.skew_ms:
+            self.counts["clocks set differently"] += 1
+        for machine in self._machines:
+            if not machine.starts:
+                self._later(500, 6_000, partial(self._join, machine))
         for every_ms, fault in (
             (plan.crashes_ms, self._crash),
             (plan.cuts_ms, self._cut),
@@ -71,6 +81,7 @@ class ClusterFaults:
             (plan.clock_ms, self._disturb_clock),
             (plan.drains_ms, self._drain),
             (plan.flips_ms, self._damage),
+            (plan.failing_syncs_ms, self._fail_sync),
         ):
             if every_ms:
                 self._plan(every_ms, fault)
@@ -79,6 +90,7 @@ class ClusterFaults:
         """No more faults: everybody runs, reaches everybody, and has room."""
         self._over = self._fabric.calm = True
         self._fabric.slow((0, 3))
+        self._fabric.lose(0.0)
         self._fabric.mend()
         if self._metadata.away:
             self._metadata.come_back()
@@ -89,6 +101,9 @@ class ClusterFaults:
             machine.trap = None
             machine.disk.capacity = None
             machine.clock.heal()
+            machine.time.heal()
+            machine.disk.fault = None
+            machine.disk.lies = False
             machine.resume()
             if not machine.is_up:
                 self._boot(machine)
@@ -131,6 +146,11 @@ class ClusterFaults:
                 machine.resume()
                 machine.stop()
 
+    def _join(self, machine: ClusterMachine) -> None:
+        self._trace.add("faults", f"{machine.name} joins the cluster")
+        self.counts["node joins"] += 1
+        self._boot(machine)
+
     def keep_down(self, name: str, duration_ms: int) -> None:
         """A machine that goes down now is not started before."""
         self._down_until_ms[name] = self._schedule.elapsed_ms + duration_ms
@@ -150,6 +170,13 @@ class ClusterFaults:
         try:
             booted = machine.boot()
         except StorageError as error:
+            if machine is self._damaged and self.counts["lost syncs"]:
+                self._trace.add("faults", f"{machine.name} gets an empty disk")
+                machine.disk = SimulatedDisk(
+                    Random(self._random.random()), cold_reads=machine.disk.cold_reads
+                )
+                self._went_down(machine)
+                return
             self.refusals.append((self._schedule.now_ms, f"{machine.name}: {type(error).__name__}: {error}"))
             return
         if not booted:
@@ -243,6 +270,21 @@ class ClusterFaults:
 
         self._later(500, 5_000, free)
 
+    def _fail_sync(self) -> None:
+        """The next sync of a machine fails, as it does on a dying disk; its node must stop."""
+        machine = self._random.choice(self._machines)
+        disk = machine.disk
+
+        def fault(operation: str, name: str) -> Exception | None:
+            if operation != "sync":
+                return None
+            disk.fault = None
+            self.counts["failing sync"] += 1
+            self._trace.add("faults", f"{machine.name}: sync of {name} fails")
+            return DiskFailedError("simulated")
+
+        disk.fault = fault
+
     def _disturb_clock(self) -> None:
         if self._random.random() < 0.4:
             forward_ms = self._random.choice((20, 500, 3_000))
@@ -252,6 +294,10 @@ class ClusterFaults:
             self._schedule.step_clock(forward_ms)
             return
         machine = self._random.choice(self._machines)
+        if self._plan_of_run.skew_ms and self._random.random() < 0.6:
+            self.counts["clock of one node set or frozen"] += 1
+            self._trace.add("faults", f"{machine.name}: {machine.time.disturb()}")
+            return
         self.counts["clock of one node"] += 1
         self._trace.add("faults", f"{machine.name}: {machine.clock.disturb()}")
 
@@ -266,9 +312,23 @@ class ClusterFaults:
             self.counts["empty disk"] += 1
             machine.disk = SimulatedDisk(Random(self._random.random()), cold_reads=machine.disk.cold_reads)
             return
+        if self._random.random() < 0.25:
+            self._lie(machine)
+            return
         self._flip(machine)
         if self._random.random() < 0.5:
             machine.crash(power=False)
+
+    def _lie(self, machine: ClusterMachine) -> None:
+        """Its disk says for a while that it has what it has not; then the power goes."""
+        self._trace.add("faults", f"{machine.name}: its disk only says that it syncs")
+        machine.disk.lies = machine.disk.loses_all = True
+
+        def cut() -> None:
+            self.counts["lost syncs"] += machine.is_up
+            machine.crash(power=True)
+
+        self._later(100, 1_200, cut)
 
     def _flip(self, machine: ClusterMachine) -> None:
         node, store = machine.replicated, machine.store

@@ -12,6 +12,7 @@ from penstock.backend.node import Node
 from penstock.backend.replication.replicated_node import ReplicatedNode
 from penstock.model.errors import PenstockError
 from penstock.simulation.clocks import NodeClock
+from penstock.simulation.cluster.local_time import LocalTime
 from penstock.simulation.cluster.member import Member
 from penstock.simulation.cluster.metadata import SimulatedMetadata
 from penstock.simulation.cluster.witness import Witness
@@ -20,7 +21,6 @@ from penstock.simulation.driver import SimulatedDriver
 from penstock.simulation.machine import Machine
 from penstock.simulation.network import Link
 from penstock.simulation.observed_store import ObservedStore
-from penstock.simulation.schedule import Schedule
 from penstock.simulation.trace import Trace
 from penstock.storage.options import StorageOptions
 from penstock.wire.frames import FrameReader
@@ -51,7 +51,7 @@ class ClusterMachine(Machine):
         self,
         name: str,
         metadata: SimulatedMetadata,
-        schedule: Schedule,
+        time: LocalTime,
         random: Random,
         trace: Trace,
         disk: SimulatedDisk,
@@ -59,8 +59,9 @@ class ClusterMachine(Machine):
         clock: NodeClock,
         witness: Witness,
     ) -> None:
-        super().__init__(schedule, random, trace, disk, options, clock)
+        super().__init__(time, random, trace, disk, options, clock)
         self.name = name
+        self.time = time
         self._metadata = metadata
         self._started_ms = 0
         self.member: Member | None = None

@@ -15,7 +15,7 @@ from penstock.cluster.layout import NodeEntry, PartitionEntry, Position, Positio
 from penstock.cluster.positions import asked_of
 from penstock.simulation.cluster.metadata import SimulatedMetadata, StoredChange
 from penstock.simulation.cluster.office import Office
-from penstock.simulation.schedule import Schedule
+from penstock.simulation.schedule import Times
 from penstock.simulation.trace import Trace
 
 LEASE_MS = 2_000
@@ -45,7 +45,7 @@ class Member:
         host: Host,
         node: ReplicatedNode,
         store: SimulatedMetadata,
-        schedule: Schedule,
+        schedule: Times,
         trace: Trace,
         started_ms: int,
     ) -> None:

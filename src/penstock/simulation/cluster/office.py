@@ -12,7 +12,7 @@ from penstock.cluster.changes import Change
 from penstock.cluster.manager_settings import ManagerSettings
 from penstock.cluster.view import PREFIX, ClusterView
 from penstock.simulation.cluster.metadata import SimulatedMetadata, StoredChange
-from penstock.simulation.schedule import Schedule
+from penstock.simulation.schedule import Times
 from penstock.simulation.trace import Trace
 
 OFFICE = "election/manager"
@@ -28,7 +28,7 @@ class Office:
     """A candidate, and the manager once elected."""
 
     def __init__(
-        self, name: str, store: SimulatedMetadata, schedule: Schedule, trace: Trace, later: Later
+        self, name: str, store: SimulatedMetadata, schedule: Times, trace: Trace, later: Later
     ) -> None:
         self._name = name
         self._store = store

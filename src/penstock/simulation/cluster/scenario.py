@@ -36,6 +36,11 @@ class ClusterFaultPlan:
     """Operators empty a node, and change their minds."""
     flips_ms: int = 0
     """Bits are flipped on one machine, and nothing else takes replicas away then: the last good one is nobody's to lose."""
+    skew_ms: int = 0
+    """How far the clocks of nodes may be from each other."""
+    lossy_network: float = 0.0
+    """How much of what is sent is lost and sent again by TCP, late."""
+    failing_syncs_ms: int = 0
     hunt: HuntName | None = None
     """What is done on purpose, where the run is about that."""
     hunts_ms: int = 0
@@ -51,6 +56,8 @@ class ClusterScenario:
     extra_queues: list[tuple[str, QueueSettings]]
     """Where dead letters go."""
     faults: ClusterFaultPlan
+    late_nodes: int = 0
+    """Nodes that join later."""
 
 
 def draw_cluster_scenario(random: Random, nodes: int) -> ClusterScenario:
@@ -81,7 +88,15 @@ def draw_cluster_scenario(random: Random, nodes: int) -> ClusterScenario:
     if faults.hunt is not None:
         base.duration_ms += 6_000
         base.producers += 1
-    return ClusterScenario(base, nodes, replicas, sorted(extra.items(), key=lambda item: item[0]), faults)
+    late_nodes = 1 if replicas < nodes and random.random() < 0.3 else 0
+    if random.random() < 0.3:
+        faults.skew_ms = random.choice((40, 500, 2_500))
+        faults.clock_ms = faults.clock_ms or 3_000
+    if random.random() < 0.2:
+        faults.lossy_network = random.choice((0.01, 0.05, 0.2))
+    return ClusterScenario(
+        base, nodes, replicas, sorted(extra.items(), key=lambda item: item[0]), faults, late_nodes
+    )
 
 
 def _replicated(plan: QueuePlan, replicas: int, random: Random) -> QueuePlan:
@@ -120,4 +135,5 @@ def _faults(random: Random) -> ClusterFaultPlan:
         clock_ms=sometimes(0.3, 1_500, 6_000),
         slow_network=random.random() < 0.3,
         drains_ms=sometimes(0.25, 2_000, 6_000),
+        failing_syncs_ms=sometimes(0.15, 2_000, 6_000),
     )

@@ -13,6 +13,8 @@ from penstock.simulation.network import Acceptor, Link, Network
 from penstock.simulation.schedule import Schedule
 
 _PATIENCE_MS = (200, 2_500)
+_SENT_AGAIN_MS = 200
+"""After so long TCP sends again what was not confirmed, then after twice as long."""
 
 
 class CutNetwork(Network):
@@ -22,6 +24,17 @@ class CutNetwork(Network):
         super().__init__(schedule, random, acceptor)
         self.cut_to_server = False
         self.cut_to_client = False
+        self.loss = 0.0
+        """How often a packet is lost; TCP sends it again, and what follows it on the connection waits."""
+
+    def delay_ms(self) -> int:
+        delay_ms = super().delay_ms()
+        if self.loss:
+            again_ms = _SENT_AGAIN_MS
+            while self.random.random() < self.loss:
+                delay_ms += again_ms
+                again_ms *= 2
+        return delay_ms
 
     @property
     def is_cut(self) -> bool:

@@ -13,6 +13,7 @@ from penstock.simulation.cluster.fabric import Fabric
 from penstock.simulation.cluster.faults import ClusterFaults
 from penstock.simulation.cluster.hunts import Hunter
 from penstock.simulation.cluster.likeness import unlike
+from penstock.simulation.cluster.local_time import FREEZE_MS, LocalTime
 from penstock.simulation.cluster.machine import ClusterMachine
 from penstock.simulation.cluster.metadata import SimulatedMetadata
 from penstock.simulation.cluster.router import ClusterStage
@@ -52,6 +53,8 @@ class ClusterWorld:
         self.schedule = schedule = Schedule(START_MS)
         self.trace = trace = Trace(schedule)
         self.history = History(cold_reads=base.cold_reads > 0)
+        if scenario.faults.skew_ms:
+            self.history.skew_ms = scenario.faults.skew_ms + FREEZE_MS[1] // 10 + 50
         self.metadata = SimulatedMetadata(schedule, random)
         self.witness = Witness(schedule)
         self.machines: dict[str, ClusterMachine] = {}
@@ -59,8 +62,9 @@ class ClusterWorld:
             name = f"node-{number}"
             disk = SimulatedDisk(Random(f"{seed} {name}"), cold_reads=base.cold_reads)
             clock = NodeClock(base.clocks, schedule, Random(f"{seed} clock of {name}"))
+            time = LocalTime(schedule, scenario.faults.skew_ms, Random(f"{seed} time of {name}"))
             machine = ClusterMachine(
-                name, self.metadata, schedule, random, trace, disk, base.options, clock, self.witness
+                name, self.metadata, time, random, trace, disk, base.options, clock, self.witness
             )
             machine.max_unflushed_bytes = base.max_unflushed_bytes
             self.machines[name] = machine
@@ -88,9 +92,10 @@ class ClusterWorld:
             "world",
             f"seed {self.seed}: {scenario.nodes} nodes, {scenario.replicas} replicas, {names}, {scenario.faults}",
         )
-        for machine in self.machines.values():
+        first = list(self.machines.values())[: scenario.nodes - scenario.late_nodes]
+        for machine in first:
             machine.boot()
-        self._wait_for("every node lives", lambda: len(self._living()) == self.scenario.nodes, _BEGUN_MS)
+        self._wait_for("every node lives", lambda: len(self._living()) == len(first), _BEGUN_MS)
         self.tasks.start(self._create_queues())
         self._wait_for("every queue is made and served", lambda: not self.tasks.active, _BEGUN_MS)
         well = Span(self.schedule.now_ms)

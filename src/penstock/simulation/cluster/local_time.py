@@ -1,0 +1,67 @@
+"""The clock of one node of a cluster, the twin of `runtime.clock`: set differently from the others, and disturbed.
+
+What nodes promise about durations holds by their own clocks, and a partition may change from one to another: so leases
+and delays may end earlier or later by as much as clocks differ (`History.skew_ms`). What is committed, and who may
+lead, must not depend on them at all.
+"""
+
+from __future__ import annotations
+
+from random import Random
+
+from penstock.simulation.schedule import Call, Schedule
+
+FREEZE_MS = (300, 1_500)
+_SLOWEST_PERCENT = 90
+"""After a step backward time goes on at this pace until the wall clock has caught up."""
+
+
+class LocalTime:
+    """Milliseconds as one node reads them: never less than before."""
+
+    def __init__(self, schedule: Schedule, spread_ms: int, random: Random) -> None:
+        self._schedule = schedule
+        self._spread_ms = spread_ms
+        self._random = random
+        self._offset_ms = self._drawn_ms()
+        self._frozen_ms: int | None = None
+        self._last_us = 0
+        self._last_elapsed_ms = 0
+
+    def _drawn_ms(self) -> int:
+        return self._random.randint(-self._spread_ms // 2, self._spread_ms // 2)
+
+    @property
+    def now_ms(self) -> int:
+        """The clock."""
+        elapsed_ms = self._schedule.elapsed_ms
+        wall_ms = self._frozen_ms if self._frozen_ms is not None else self._schedule.now_ms + self._offset_ms
+        passed_ms = elapsed_ms - self._last_elapsed_ms
+        least_us = self._last_us + passed_ms * 10 * _SLOWEST_PERCENT
+        self._last_us, self._last_elapsed_ms = max(wall_ms * 1_000, least_us), elapsed_ms
+        return self._last_us // 1_000
+
+    @property
+    def elapsed_ms(self) -> int:
+        """What orders events."""
+        return self._schedule.elapsed_ms
+
+    def after(self, delay_ms: int, call: Call) -> None:
+        """Plans a call."""
+        self._schedule.after(delay_ms, call)
+
+    # -- what happens to it ----------------------------------------------------------------------------------
+
+    def disturb(self) -> str:
+        """Sets it or makes it stand still; says what."""
+        if self._random.random() < 0.5:
+            before_ms, self._offset_ms = self._offset_ms, self._drawn_ms()
+            return f"its clock is set by {self._offset_ms - before_ms} ms"
+        duration_ms = self._random.randint(*FREEZE_MS)
+        self._frozen_ms = self._schedule.now_ms + self._offset_ms
+        self._schedule.after(duration_ms, self.heal)
+        return f"its clock stands still for {duration_ms} ms"
+
+    def heal(self) -> None:
+        """It runs."""
+        self._frozen_ms = None
