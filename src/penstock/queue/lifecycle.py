@@ -259,7 +259,10 @@ class Lifecycle:
         return found
 
     def _reported(self, through: int) -> None:
-        while self.waiting and self.first <= through:
+        if through >= self.next - 1:
+            self.waiting.clear()
+            return
+        for _ in range(through - self.first + 1):
             self.waiting.popleft()
 
     # -- the snapshot ----------------------------------------------------------------------------------------

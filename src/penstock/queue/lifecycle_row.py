@@ -38,12 +38,10 @@ class LifecycleRow(msgspec.Struct, frozen=True, array_like=True, gc=False):
     @property
     def text_characters(self) -> int:
         """How much its texts take, about."""
-        return (
-            len(self.error or "")
-            + len(self.group or "")
-            + len(self.consumer or "")
-            + len(self.other_queue or "")
-        )
+        if self.error is self.group is self.consumer is self.other_queue is None:
+            return 0
+        texts = (self.error, self.group, self.consumer, self.other_queue)
+        return sum(len(text) for text in texts if text is not None)
 
 
 class Place(NamedTuple):
