@@ -62,6 +62,8 @@ _MEASURES: dict[str, Callable[[Stage], Iterator[Figure]]] = {
     "cluster-failover": failover.measure,
     "cluster-queues": cluster_sections.queues,
     "spark-source": spark_sections.source,
+    "spark-jobs": spark_sections.jobs,
+    "spark-follow": spark_sections.follow,
 }
 _LOAD_PROCESSES = 2
 _PLAIN_WIDTH = 200

@@ -13,7 +13,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from penstock.bench.options import CLUSTER_SECTIONS, LOG_SECTIONS, ORDER_SECTIONS, SECTIONS, SQS_SECTIONS
+from penstock.bench.options import (
+    CLUSTER_SECTIONS,
+    LOG_SECTIONS,
+    ORDER_SECTIONS,
+    SECTIONS,
+    SPARK_SECTIONS,
+    SQS_SECTIONS,
+)
 from penstock.bench.order_page import order_plot, order_table
 from penstock.bench.report import Report, decode_report
 from penstock.bench.table import DISTURBED, number
@@ -59,6 +66,7 @@ BLOCKS = (
     Block("log", LOG_SECTIONS),
     Block("order", ORDER_SECTIONS, order_table),
     Block("cluster", CLUSTER_SECTIONS),
+    Block("spark", SPARK_SECTIONS),
 )
 
 

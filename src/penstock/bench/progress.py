@@ -30,6 +30,8 @@ _WEIGHTS = {
     "cluster-failover": 500,
     "cluster-queues": 60,
     "spark-source": 100,
+    "spark-jobs": 130,
+    "spark-follow": 160,
 }
 """Seconds of a full run; a quick one is in proportion."""
 

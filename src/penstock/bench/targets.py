@@ -70,6 +70,8 @@ TARGETS: dict[str, Target] = {
     "cluster.idle.cpu": _at_most(5.0),
     "spark.read.1024.rate": _at_least(200_000),
     "spark.read.usage.rate": _at_least(800_000),
+    "spark.follow.latency.p50": _at_most(2.0),
+    "spark.follow.cost": _at_most(5.0),
 }
 
 

@@ -18,7 +18,8 @@ def bench(
             "--only",
             help="Run only this section; may be repeated. Sections: machine, throughput, single, end-to-end, memory, "
             "backlog, fifo, priority, sqs-throughput, sqs-single, sqs-long-poll, sqs-idle, log, order, "
-            "cluster-throughput, cluster-single, cluster-failover, cluster-queues, spark-source.",
+            "cluster-throughput, cluster-single, cluster-failover, cluster-queues, spark-source, spark-jobs, "
+            "spark-follow.",
             metavar="SECTION",
         ),
     ] = None,

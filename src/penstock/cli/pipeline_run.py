@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from penstock.pipeline.progress import Progress
 
 _MONITORING_PORT = 9328
+_CLUSTER_PARTS = 8
+_NICENESS = 10
 _HINTS = {
     "penstock.lifecycle": "no queue is followed yet: `penstock queue alter QUEUE --lifecycle` begins",
     "penstock.usage": "it is made with the first request through the SQS interface, unless usage is turned off",
@@ -152,6 +154,8 @@ def run(
             lossless=not allow_data_loss,
         )
         _check_queue(options.endpoint, queue or job.queue)
+        if follow and master.startswith("local"):
+            _give_way()
         progress = Progress(job.name)
         begun = time.monotonic()
         with ExitStack() as stack:
@@ -179,11 +183,17 @@ def _check_queue(endpoint: str, queue: str) -> None:
         raise CommandError(f"there is no log {queue} to read: {_HINTS[queue]}", NOT_FOUND) from None
 
 
+def _give_way() -> None:
+    """A server on the same machine goes first: what follows it has time. Somebody's own `nice` stays as it is."""
+    if os.getpriority(os.PRIO_PROCESS, 0) == 0:
+        os.nice(_NICENESS)
+
+
 def _session_settings(master: str, settings: list[str] | None) -> dict[str, str]:
     """Batches are small: as many parts as there are processors do, where Spark would make 200."""
     given = settings_of(settings)
-    if master.startswith("local"):
-        given.setdefault("spark.sql.shuffle.partitions", str(max(2, os.cpu_count() or 2)))
+    cores = max(2, os.cpu_count() or 2) if master.startswith("local") else _CLUSTER_PARTS
+    given.setdefault("spark.sql.shuffle.partitions", str(cores))
     return given
 
 

@@ -16,6 +16,7 @@ from penstock.pipeline.jobs.job import Job, Surroundings
 from penstock.pipeline.memory import Memory
 from penstock.pipeline.progress import Progress
 from penstock.pipeline.rolling import TOO_MANY_DIRECTORIES, Roller
+from penstock.pipeline.shipping import check_cluster, is_cluster
 from penstock.pipeline.surroundings import surroundings_of
 from penstock.pipeline.trouble import PipelineError, reason_of
 from penstock.pipeline.warehouse import places, swapping
@@ -64,6 +65,8 @@ def run_job(
     """Until everything that is there now was read, or with `follow` until `stop` is set."""
     files = Files(spark, options.warehouse)
     checkpoint = Files(spark, options.checkpoint or files.uri(f"{places.CHECKPOINTS}/{job.name}"))
+    if is_cluster(spark.sparkContext.master or ""):
+        check_cluster(spark, files)
     with job_lock(files.local, job.name):
         generation = begin_generation(files, checkpoint, job.name, job.tables, rebuild=options.rebuild)
         for table in job.tables:

@@ -10,6 +10,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING
 
 from penstock.pipeline.java import find_java
+from penstock.pipeline.shipping import is_cluster, ship
 from penstock.pipeline.trouble import PipelineError
 
 if TYPE_CHECKING:
@@ -33,8 +34,8 @@ def spark_session(
 ) -> SparkSession:
     """A session in which `format("penstock")` is known; the one that runs already, if there is one.
 
-    `options` are Spark's own settings and win over what is set here. Raises `PipelineError` where PySpark or Java is
-    missing.
+    `options` are Spark's own settings and win over what is set here. Executors of a cluster are sent this Penstock. Raises
+    `PipelineError` where PySpark or Java is missing.
     """
     session_class = _session_class()
     settings = {**_SETTINGS, **(options or {})}
@@ -46,6 +47,8 @@ def spark_session(
     for key, value in settings.items():
         builder = builder.config(key, value)
     session: SparkSession = builder.getOrCreate()
+    if is_cluster(master):
+        ship(session)
     register(session)
     return session
 
@@ -71,9 +74,10 @@ def _session_class() -> type[SparkSession]:
 
 def _name_python(settings: Mapping[str, str]) -> None:
     """Executors run the Python that runs here, unless somebody has said which."""
-    if _PYTHON not in settings:
-        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-        os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+    if _PYTHON in settings:  # which Spark heeds only where it starts Python, and not where Python starts it
+        os.environ["PYSPARK_PYTHON"] = settings[_PYTHON]
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
 
 
 def _quiet() -> str:

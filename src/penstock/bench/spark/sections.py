@@ -17,3 +17,17 @@ def source(stage: Stage) -> Iterator[Figure]:
     from penstock.bench.spark.source import measure
 
     yield from measure(stage)
+
+
+def jobs(stage: Stage) -> Iterator[Figure]:
+    """What jobs do with many rows, beside DuckDB."""
+    from penstock.bench.spark.jobs import measure
+
+    yield from measure(stage)
+
+
+def follow(stage: Stage) -> Iterator[Figure]:
+    """A job that follows its log: latency, what it costs the broker, memory."""
+    from penstock.bench.spark.follow import measure
+
+    yield from measure(stage)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -10,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from penstock.bench.processes import BenchError
+from penstock.bench.spark.process_tree import cpu_seconds, descendants, peak_bytes
 from penstock.pipeline.session import spark_session
 from penstock.pipeline.trouble import PipelineError
 
@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
 CORES = 2
 DRIVER_MEMORY = "1g"
-_KIBIBYTE = 1024
-_TICKS_A_SECOND = os.sysconf("SC_CLK_TCK")
 
 
 class SparkBench:
@@ -34,15 +32,15 @@ class SparkBench:
 
     def driver_bytes(self) -> int:
         """The most memory that Java, which is driver and executor at once, has held so far."""
-        return _peak_bytes(self._java)
+        return peak_bytes(self._java)
 
     def worker_bytes(self) -> int:
         """The same for all its Python workers together, as far as they still live."""
-        return sum(_peak_bytes(process) for process in _descendants(self._java))
+        return sum(peak_bytes(process) for process in descendants(self._java))
 
     def cpu_seconds(self) -> float:
         """Processor time of Java and its Python workers so far, of those that have ended too."""
-        return sum(_cpu_seconds(process) for process in (self._java, *_descendants(self._java)))
+        return sum(cpu_seconds(process) for process in (self._java, *descendants(self._java)))
 
     def read(self, url: str, queue: str, **options: str) -> DataFrame:
         """A queue's log."""
@@ -82,37 +80,3 @@ def spark_bench(directory: Path, options: Mapping[str, str] | None = None) -> It
         raise BenchError(f"Spark: {str(error)[:500]}") from error
     finally:
         session.stop()
-
-
-def _peak_bytes(process: int) -> int:
-    try:
-        status = Path(f"/proc/{process}/status").read_text()
-    except OSError:
-        return 0
-    peak = [line.split()[1] for line in status.splitlines() if line.startswith("VmHWM:")]
-    return int(peak[0]) * _KIBIBYTE if peak else 0
-
-
-def _cpu_seconds(process: int) -> float:
-    """Its own and that of its children that have ended."""
-    try:
-        fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
-    except OSError:
-        return 0.0
-    return sum(map(int, fields[11:15])) / _TICKS_A_SECOND
-
-
-def _descendants(ancestor: int) -> list[int]:
-    parents: dict[int, int] = {}
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                fields = (entry / "stat").read_text().rpartition(")")[2].split()
-            except OSError:
-                continue
-            parents[int(entry.name)] = int(fields[1])
-    found, new = set[int](), {ancestor}
-    while new:
-        new = {child for child, parent in parents.items() if parent in new} - found
-        found |= new
-    return sorted(found)
