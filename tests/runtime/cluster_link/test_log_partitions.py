@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
+import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -212,3 +215,46 @@ async def test_a_seek_by_time_moves_a_member_that_reads(tmp_path: Path) -> None:
             assert len({message.body for message in await taken(reader, len(BODIES))}) == len(BODIES)
             await reader.seek(from_time=timedelta(hours=1))
             assert {message.body for message in await taken(reader, len(BODIES))} == BODIES
+
+
+@async_test
+async def test_a_tail_from_the_command_line_is_of_all_partitions_or_of_one(tmp_path: Path) -> None:
+    async with small_cluster(tmp_path) as cluster, connected(cluster) as client:
+        await a_log(client)
+        everything, last, one = await asyncio.gather(
+            _printed(client, "tail", "clicks", "--from", "beginning", "--body"),
+            _printed(client, "tail", "clicks", "--limit", "5", "--body"),
+            _printed(client, "tail", "clicks", "--partition", "1", "--limit", "3", "--json"),
+        )
+        assert {body.encode() for body in everything.split()} == BODIES
+        assert len(last.split()) == 5
+        assert [partition_of(json.loads(line)["sequence"]) for line in one.splitlines()] == [1, 1, 1]
+
+
+@async_test
+async def test_a_group_is_shown_and_moved_from_the_command_line(tmp_path: Path) -> None:
+    async with small_cluster(tmp_path) as cluster, connected(cluster) as client:
+        log = (await a_log(client)).log()
+        parts = await log.partitions()
+        await log.commit_offsets("billing", {part.partition: part.begin + 2 for part in parts})
+        told, table = await asyncio.gather(
+            _printed(client, "group", "show", "clicks", "billing", "--json"),
+            _printed(client, "group", "show", "clicks", "billing"),
+        )
+        assert json.loads(told)["lag_messages"] == len(BODIES) - 6
+        assert [place["partition"] for place in json.loads(told)["partitions"]] == [0, 1, 2]
+        assert str(parts[2].begin + 2) in table
+        moved = await _printed(client, "group", "seek", "clicks", "billing", "--to", "end")
+        assert f"message {parts[2].end} of partition 2" in moved
+        assert (await log.describe_group("billing")).lag_messages == 0
+
+
+async def _printed(client: penstock.Client, *arguments: str) -> str:
+    """What a command prints, as a process of its own, about the cluster that a client is connected to."""
+    url = f"penstock://{client._link._address}"
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "penstock.cli.main", *arguments, "--url", url), stdout=asyncio.subprocess.PIPE
+    )
+    output, _ = await process.communicate()
+    assert process.returncode == 0, arguments
+    return output.decode()
