@@ -26,6 +26,9 @@ from penstock.pipeline.warehouse.lock import job_lock
 from penstock.pipeline.warehouse.warehouse import Warehouse
 
 _LOOK_SECONDS = 0.2
+_TOO_SLOW = "Python worker failed to connect back"
+"""What Spark says of a process that was not there after ten seconds, which no setting changes; a busy machine is slower."""
+_STARTS = 10
 
 
 @dataclass(frozen=True)
@@ -89,15 +92,30 @@ class JobRun:
 
     def run(self, checkpoint: str, stop: Event, watch: Watch) -> None:
         """Reads, rolls up, compacts."""
-        query = self._started(checkpoint)
-        try:
-            self._wait(query, stop, watch)
-        finally:
-            self._batches.stop()
-            query.stop()
+        self._read(checkpoint, stop, watch)
         self._roll()
         self._roller.compact(everything=self._roller.small_directories() > TOO_MANY_DIRECTORIES)
         watch(self._progress)
+
+    def _read(self, checkpoint: str, stop: Event, watch: Watch) -> None:
+        """Begins anew, from the checkpoint, where all that went wrong is that a process took too long to start."""
+        for left in reversed(range(_STARTS)):
+            query = None
+            try:
+                query = self._started(checkpoint)
+                self._wait(query, stop, watch)
+            except BaseException as error:
+                if left and _TOO_SLOW in str(error):
+                    continue
+                self._end(query)
+                raise
+            self._end(query)
+            return
+
+    def _end(self, query: StreamingQuery | None) -> None:
+        self._batches.stop()
+        if query is not None:
+            query.stop()
 
     def _started(self, checkpoint: str) -> StreamingQuery:
         options = self._options

@@ -1,0 +1,100 @@
+"""The same command on a real Spark cluster: the package is shipped, a worker is killed, and every row is there once."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import msgspec
+import pytest
+
+import penstock
+from penstock.columnar.usage import USAGE
+from tests.pipeline.conftest import Broker
+from tests.pipeline.rows import NOON, stream_of, usage_row
+from tests.pipeline.standalone import SparkCluster
+
+MESSAGES = 4_500
+"""Three batches of 2,000 at most."""
+ROWS_A_MESSAGE = 4
+SECONDS = 600
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkCluster]:
+    with SparkCluster(tmp_path_factory.mktemp("standalone") / "cluster") as up:
+        yield up
+
+
+@pytest.fixture(scope="module")
+def rows(broker: Broker) -> penstock.BlockingQueue:
+    """A log of usage."""
+    queue = broker.new_log()
+    with queue.producer() as producer:
+        producer.send_many([body(number) for number in range(MESSAGES)])
+    return queue
+
+
+def body(message: int) -> bytes:
+    numbers = range(message * ROWS_A_MESSAGE, (message + 1) * ROWS_A_MESSAGE)
+    return stream_of(
+        USAGE,
+        [
+            usage_row(
+                number,
+                time=NOON + timedelta(seconds=number % 7200),
+                user=f"user-{number % 3}",
+                latency_us=number % 999,
+            )
+            for number in numbers
+        ],
+    )
+
+
+def command(broker: Broker, queue: penstock.BlockingQueue, warehouse: Path) -> list[str]:
+    run = [sys.executable, "-m", "penstock.cli.main", "pipeline", "run", "usage", "--once", "--json"]
+    return [*run, "--endpoint", broker.endpoint, "--queue", queue.name, "--warehouse", str(warehouse)]
+
+
+def minutes(warehouse: Path) -> list[Any]:
+    columns = "minute, user, requests, messages, bytes_in, latency_us_p50, latency_us_p99"
+    place = f"read_parquet('{warehouse}/usage_minutes/**/*.parquet', hive_partitioning=true)"
+    return duckdb.execute(f"select {columns} from {place} order by all").fetchall()
+
+
+def test_a_cluster_makes_the_tables_that_one_process_makes_though_a_worker_is_killed(
+    cluster: SparkCluster, broker: Broker, rows: penstock.BlockingQueue, tmp_path: Path
+) -> None:
+    run = command(broker, rows, tmp_path / "alone")
+    small = ["--master", "local[2]", "--conf", "spark.driver.memory=512m"]
+    subprocess.run([*run, *small], check=True, stdout=subprocess.DEVNULL, timeout=SECONDS)
+    expected = minutes(tmp_path / "alone")
+    assert sum(row[2] for row in expected) == MESSAGES * ROWS_A_MESSAGE
+
+    run = [*command(broker, rows, tmp_path / "shared"), *cluster.driver_options()]
+    driver = subprocess.Popen(run, stdout=subprocess.PIPE, env=cluster.driver_environment())
+    assert driver.stdout is not None
+    events = (msgspec.json.decode(line) for line in driver.stdout)
+    assert next(events)["event"] == "batch"
+    cluster.workers.pop().kill()  # batches that were begun have tasks, kept rows and shuffled ones with it
+    assert [event["event"] for event in events][-1] == "done"
+    assert driver.wait(SECONDS) == 0
+    driver.stdout.close()
+    assert minutes(tmp_path / "shared") == expected
+
+
+def test_a_worker_without_the_packages_is_named(
+    cluster: SparkCluster, broker: Broker, rows: penstock.BlockingQueue, tmp_path: Path
+) -> None:
+    run = [*command(broker, rows, tmp_path / "warehouse"), *cluster.driver_options()]
+    environment = cluster.driver_environment(packages=False)
+    done = subprocess.run(run, capture_output=True, text=True, env=environment, timeout=SECONDS)
+    assert done.returncode != 0
+    assert "has no msgspec and no numpy" in done.stderr
+    assert "pip install 'penstock[spark]'" in done.stderr
+    assert not list((tmp_path / "warehouse").glob("usage*")), "nothing was begun"
