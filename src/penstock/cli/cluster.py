@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from penstock.cli import cluster_processes
+from penstock.cli.cluster_elect import elect
 from penstock.cli.cluster_place import (
     DEFAULT_DIRECTORY,
     ClusterData,
@@ -321,3 +322,4 @@ def _say_stopped(forced: list[str], *, json: bool) -> None:
 app.command("status")(status)
 for name, command in cluster_processes.COMMANDS.items():
     app.command(name)(command)
+app.command("elect")(elect)

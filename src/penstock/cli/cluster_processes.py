@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from penstock.cli.cluster_elect import elect
 from penstock.cli.cluster_place import (
     DEFAULT_DIRECTORY,
     ClusterData,
@@ -250,5 +249,4 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "add": add,
     "drain": drain,
     "remove": remove,
-    "elect": elect,
 }
