@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from penstock.pipeline.session import spark_session
+from tests.pipeline.patience import patiently
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -35,14 +36,14 @@ def main(endpoint: str, source: str, sink: str, checkpoint: str) -> None:
         },
     )
     stream = spark.readStream.format("penstock").options(endpoint=endpoint, queue=source).load()
-    query = (
-        stream.select("body")
-        .mapInArrow(stands_still, "body binary")
-        .writeStream.format("penstock")
-        .options(endpoint=endpoint, queue=sink, checkpointLocation=checkpoint)
-        .start()
-    )
-    query.awaitTermination()
+    halting = stream.select("body").mapInArrow(stands_still, "body binary")
+
+    def run() -> None:
+        writer = halting.writeStream.format("penstock")
+        query = writer.options(endpoint=endpoint, queue=sink, checkpointLocation=checkpoint).start()
+        query.awaitTermination()
+
+    patiently(run)
 
 
 if __name__ == "__main__":

@@ -17,6 +17,7 @@ import pytest
 
 from penstock.pipeline.trouble import reason_of
 from tests.pipeline.conftest import Broker
+from tests.pipeline.patience import patiently
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -96,7 +97,9 @@ def test_a_query_killed_in_the_middle_of_a_micro_batch_goes_on_without_a_loss_or
     source, sink = broker.new_log(), broker.new_log()
     source.send_batch([f"{number}".ljust(LARGE_BODY) for number in range(100)])
     command = [sys.executable, str(KILLED_QUERY), broker.endpoint, source.name, sink.name, str(tmp_path)]
-    query = subprocess.Popen(command, start_new_session=True)
+    root = Path(__file__).parents[2]
+    environment = os.environ | {"PYTHONPATH": f"{root}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"}
+    query = subprocess.Popen(command, start_new_session=True, env=environment)
     try:
         # It stands still where half of the rows are on their way: some are there before it is killed.
         seen: list[int] = []
@@ -112,26 +115,21 @@ def test_a_query_killed_in_the_middle_of_a_micro_batch_goes_on_without_a_loss_or
     assert len(seen) <= 50
     assert not list((tmp_path / "commits").glob("[0-9]*")), "the micro-batch was not finished"
 
-    resumed = (
-        broker.follow(spark, source.name)
-        .select("body")
-        .writeStream.format("penstock")
-        .options(endpoint=broker.endpoint, queue=sink.name, checkpointLocation=str(tmp_path))
-        .trigger(availableNow=True)
-        .start()
-    )
-    resumed.awaitTermination()
+    def resume() -> None:
+        query = (
+            broker.follow(spark, source.name)
+            .select("body")
+            .writeStream.format("penstock")
+            .options(endpoint=broker.endpoint, queue=sink.name, checkpointLocation=str(tmp_path))
+            .trigger(availableNow=True)
+            .start()
+        )
+        query.awaitTermination()
+
+    patiently(resume)
     assert sorted(map(int, broker.bodies(sink.name))) == list(range(100))
     source.send_batch(["100"])
-    again = (
-        broker.follow(spark, source.name)
-        .select("body")
-        .writeStream.format("penstock")
-        .options(endpoint=broker.endpoint, queue=sink.name, checkpointLocation=str(tmp_path))
-        .trigger(availableNow=True)
-        .start()
-    )
-    again.awaitTermination()
+    patiently(resume)
     assert sorted(map(int, broker.bodies(sink.name))) == list(range(101))
 
 

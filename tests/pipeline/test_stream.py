@@ -11,6 +11,7 @@ import pytest
 
 from penstock.pipeline.trouble import reason_of
 from tests.pipeline.conftest import Broker
+from tests.pipeline.patience import patiently
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -26,13 +27,17 @@ def collected(frame: DataFrame, checkpoint: Path) -> tuple[Batches, StreamingQue
     def keep(batch: DataFrame, number: int) -> None:
         batches.append(sorted(row.sequence for row in batch.select("sequence").collect()))
 
-    query = (
-        frame.writeStream.foreachBatch(keep)
-        .option("checkpointLocation", str(checkpoint))
-        .trigger(availableNow=True)
-        .start()
-    )
-    query.awaitTermination()
+    def run() -> StreamingQuery:
+        query = (
+            frame.writeStream.foreachBatch(keep)
+            .option("checkpointLocation", str(checkpoint))
+            .trigger(availableNow=True)
+            .start()
+        )
+        query.awaitTermination()
+        return query
+
+    query = patiently(run)
     return batches, query
 
 
@@ -71,13 +76,13 @@ def test_what_arrives_while_a_query_runs_comes_with_its_next_micro_batches(
     spark: SparkSession, broker: Broker, tmp_path: Path
 ) -> None:
     queue = broker.new_log()
-    query = (
-        broker.follow(spark, queue.name)
-        .writeStream.format("memory")
-        .queryName("follows")
-        .option("checkpointLocation", str(tmp_path))
-        .start()
-    )
+
+    def started() -> StreamingQuery:
+        query = (broker.follow(spark, queue.name).writeStream.format("memory").queryName("follows")).start()
+        query.processAllAvailable()
+        return query
+
+    query = patiently(started)
     try:
         for first in (1, 4):
             queue.send_batch([f"{number}" for number in range(first, first + 3)])

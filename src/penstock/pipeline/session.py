@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Mapping
 from importlib.resources import files
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from penstock.pipeline.java import find_java
@@ -41,7 +42,7 @@ def spark_session(
     settings = {**_SETTINGS, **(options or {})}
     if session_class.getActiveSession() is None:
         os.environ["JAVA_HOME"] = str(find_java())
-        _name_python(settings)
+        _name_python(settings, master)
         settings[_JAVA_OPTIONS] = f"{settings.get(_JAVA_OPTIONS, '')} {_quiet()}".strip()
     builder = session_class.builder.appName(name).master(master)
     for key, value in settings.items():
@@ -72,11 +73,16 @@ def _session_class() -> type[SparkSession]:
     return SparkSession
 
 
-def _name_python(settings: Mapping[str, str]) -> None:
+def _name_python(settings: Mapping[str, str], master: str) -> None:
     """Executors run the Python that runs here, unless somebody has said which."""
-    if _PYTHON in settings:  # which Spark heeds only where it starts Python, and not where Python starts it
-        os.environ["PYSPARK_PYTHON"] = settings[_PYTHON]
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    if _PYTHON in settings or "PYSPARK_PYTHON" in os.environ:
+        return
+    quick = Path(str(files("penstock.pipeline") / "worker-python"))
+    if master.startswith("local") and os.access(quick, os.X_OK):
+        os.environ["PENSTOCK_WORKER_PYTHON"] = sys.executable
+        os.environ["PYSPARK_PYTHON"] = str(quick)
+    else:
+        os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
 
 

@@ -46,6 +46,8 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._connection = Connection(options.target)
         self._goal: dict[int, int] | None = None
         """With `availableNow`: where the partitions ended when the query began."""
+        self._told: dict[int, int] = {}
+        """What the group was told last."""
 
     # -- offsets, on the driver ------------------------------------------------------------------------------
 
@@ -74,6 +76,7 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         source, queue_id, present = self._look()
         begun = load_offset(start)
         following, missing = self._begun(begun, queue_id, present)
+        self._tell_group(source, begun)
         ends = {one.partition: one.end for one in present}
         if self._goal is not None:
             ends = {one: min(end, ends.get(one, end)) for one, end in self._goal.items()}
@@ -93,18 +96,7 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return StreamOffset(queue_id, {one.partition: one.end for one in present}).dump()
 
     def commit(self, end: dict[str, Any]) -> None:
-        """The group's offset, for people and monitoring. What cannot be committed holds nobody up."""
-        group = self._options.group
-        if group is None:
-            return
-        try:
-            source = self._connection.log()
-            source.commit_offsets(group, load_offset(end).following)
-        except (PenstockError, PipelineError) as error:
-            said = (
-                explanation(error, self._options.target) if isinstance(error, PenstockError) else str(error)
-            )
-            log.warning("how far the query has come was not committed for group %s: %s", group, said)
+        """Spark calls it a micro-batch late, and for the last one never; `latestOffset` knows more."""
 
     def stop(self) -> None:
         """The query has ended."""
@@ -136,6 +128,21 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         checked, gaps = checked_starts(present, starts, options)
         self._report(gaps)
         return checked, begun.missing + missing_messages(gaps)
+
+    def _tell_group(self, source: BlockingLog, done: StreamOffset) -> None:
+        """The group's offset, for people and monitoring. Spark asks for the next micro-batch when the last is done.
+
+        What cannot be committed holds nobody up.
+        """
+        group = self._options.group
+        if group is None or done.following == self._told:
+            return
+        self._told = done.following
+        try:
+            source.commit_offsets(group, done.following)
+        except PenstockError as error:
+            said = explanation(error, self._options.target)
+            log.warning("how far the query has come was not committed for group %s: %s", group, said)
 
     def _report(self, gaps: dict[int, Gap]) -> None:
         if gaps:
