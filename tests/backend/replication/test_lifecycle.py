@@ -1,0 +1,143 @@
+"""What became of messages is reported by whoever leads: nothing is lost or renumbered by failovers, nor by lost words."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from penstock.columnar.lifecycle import LIFECYCLE, Change
+from penstock.columnar.reading import Row, rows_of
+from penstock.model.batch import Batch
+from penstock.simulation.lifecycle_ledger import LifecycleLedger
+from penstock.wire import messages
+from tests.backend.replication.cluster import Cluster
+from tests.backend.replication.test_failover import assert_same, send
+
+
+class FollowedCluster(Cluster):
+    """A cluster whose log of lifecycles is a list; it loses some reports, and some words about them."""
+
+    def __init__(self, seed: int = 1, lost: float = 0.0) -> None:
+        self.rows: list[Row] = []
+        self.lost = lost
+        super().__init__(seed)
+
+    def step(self) -> None:
+        super().step()
+        for machine in self.machines.values():
+            if machine.node is None:
+                continue
+            for report in machine.node.take_lifecycle_reports(self.now_ms):
+                is_lost = self.random.random() < self.lost
+                if not is_lost:
+                    (body,) = Batch(report.batch).bodies()
+                    self.rows += rows_of(LIFECYCLE, bytes(body))
+                is_told = not is_lost and self.random.random() >= self.lost
+                machine.node.lifecycle_reported(report, self.now_ms, stored=is_told)
+
+    def waiting(self) -> set[int]:
+        """How many rows wait, at each node."""
+        nodes = [machine.node for machine in self.machines.values() if machine.node is not None]
+        partitions = [node.replication.state.parts.catalogue.partitions[1] for node in nodes]
+        return {len(partition.lifecycle.waiting) if partition.lifecycle else 0 for partition in partitions}
+
+    def balanced(self) -> dict[int, list[Change]]:
+        """What the log says, once it is checked."""
+        ledger = LifecycleLedger(self.rows)
+        assert not ledger.problems
+        return {number: [event.change for event in events] for number, events in ledger.messages[1].items()}
+
+
+def delete_one(cluster: Cluster) -> None:
+    delivery = cluster.ask(messages.Receive(1, 1))
+    assert isinstance(delivery, messages.Delivery)
+    (head,) = delivery.batches
+    cluster.ask(messages.Delete([messages.Receipt(delivery.token, [(head.first, head.count)])]))
+
+
+ENDED = [Change.SENT, Change.LEASED, Change.DELETED]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_rows_are_complete_through_failovers_and_lost_words(seed: int) -> None:
+    cluster = FollowedCluster(seed, lost=0.3)
+    cluster.create(lifecycle=True)
+    cluster.settle(500)
+    for number in range(4):
+        for _ in range(3):
+            send(cluster, b"message")
+            delete_one(cluster)
+            cluster.settle(cluster.random.choice((0, 60, 200)))
+        gone = cluster.leader
+        gone.crash(power=bool(number % 2))
+        cluster.settle(3_000)
+        gone.start()
+        cluster.settle(3_000)
+    cluster.lost = 0.0
+    cluster.settle(2_000)
+    assert cluster.waiting() == {0}
+    assert_same(cluster)
+    assert cluster.balanced() == dict.fromkeys(range(1, 13), ENDED)
+
+
+def test_a_queue_that_is_followed_later_has_the_same_rows_on_replicas_that_come_later() -> None:
+    cluster = FollowedCluster()
+    cluster.create(nodes=("a", "b"))
+    cluster.settle(500)
+    send(cluster, b"before")
+    settings = msgspec.structs.replace(cluster.entry().settings, lifecycle=True)
+    cluster.put(msgspec.structs.replace(cluster.entry(), settings=settings))
+    cluster.settle(500)
+    send(cluster, b"after")
+    cluster.put(msgspec.structs.replace(cluster.entry(), replicas=["a", "b", "c"]))
+    cluster.settle(3_000)
+    assert sorted(cluster.entry().in_sync) == ["a", "b", "c"]
+    assert_same(cluster)
+    assert cluster.balanced() == {1: [Change.STOOD], 2: [Change.SENT]}
+
+
+def test_only_what_every_replica_in_sync_has_is_reported() -> None:
+    cluster = FollowedCluster()
+    cluster.create(lifecycle=True, replication="async")
+    for machine in cluster.machines.values():
+        assert machine.node is not None
+        machine.node.lease_renewed(cluster.now_ms + 10**9, cluster.now_ms)
+    cluster.settle(500)
+    cluster.parted = {frozenset("ab"), frozenset("ac")}
+    for other in "bc":
+        cluster.cut("a", other)
+    send(cluster, b"acknowledged by the primary alone")
+    cluster.settle(300)
+    assert cluster.rows == []
+    cluster.parted = set()
+    cluster.settle(1_000)
+    assert cluster.balanced() == {1: [Change.SENT]}
+
+
+def test_a_deleted_queue_says_its_last_words_before_it_is_dropped() -> None:
+    cluster = FollowedCluster(lost=0.4)
+    cluster.create(lifecycle=True)
+    cluster.settle(500)
+    send(cluster, b"one", b"two")
+    delete_one(cluster)
+    entry = cluster.entry()
+    cluster.put(msgspec.structs.replace(entry, primary=None, replicas=[], in_sync=[], leaving=entry.replicas))
+    cluster.settle(5_000)
+    assert cluster.entry().leaving == []
+    for machine in cluster.machines.values():
+        assert machine.node is not None
+        assert 1 not in machine.node.replication.state.parts.catalogue.partitions
+    assert cluster.balanced() == {1: ENDED, 2: [Change.SENT, Change.QUEUE_DELETED]}
+
+
+def test_a_deleted_queue_does_not_wait_for_ever_for_its_log() -> None:
+    cluster = FollowedCluster(lost=1.0)
+    cluster.create(lifecycle=True)
+    cluster.settle(500)
+    send(cluster, b"one")
+    entry = cluster.entry()
+    cluster.put(msgspec.structs.replace(entry, primary=None, replicas=[], in_sync=[], leaving=entry.replicas))
+    cluster.settle(5_000)
+    assert cluster.entry().leaving == [entry.primary]
+    cluster.settle(7_000)
+    assert cluster.entry().leaving == []
