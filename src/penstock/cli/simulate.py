@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections import Counter
 from collections.abc import Mapping
@@ -62,6 +63,8 @@ def simulate(
     if bug is not None and bug not in bugs:
         command = "penstock simulate --cluster" if cluster else "penstock simulate"
         raise CommandError(f"there is no planted bug {bug!r}; `{command} --bug list` names them")
+    # Nodes of a simulation warn of what is done to them, which nobody needs to read.
+    logging.getLogger("penstock").addHandler(logging.NullHandler())
     if seed is not None and seeds is None:
         failed = _one(seed, bug, size, json)
     else:

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import subprocess
 import sys
 from hashlib import sha256
+from random import Random
 
+import msgspec
 import pytest
 
 from penstock.simulation.campaign import run_seed, run_seeds
+from penstock.simulation.cluster import scenario
+from penstock.simulation.cluster.hunts import HUNTS
 from penstock.simulation.cluster.machine import ClusterMachine
+from penstock.simulation.cluster.scenario import CLUSTER_KINDS, ClusterFaultPlan, draw_cluster_scenario
 from penstock.simulation.cluster.world import ClusterWorld
+from penstock.simulation.queue_plan import QueuePlan
 
 
-@pytest.mark.parametrize(("nodes", "seeds"), [(3, range(1, 9)), (5, range(1, 4))])
+@pytest.mark.parametrize(("nodes", "seeds"), [(3, range(1, 6)), (5, range(1, 3))])
 def test_every_promise_holds(nodes: int, seeds: range) -> None:
     broken = {
         report.seed: [f"{violation.checker}: {violation.sentence}" for violation in report.violations]
@@ -31,6 +38,39 @@ def test_the_runs_are_worth_it() -> None:
     assert sum(outcome.deliveries for outcome in outcomes) > 200
     assert sum(outcome.starts for outcome in outcomes) > 5
     assert sum(world.witness.epochs - len(world.entries()) for world in worlds) > 5
+
+
+def test_everything_is_drawn() -> None:
+    """Every kind of fault, every hunt, and queues of every sort, within as many seeds as a campaign has at least."""
+    drawn = [draw_cluster_scenario(Random(f"cluster of 5: {seed}"), 5) for seed in range(400)]
+    plans = [one.faults for one in drawn]
+    for field in dataclasses.fields(ClusterFaultPlan):
+        assert any(getattr(plan, field.name) for plan in plans), field.name
+    assert {plan.hunt for plan in plans} == {None, *HUNTS}
+    assert {one.replicas for one in drawn} == {3, 5}
+    assert {one.late_nodes for one in drawn} == {0, 1}
+    queues = [queue for one in drawn for queue in one.base.queues]
+    assert {queue.name for queue in queues} == set(CLUSTER_KINDS)
+    assert {queue.settings.replication for queue in queues} == {"sync", "async"}
+    assert {queue.settings.partitions for queue in queues} == {1, 2, 3}
+
+
+def test_what_async_may_lose_is_counted_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    def all_loose(plans: list[QueuePlan], random: Random) -> None:
+        for plan in plans:
+            plan.settings = msgspec.structs.replace(
+                plan.settings, replication="async", dead_letter_queue=None, max_receives=None
+            )
+
+    monkeypatch.setattr(scenario, "_loosen", all_loose)
+    drawn = ((seed, draw_cluster_scenario(Random(f"cluster of 3: {seed}"), 3)) for seed in range(400))
+    seeds = [seed for seed, one in drawn if one.faults.hunt == "left-behind"]
+    for seed in seeds[:12]:
+        report = run_seed(seed, nodes=3)
+        assert report.violations == []
+        if report.faults.get("acknowledged message lost by async"):
+            return
+    pytest.fail("no failover of an async queue lost anything")
 
 
 def test_a_seed_prints_the_same_trace_in_every_process() -> None:

@@ -10,6 +10,7 @@ import msgspec
 from penstock.backend.outbox import Need
 from penstock.backend.replication.following import FollowedPartition, Follower
 from penstock.backend.replication.leadership import Leadership
+from penstock.backend.replication.leading import LedPartition
 from penstock.backend.replication.peer_stream import PeerStream
 from penstock.cluster import failover, internal_manager
 from penstock.cluster.layout import PartitionEntry
@@ -97,6 +98,13 @@ def _answers_when_deposed() -> Sequence[Patch]:
 
     real = Leadership.is_committed
     return [(Leadership, "is_committed", is_committed)]
+
+
+def _needs_no_lease() -> Sequence[Patch]:
+    def has_lease(self: Leadership, led: LedPartition) -> bool:
+        return True
+
+    return [(Leadership, "_has_lease", has_lease)]
 
 
 def _compares_lengths() -> Sequence[Patch]:
@@ -247,6 +255,15 @@ CLUSTER_BUGS: dict[str, ClusterBug] = {
         "a primary that is deposed acknowledges what it was asked before",
         _answers_when_deposed,
         _hunts("old-primary", "standstill"),
+    ),
+    "async-without-lease": ClusterBug(
+        ("I8",),
+        "a primary that acknowledges alone does so after its lease has ended",
+        _needs_no_lease,
+        lambda scenario: (
+            _hunts("old-primary", "standstill")(scenario)
+            and any(queue.settings.replication == "async" for queue in scenario.base.queues)
+        ),
     ),
     "compare-lengths-of-logs": ClusterBug(
         ("I1", "I9", "I10"),

@@ -88,6 +88,7 @@ def draw_cluster_scenario(random: Random, nodes: int) -> ClusterScenario:
     if faults.hunt is not None:
         base.duration_ms += 6_000
         base.producers += 1
+    _loosen(base.queues, random)
     late_nodes = 1 if replicas < nodes and random.random() < 0.3 else 0
     if random.random() < 0.3:
         faults.skew_ms = random.choice((40, 500, 2_500))
@@ -104,6 +105,13 @@ def _replicated(plan: QueuePlan, replicas: int, random: Random) -> QueuePlan:
         plan.settings, replicas=replicas, partitions=random.choice((1, 1, 2, 3))
     )
     return plan
+
+
+def _loosen(plans: list[QueuePlan], random: Random) -> None:
+    """Some queues are acknowledged by their primary alone."""
+    for plan in plans:
+        if plan.settings.dead_letter_queue is None and random.random() < 0.12:
+            plan.settings = msgspec.structs.replace(plan.settings, replication="async")
 
 
 def _faults(random: Random) -> ClusterFaultPlan:

@@ -17,6 +17,9 @@ from penstock.simulation.observed_store import AppendedRecord
 from penstock.simulation.schedule import Schedule
 from penstock.simulation.violation import Violation
 
+LOSS_MS = 4_000
+"""Whoever cannot renew its lease serves no longer than that, and a replica that lags for longer cannot be elected."""
+
 
 class _Committed:
     """What is known to be committed of one partition."""
@@ -45,9 +48,9 @@ class Witness:
         self._written: dict[str, dict[tuple[int, int], int]] = {}
         """By node: checksums of what it appended in this turn."""
         self.lost: dict[int, int] = {}
-        """By `async` partition: records that were committed and that the next primary did not have."""
-        self.losses: list[tuple[int, int]] = []
-        """(partition, when its next primary began)."""
+        """By `async` partition: records that were acknowledged and that the next primary did not have."""
+        self._loose: dict[int, list[tuple[int, int]]] = {}
+        """By `async` partition: (index, when) of what was acknowledged in the last epoch."""
 
     @property
     def epochs(self) -> int:
@@ -121,9 +124,10 @@ class Witness:
                 self._check_has_all(known, name, queue_id, epoch, index, epochs)
             elif epoch > known.newest_epoch:
                 self._count_lost(known, queue_id, index, epochs)
+                self._loose[queue_id] = []
             known.newest_epoch, known.newest_index = epoch, index
             known.newest = EpochHistory(epochs.pairs())
-        elif index > known.newest_index or known.newest.at(index) != epochs.at(index):
+        elif synchronous and (index > known.newest_index or known.newest.at(index) != epochs.at(index)):
             self._violated(
                 "I8",
                 f"partition {queue_id}: {name} was deposed by epoch {known.newest_epoch} and still committed record "
@@ -145,15 +149,24 @@ class Witness:
     def _count_lost(self, known: _Committed, queue_id: int, index: int, epochs: EpochHistory) -> None:
         """With `async` a new primary need not have everything."""
         common = last_common(known.newest, known.newest_index, epochs, index)
-        if common < known.newest_index:
-            lost = known.newest_index - common
-            self.lost[queue_id] = self.lost.get(queue_id, 0) + lost
-            self.losses.append((queue_id, self._schedule.now_ms))
+        lost = [when_ms for acknowledged, when_ms in self._loose.get(queue_id, ()) if acknowledged > common]
+        self.lost[queue_id] = self.lost.get(queue_id, 0) + len(lost)
+        if lost and lost[-1] - lost[0] > LOSS_MS:
+            self._violated(
+                "I1",
+                f"partition {queue_id} lost what was acknowledged in {lost[-1] - lost[0]} ms, though 'async' may lose "
+                f"that of {LOSS_MS} ms",
+            )
 
     def _acknowledged(self, name: str, node: ReplicatedNode, need: Need) -> None:
         """An answer leaves. A deposed primary may only say what its successor has too."""
         queue_id, epoch, index = need
         known = self._committed.get(queue_id)
+        led = node.replication.state.led.get(queue_id)
+        if led is not None and not led.primary.synchronous:
+            acknowledged = self._loose.setdefault(queue_id, [])
+            if not acknowledged or acknowledged[-1][0] < index:
+                acknowledged.append((index, self._schedule.elapsed_ms))
         if known is None or epoch >= known.newest_epoch:
             return
         epochs = node._parts.catalogue.partitions[queue_id].epochs

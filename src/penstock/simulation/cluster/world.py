@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from random import Random
 
@@ -9,6 +10,7 @@ from penstock.cluster import layout
 from penstock.cluster.layout import NodeEntry, PartitionEntry
 from penstock.simulation.checkers import CHECKERS
 from penstock.simulation.clocks import NodeClock
+from penstock.simulation.cluster import loose_queues
 from penstock.simulation.cluster.fabric import Fabric
 from penstock.simulation.cluster.faults import ClusterFaults
 from penstock.simulation.cluster.hunts import Hunter
@@ -219,8 +221,19 @@ class ClusterWorld:
                 )
         for at_ms, sentence in self.faults.refusals:
             self.violations.append(Violation("I10", at_ms, f"a node refused to start: {sentence}"))
+        tight = loose_queues.without(history)
         for name in CHECKED:
-            self.violations += CHECKERS[name](history)
+            self.violations += CHECKERS[name](tight)
+        lost: Counter[int] = Counter()
+        for entry in self.entries().values():
+            lost[entry.queue_id] += self.witness.lost.get(entry.partition, 0)
+        self.violations += loose_queues.check(history, lost)
+        for kind, count in (
+            ("acknowledged message lost by async", len(loose_queues.lost_messages(history))),
+            ("failover", self.witness.epochs - len(self.entries())),
+        ):
+            if count > 0:
+                self.faults.counts[kind] += count
 
     def _violated(self, checker: str, sentence: str) -> None:
         self.trace.add("checker", f"{checker}: {sentence}")
