@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import duckdb
 import msgspec
@@ -15,9 +15,15 @@ import pytest
 
 import penstock
 from penstock.columnar.usage import USAGE
+from penstock.pipeline.jobs.catalogue import JOBS
+from penstock.pipeline.progress import Progress
+from penstock.pipeline.runner import RunOptions, run_job
 from tests.pipeline.conftest import Broker
 from tests.pipeline.rows import NOON, stream_of, usage_row
 from tests.pipeline.standalone import SparkCluster
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 MESSAGES = 4_500
 """Three batches of 2,000 at most."""
@@ -68,11 +74,14 @@ def minutes(warehouse: Path) -> list[Any]:
 
 
 def test_a_cluster_makes_the_tables_that_one_process_makes_though_a_worker_is_killed(
-    cluster: SparkCluster, broker: Broker, rows: penstock.BlockingQueue, tmp_path: Path
+    spark: SparkSession,
+    cluster: SparkCluster,
+    broker: Broker,
+    rows: penstock.BlockingQueue,
+    tmp_path: Path,
 ) -> None:
-    run = command(broker, rows, tmp_path / "alone")
-    small = ["--master", "local[2]", "--conf", "spark.driver.memory=512m"]
-    subprocess.run([*run, *small], check=True, stdout=subprocess.DEVNULL, timeout=SECONDS)
+    options = RunOptions(broker.endpoint, str(tmp_path / "alone"), queue=rows.name)
+    run_job(spark, JOBS["usage"], options, Progress("usage"))
     expected = minutes(tmp_path / "alone")
     assert sum(row[2] for row in expected) == MESSAGES * ROWS_A_MESSAGE
 

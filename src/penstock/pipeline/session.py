@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from penstock.pipeline.java import find_java
-from penstock.pipeline.shipping import is_cluster, ship
+from penstock.pipeline.shipping import is_cluster, prepare_shipping, ship
 from penstock.pipeline.trouble import PipelineError
 
 if TYPE_CHECKING:
@@ -43,6 +43,8 @@ def spark_session(
     if session_class.getActiveSession() is None:
         os.environ["JAVA_HOME"] = str(find_java())
         _name_python(settings, master)
+        if is_cluster(master):
+            prepare_shipping(settings)
         settings[_JAVA_OPTIONS] = f"{settings.get(_JAVA_OPTIONS, '')} {_quiet()}".strip()
     builder = session_class.builder.appName(name).master(master)
     for key, value in settings.items():
@@ -75,7 +77,9 @@ def _session_class() -> type[SparkSession]:
 
 def _name_python(settings: Mapping[str, str], master: str) -> None:
     """Executors run the Python that runs here, unless somebody has said which."""
-    if _PYTHON in settings or "PYSPARK_PYTHON" in os.environ:
+    if _PYTHON in settings:  # which Spark heeds only where it starts Python, and not where Python starts it
+        os.environ["PYSPARK_PYTHON"] = settings[_PYTHON]
+    if "PYSPARK_PYTHON" in os.environ:
         return
     quick = Path(str(files("penstock.pipeline") / "worker-python"))
     if master.startswith("local") and os.access(quick, os.X_OK):

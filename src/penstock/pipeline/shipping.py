@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 NEEDED = ("msgspec", "numpy", "pyarrow", "pandas")
 """Packages of others that tasks import."""
+_EXECUTORS_PATH = "spark.executorEnv.PYTHONPATH"
 _LOOKS = 8
 """Tasks that look around: executors there are first get some each."""
 
@@ -37,9 +38,25 @@ def is_cluster(master: str) -> bool:
     return not master.startswith("local")
 
 
+def prepare_shipping(settings: dict[str, str]) -> None:
+    """Before the session is made: where Python finds what will be shipped.
+
+    Spark tells tasks of shipped files, but not the process in which the driver keeps a streaming source. That one gets
+    the driver's environment, and executors a path within the directory that they run in.
+    """
+    archive = package_archive()
+    os.environ["PYTHONPATH"] = _before(str(archive), os.environ.get("PYTHONPATH"))
+    settings[_EXECUTORS_PATH] = _before(archive.name, settings.get(_EXECUTORS_PATH))
+
+
 def ship(session: SparkSession) -> None:
     """Executors import what the driver runs, whatever is installed with them. Comes before the source is registered."""
     session.sparkContext.addPyFile(str(package_archive()))
+
+
+def _before(first: str, others: str | None) -> str:
+    known = others.split(os.pathsep) if others else []
+    return os.pathsep.join([first, *(one for one in known if one != first)])
 
 
 @cache

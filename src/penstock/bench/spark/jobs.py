@@ -26,14 +26,14 @@ MOST_ROUNDS = 5
 _MEBIBYTE = 1024 * 1024
 _FINAL = ", ".join(str(int(change)) for change in sorted(FINAL))
 
-_USAGE_SQL = f"""
+USAGE_SQL = f"""
     select date_trunc('minute', time) as minute, account, "user", queue, action, count(*) as requests,
         sum(messages) as messages, sum(bytes_in) as bytes_in, sum(bytes_out) as bytes_out,
         count(*) filter (outcome <> 'ok') as errors, count(*) filter (outcome in {THROTTLED}) as throttles,
         sum(latency_us) as latency_us_sum, max(latency_us) as latency_us_max,
         approx_quantile(latency_us, [0.5, 0.95, 0.99]) as latency
     from '{{files}}' group by all"""
-_LEDGER_SQL = f"""
+LEDGER_SQL = f"""
     with single as (
         select queue, queue_id, partition, partition_id, number, change, epoch_us(time) as us,
             unnest(range("first", "first" + "count")) as sequence
@@ -60,8 +60,8 @@ def measure(stage: Stage) -> Iterator[Figure]:
     write_lifecycle(stage.directory / "lifecycle", rows)
     stage.progress("starts Spark")
     questions = (
-        Question("usage", "usage roll-up", stage.directory / "usage", roll_up, _USAGE_SQL, "requests"),
-        Question("ledger", "ledger", stage.directory / "lifecycle", ledger, _LEDGER_SQL, "begins"),
+        Question("usage", "usage roll-up", stage.directory / "usage", roll_up, USAGE_SQL, "requests"),
+        Question("ledger", "ledger", stage.directory / "lifecycle", ledger, LEDGER_SQL, "begins"),
     )
     with spark_bench(stage.directory) as spark, duckdb.connect() as other:
         other.execute(f"set threads = {CORES}")
