@@ -14,7 +14,10 @@ from penstock.simulation.cluster.hunts import HUNTS, HuntName
 from penstock.simulation.queue_plan import QueuePlan
 from penstock.simulation.scenario import KINDS, FaultPlan, Scenario, draw_scenario
 
-CLUSTER_KINDS = ("plain", "fifo", "fair", "priorities", "delays", "deduplication", "dead-letters")
+CLUSTER_KINDS = (
+    *("plain", "fifo", "fair", "priorities", "delays", "deduplication", "dead-letters"),
+    *("log", "both"),
+)
 
 
 @dataclass(slots=True)
@@ -89,6 +92,8 @@ def draw_cluster_scenario(random: Random, nodes: int) -> ClusterScenario:
         base.duration_ms += 6_000
         base.producers += 1
     _loosen(base.queues, random)
+    if any(plan.settings.has_log for plan in base.queues):
+        base.log_readers, base.group_members = random.randint(1, 2), random.randint(0, 2)
     late_nodes = 1 if replicas < nodes and random.random() < 0.3 else 0
     if random.random() < 0.3:
         faults.skew_ms = random.choice((40, 500, 2_500))
@@ -104,13 +109,23 @@ def _replicated(plan: QueuePlan, replicas: int, random: Random) -> QueuePlan:
     plan.settings = msgspec.structs.replace(
         plan.settings, replicas=replicas, partitions=random.choice((1, 1, 2, 3))
     )
+    if plan.settings.has_log:
+        # Readers of the simulation know one partition; by which clock a log is cut is checked on one node.
+        plan.settings = msgspec.structs.replace(
+            plan.settings,
+            ordering="best-effort" if plan.settings.ordering == "clock" else plan.settings.ordering,
+            partitions=1,
+            retention_ms=QueueSettings().retention_ms,
+            retain_bytes=None,
+        )
     return plan
 
 
 def _loosen(plans: list[QueuePlan], random: Random) -> None:
     """Some queues are acknowledged by their primary alone."""
     for plan in plans:
-        if plan.settings.dead_letter_queue is None and random.random() < 0.12:
+        may_lose = plan.settings.dead_letter_queue is None and not plan.settings.has_log
+        if may_lose and random.random() < 0.12:
             plan.settings = msgspec.structs.replace(plan.settings, replication="async")
 
 

@@ -7,11 +7,10 @@ which every later primary must have too.
 
 from __future__ import annotations
 
-from zlib import crc32
-
 from penstock.backend.outbox import Need
 from penstock.backend.replication.replicated_node import ReplicatedNode
 from penstock.model.records import CATALOGUE
+from penstock.queue.partition import Partition
 from penstock.replication.primary_secondary.epochs import EpochHistory, last_common
 from penstock.simulation.observed_store import AppendedRecord
 from penstock.simulation.schedule import Schedule
@@ -41,12 +40,12 @@ class Witness:
         self._committed: dict[int, _Committed] = {}
         self._seen: dict[tuple[int, int], int] = {}
         """(partition, epoch) → how much of it was committed when last looked."""
-        self._records: dict[tuple[int, int, int], tuple[int, str]] = {}
-        """(partition, index, epoch that wrote it) → (checksum, who wrote it first)."""
+        self._records: dict[tuple[int, int, int], tuple[AppendedRecord, str]] = {}
+        """(partition, index, epoch that wrote it) → (record, who wrote it first)."""
         self.violations: list[Violation] = []
         self._said: set[str] = set()
-        self._written: dict[str, dict[tuple[int, int], int]] = {}
-        """By node: checksums of what it appended in this turn."""
+        self._written: dict[str, dict[tuple[int, int], AppendedRecord]] = {}
+        """By node: what it appended in this turn."""
         self.lost: dict[int, int] = {}
         """By `async` partition: records that were acknowledged and that the next primary did not have."""
         self._loose: dict[int, list[tuple[int, int]]] = {}
@@ -78,7 +77,7 @@ class Witness:
         """A node appended a record of its own, or one that it was sent."""
         if record.partition != CATALOGUE:
             written = self._written.setdefault(name, {})
-            written[record.partition, record.number] = crc32(record.payload, crc32(record.head))
+            written[record.partition, record.number] = record
 
     def turned(self, name: str, life: int, node: ReplicatedNode) -> None:
         """A node has ended its turn."""
@@ -100,16 +99,24 @@ class Witness:
         if written:
             self._compare(name, node, written)
 
-    def _compare(self, name: str, node: ReplicatedNode, written: dict[tuple[int, int], int]) -> None:
+    def log_of(self, partition: Partition) -> list[AppendedRecord]:
+        """Everything that was ever written to a partition and is part of its log, wherever that was seen."""
+        epochs = partition.epochs
+        keys = ((partition.queue_id, index, epochs.at(index)) for index in range(1, partition.index + 1))
+        return [self._records[key][0] for key in keys]
+
+    def _compare(
+        self, name: str, node: ReplicatedNode, written: dict[tuple[int, int], AppendedRecord]
+    ) -> None:
         """Every replica has the same record under an index and the epoch that wrote it."""
         partitions = node._parts.catalogue.partitions
-        for (queue_id, index), checksum in written.items():
+        for (queue_id, index), record in written.items():
             partition = partitions.get(queue_id)
             if partition is None or index > partition.index:
                 continue  # it was dropped or cut meanwhile
             epoch = partition.epochs.at(index)
-            first, writer = self._records.setdefault((queue_id, index, epoch), (checksum, name))
-            if first != checksum:
+            first, writer = self._records.setdefault((queue_id, index, epoch), (record, name))
+            if (first.head, first.payload) != (record.head, record.payload):
                 self._violated(
                     "I9",
                     f"partition {queue_id}: record {index} of epoch {epoch} is one on {writer} and another on {name}",

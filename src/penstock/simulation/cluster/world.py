@@ -31,11 +31,12 @@ from penstock.simulation.trace import Trace
 from penstock.simulation.violation import Violation
 from penstock.simulation.workload.auditor import Auditor
 from penstock.simulation.workload.consumer import Consumer
+from penstock.simulation.workload.log_reader import GroupMember, LogReader
 from penstock.simulation.workload.producer import Producer
 from penstock.simulation.world import START_MS, Outcome
 from penstock.wire.messages import CreateQueue, QueueDescription
 
-CHECKED = ("I1", "I2", "I3", "I4", "I5", "I6", "I7", "I10", "fifo")
+CHECKED = ("I1", "I2", "I3", "I4", "I5", "I6", "I7", "I10", "fifo", "log", "groups")
 """What is promised to clients of one node is promised to those of a cluster."""
 _BEGUN_MS = 30_000
 _HEALED_MS = 60_000
@@ -169,6 +170,10 @@ class ClusterWorld:
             self.tasks.start(Producer(self.stage, f"producer-{number}").run())
         for number in range(base.consumers):
             self.tasks.start(Consumer(self.stage, f"consumer-{number}").run())
+        for number in range(base.log_readers):
+            self.tasks.start(LogReader(self.stage, f"reader-{number}").run())
+        for number in range(base.group_members):
+            self.tasks.start(GroupMember(self.stage, f"member-{number}").run())
 
     # -- checks ----------------------------------------------------------------------------------------------
 
@@ -209,9 +214,18 @@ class ClusterWorld:
                 times = [delivery.sent_ms for delivery in message.deliveries if delivery.source is None]
                 message.sent_ms = min([message.sent_ms, *times])
 
+    def _gather_logs(self) -> None:
+        """The records of queues of one partition, for checkers that read them."""
+        for entry in self.entries().values():
+            node = self.machines[entry.primary or ""].replicated if entry.primary is not None else None
+            partition = node._parts.catalogue.partitions.get(entry.partition) if node is not None else None
+            if partition is not None and entry.settings.has_log:
+                self.history.records[entry.queue_id] = self.witness.log_of(partition)
+
     def _finish(self) -> None:
         history = self.history
         self._say_when_sent()
+        self._gather_logs()
         history.ended_ms = self.schedule.now_ms
         self.violations += self.witness.violations
         for machine in self.machines.values():
