@@ -147,3 +147,22 @@ def test_deleting_asks_first(penstock: Penstock, queue: str) -> None:
     assert outcome.code == 2
     assert "--yes" in outcome.errors
     assert penstock("queue", "show", queue).code == 0
+
+
+def test_logs_of_penstock_itself_are_listed_on_demand_only(penstock: Penstock) -> None:
+    assert penstock("queue", "create", "followed", "--lifecycle").code == 0
+    penstock("send", "followed", "hello")
+    shown = penstock("queue", "show", "followed").output
+    assert "rows dropped" in shown
+    assert penstock("queue", "alter", "followed", "--no-lifecycle").code == 0
+    penstock("queue", "create", "penstock.usage", "--consumption", "log")  # if requests have not made it yet
+    assert "penstock.usage" not in penstock("queue", "list").output
+    (line,) = [
+        line
+        for line in penstock("queue", "list", "--internal").output.splitlines()
+        if "penstock.usage" in line
+    ]
+    assert line.endswith("internal")
+    refused = penstock("queue", "delete", "penstock.usage", "--yes")
+    assert refused.code != 0
+    assert "written by Penstock itself" in " ".join(refused.errors.split())
