@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import random
+from collections import deque
 
 import msgspec
 import pytest
 
+from penstock.backend.replication import leading
 from penstock.model.batch import encode_parts
 from penstock.simulation.disk import SimulatedDisk
 from penstock.wire import messages
-from tests.backend.replication.cluster import Cluster
+from tests.backend.replication.cluster import START_MS, Cluster
 from tests.backend.replication.test_failover import assert_same, send
 
 
@@ -128,6 +130,39 @@ def test_a_lost_disk_never_leads_and_is_filled_again() -> None:
     assert sorted(cluster.entry().in_sync) == ["a", "b", "c"]
     assert_same(cluster)
     assert received(cluster) == 5
+
+
+def test_a_lost_disk_that_is_being_filled_again_does_not_lead(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(leading, "APPEND_BYTES", 10_000)  # so that it takes more than one step
+    cluster = Cluster()
+    cluster.create(nodes=("a", "b"))
+    cluster.settle(500)
+    fill(cluster, 60, 3_000)  # little enough for the primary to have its log from the first record on
+    machine = cluster.machines["b"]
+    machine.crash()
+    machine.disk = SimulatedDisk(random.Random(4))
+    machine.start()
+    assert machine.node is not None
+    cluster.hear(machine)
+    cluster.connect()
+    while not machine.node.positions([1])[1].last:
+        cluster.now_ms += 5
+        assert cluster.now_ms < START_MS + 60_000
+        for each in cluster.machines.values():
+            each.turn()
+        cluster.deliver(("b", "a"))
+        arriving = b"".join(cluster.pipes["a", "b"])
+        cluster.pipes["a", "b"] = deque([arriving[:20_000], arriving[20_000:]])
+        cluster.deliver(("a", "b"), 1)
+    cluster.machines["a"].crash()
+    # In sync it is on paper only: whoever has everything is gone for now, and must be waited for.
+    assert "b" in cluster.entry().in_sync
+    assert not cluster.elect()
+    cluster.machines["a"].start()
+    cluster.settle(3_000)
+    assert cluster.leader.name == "a"
+    assert sorted(cluster.entry().in_sync) == ["a", "b"]
+    assert received(cluster) == 60
 
 
 def test_damage_on_a_secondary_is_repaired_from_the_primary() -> None:

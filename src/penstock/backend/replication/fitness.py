@@ -27,6 +27,13 @@ def is_fit(parts: NodeParts, follower: Follower, entry: PartitionEntry) -> bool:
     )
 
 
+def has_lost_everything(parts: NodeParts, node: str, entry: PartitionEntry) -> bool:
+    """Whether a node has nothing of a partition of which, by the layout, it has everything: its disk was replaced."""
+    partition = parts.catalogue.partitions.get(entry.partition)
+    had_everything = node in entry.in_sync or node in entry.in_sync_before
+    return entry.serving > 0 and had_everything and (partition is None or not partition.index)
+
+
 def positions(state: ClusterState, follower: Follower, asked: Iterable[int]) -> dict[int, Position]:
     """How far the logs of these partitions go, and of those that this node should lead and cannot."""
     found: dict[int, Position] = {}

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from penstock.backend.outbox import Need
 from penstock.backend.parts import NodeParts
 from penstock.backend.replication.dispatching import Dispatch
-from penstock.backend.replication.fitness import describe
+from penstock.backend.replication.fitness import describe, has_lost_everything
 from penstock.backend.replication.following import Follower
 from penstock.backend.replication.holding import Holding
 from penstock.backend.replication.leadership import Leadership
@@ -149,7 +149,11 @@ class Replication:
         if entry.primary == self.state.node and entry.primary_started_ms == self.started_ms:
             return self.leadership.lead(entry)
         partition = self.holding.hold(entry, self.state.now_ms)
-        self.follower.follow(queue_id, entry.epoch)
+        is_new = queue_id not in self.follower.partitions
+        followed = self.follower.follow(queue_id, entry.epoch)
+        if is_new and has_lost_everything(self.state.parts, self.state.node, entry):
+            # A log that grows from its first record looks whole at every length; a state that comes in does not.
+            followed.needs_whole = True
         self.dispatch.local_is_there(partition.queue_id)
         return True
 
