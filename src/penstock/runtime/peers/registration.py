@@ -137,6 +137,7 @@ class Registration:
         """A clean stop: others take over at once."""
         lease, self._lease = self._lease, None
         if lease is not None:
+            self.renewed(0)  # whoever acknowledges alone stops before anybody can be elected
             try:
                 async with asyncio.timeout(1.0):
                     await self.store.revoke(lease)
