@@ -16,8 +16,12 @@ from penstock.simulation.scenario import KINDS, FaultPlan, Scenario, draw_scenar
 
 CLUSTER_KINDS = (
     *("plain", "fifo", "fair", "priorities", "delays", "deduplication", "dead-letters"),
-    *("log", "both"),
+    *("log", "both", "clock", "stamped-clock", "causal"),
 )
+
+
+LOOSE_KINDS = ("plain", "fair", "priorities", "delays", "deduplication")
+"""Those that may be acknowledged by their primary alone: nothing moves from them to queues that may not."""
 
 
 @dataclass(slots=True)
@@ -82,7 +86,9 @@ def draw_cluster_scenario(random: Random, nodes: int) -> ClusterScenario:
     base.queues = [_replicated(KINDS[name](random), replicas, random) for name in names]
     extra = {
         plan.settings.dead_letter_queue: QueueSettings(
-            replicas=replicas, ordering=plan.settings.ordering, visibility_timeout_ms=2_000
+            replicas=replicas,
+            ordering="fifo" if plan.settings.strict else "best-effort",
+            visibility_timeout_ms=2_000,
         )
         for plan in base.queues
         if plan.settings.dead_letter_queue is not None
@@ -109,6 +115,9 @@ def _replicated(plan: QueuePlan, replicas: int, random: Random) -> QueuePlan:
     plan.settings = msgspec.structs.replace(
         plan.settings, replicas=replicas, partitions=random.choice((1, 1, 2, 3))
     )
+    if plan.settings.sorted or plan.settings.ordering == "clock":
+        # What is checked is the order of one partition, record by record.
+        plan.settings = msgspec.structs.replace(plan.settings, partitions=1, default_ttl_ms=None)
     if plan.settings.has_log:
         # Readers of the simulation know one partition; by which clock a log is cut is checked on one node.
         plan.settings = msgspec.structs.replace(
@@ -124,7 +133,7 @@ def _replicated(plan: QueuePlan, replicas: int, random: Random) -> QueuePlan:
 def _loosen(plans: list[QueuePlan], random: Random) -> None:
     """Some queues are acknowledged by their primary alone."""
     for plan in plans:
-        may_lose = plan.settings.dead_letter_queue is None and not plan.settings.has_log
+        may_lose = plan.name in LOOSE_KINDS
         if may_lose and random.random() < 0.12:
             plan.settings = msgspec.structs.replace(plan.settings, replication="async")
 

@@ -36,7 +36,7 @@ from penstock.simulation.workload.producer import Producer
 from penstock.simulation.world import START_MS, Outcome
 from penstock.wire.messages import CreateQueue, QueueDescription
 
-CHECKED = ("I1", "I2", "I3", "I4", "I5", "I6", "I7", "I10", "fifo", "log", "groups")
+CHECKED = ("I1", "I2", "I3", "I4", "I5", "I6", "I7", "I10", "fifo", "log", "groups", "time", "late")
 """What is promised to clients of one node is promised to those of a cluster."""
 _BEGUN_MS = 30_000
 _HEALED_MS = 60_000
@@ -55,7 +55,7 @@ class ClusterWorld:
         base = scenario.base
         self.schedule = schedule = Schedule(START_MS)
         self.trace = trace = Trace(schedule)
-        self.history = History(cold_reads=base.cold_reads > 0)
+        self.history = History(cold_reads=base.cold_reads > 0, clocks_are_true=base.clocks.true)
         if scenario.faults.skew_ms:
             self.history.skew_ms = scenario.faults.skew_ms + FREEZE_MS[1] // 10 + 50
         self.metadata = SimulatedMetadata(schedule, random)
@@ -219,7 +219,7 @@ class ClusterWorld:
         for entry in self.entries().values():
             node = self.machines[entry.primary or ""].replicated if entry.primary is not None else None
             partition = node._parts.catalogue.partitions.get(entry.partition) if node is not None else None
-            if partition is not None and entry.settings.has_log:
+            if partition is not None and entry.settings.partitions == 1:
                 self.history.records[entry.queue_id] = self.witness.log_of(partition)
 
     def _finish(self) -> None:

@@ -139,9 +139,8 @@ class Consumer:
         self._settler = Settler(stage, name)
         self._attempts = 0
         self._last_attempt = b""
-        self._held_attempt = b""
-        self._held: list[DeliveredMessage] = []
-        """What the last attempt that was answered got."""
+        self._held: dict[tuple[int, bytes], list[DeliveredMessage]] = {}
+        """By queue and attempt: what it got."""
 
     def run(self) -> Steps[None]:
         """Receives until the run ends."""
@@ -174,8 +173,7 @@ class Consumer:
         max_leased = stage.random.choice((None, None, None, 30))
         attempt = self._attempt() if life.strict and stage.random.random() < 0.5 else b""
         request = Receive(life.queue_id, most, wait_ms, visibility_ms, max_bytes, max_leased, attempt)
-        held = self._held if attempt == self._held_attempt and attempt else []
-        held = held if held and held[0].life is life else []
+        held = self._held.get((life.queue_id, attempt), [])
         least_ms = visibility_ms if visibility_ms is not None else life.least_ms("visibility_timeout_ms")
         extended = stage.recorder.settling(held, "extend", least_ms)
         asker: Asker = self._settler.client
@@ -197,7 +195,7 @@ class Consumer:
             waited_ms = 0 if impatient else wait_ms
             found = self._note(life, reply.answer, reply.body, asked_ms, waited_ms, visibility_ms)
             if found and attempt:
-                self._held_attempt, self._held = attempt, found
+                self._held[life.queue_id, attempt] = found
             return found
         failed = stage.failed(life, reply)
         assert failed is not None
