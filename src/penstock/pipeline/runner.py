@@ -11,7 +11,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from penstock.pipeline.batches import Batches
+from penstock.pipeline.batches import BatchDone, Batches
 from penstock.pipeline.jobs.job import Job, Surroundings
 from penstock.pipeline.memory import Memory
 from penstock.pipeline.progress import Progress
@@ -74,36 +74,44 @@ def run_job(
         generation = begin_generation(files, checkpoint, job.name, job.tables, rebuild=options.rebuild)
         for table in job.tables:
             swapping.recover(files, table.name)
-        run = JobRun(Warehouse(spark, files, generation), job, options, progress)
-        run.run(checkpoint.root, stop or Event(), watch)
+        run = JobRun(Warehouse(spark, files, generation), job, options, progress, watch)
+        run.run(checkpoint.root, stop or Event())
 
 
 class JobRun:
     """One run of a job, in a warehouse that nobody else runs it in."""
 
-    def __init__(self, warehouse: Warehouse, job: Job, options: RunOptions, progress: Progress) -> None:
+    def __init__(
+        self, warehouse: Warehouse, job: Job, options: RunOptions, progress: Progress, watch: Watch
+    ) -> None:
         self._warehouse = warehouse
         self._job = job
         self._options = options
         self._progress = progress
+        self._watch = watch
         self._memory = Memory(warehouse.files, job.name, warehouse.generation)
-        self._batches = Batches(warehouse, job, self._memory, progress.add_batch)
+        self._batches = Batches(warehouse, job, self._memory, self._batch_done)
         self._roller = Roller(warehouse, job, self._memory)
 
-    def run(self, checkpoint: str, stop: Event, watch: Watch) -> None:
+    def _batch_done(self, done: BatchDone) -> None:
+        """In Spark's thread: whoever watches need not wait for a roll-up that runs meanwhile."""
+        self._progress.add_batch(done)
+        self._watch(self._progress)
+
+    def run(self, checkpoint: str, stop: Event) -> None:
         """Reads, rolls up, compacts."""
-        self._read(checkpoint, stop, watch)
+        self._read(checkpoint, stop)
         self._roll()
         self._roller.compact(everything=self._roller.small_directories() > TOO_MANY_DIRECTORIES)
-        watch(self._progress)
+        self._watch(self._progress)
 
-    def _read(self, checkpoint: str, stop: Event, watch: Watch) -> None:
+    def _read(self, checkpoint: str, stop: Event) -> None:
         """Begins anew, from the checkpoint, where all that went wrong is that a process took too long to start."""
         for left in reversed(range(_STARTS)):
             query = None
             try:
                 query = self._started(checkpoint)
-                self._wait(query, stop, watch)
+                self._wait(query, stop)
             except BaseException as error:
                 if left and _TOO_SLOW in str(error):
                     continue
@@ -142,14 +150,14 @@ class JobRun:
         except Exception as error:
             raise _explained(error) from None
 
-    def _wait(self, query: StreamingQuery, stop: Event, watch: Watch) -> None:
+    def _wait(self, query: StreamingQuery, stop: Event) -> None:
         """Looks now and then; Spark's own waiting would not hear of `stop`."""
         rolled = time.monotonic()
         while query.isActive and not stop.wait(_LOOK_SECONDS):
             last = query.lastProgress
             if last is not None and last["sources"]:
                 self._progress.note_offsets(_source(last["sources"][0]))
-            watch(self._progress)
+            self._watch(self._progress)
             if self._options.follow and time.monotonic() - rolled >= self._options.roll_seconds:
                 self._roll()
                 self._roller.compact()
