@@ -40,7 +40,11 @@ MAY_IMPORT: dict[str, set[str]] = {
     },
     "simulation": {
         *("model", "queue", "ordering", "wire", "storage", "backend"),
-        *("cluster", "replication", "routing"),  # whole clusters: the manager decides, and its bugs are planted
+        *(
+            "cluster",
+            "replication",
+            "routing",
+        ),  # whole clusters: the manager decides, and its bugs are planted
         "columnar",  # what the log of lifecycles says is read, and compared with the records
     },
     # on top
