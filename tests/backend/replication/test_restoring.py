@@ -116,6 +116,34 @@ def test_what_was_never_committed_is_cut() -> None:
     assert received(cluster) == 6
 
 
+def test_a_log_is_cut_on_a_node_that_never_rests() -> None:
+    cluster = Cluster()
+    cluster.create()
+    cluster.create("busy", 2, nodes=("a",))
+    cluster.settle(500)
+    fill(cluster, 5)
+    for pair in ("ab", "ac"):
+        cluster.parted.add(frozenset(pair))
+        cluster.cut(*pair)
+    old = cluster.machines["a"]
+    old.request(messages.Send(1), encode_parts([b"never"]))
+    old.turn()
+    cluster.elect(leader="b")
+    cluster.settle(2_000)
+    cluster.parted.clear()
+    for _ in range(200):
+        cluster.now_ms += 10
+        cluster.connect()
+        for machine in cluster.machines.values():
+            cluster.hear(machine)
+            old.request(messages.Send(2), encode_parts([b"something in every turn"]))
+            machine.turn()
+            cluster.propose(machine)
+        for pair_ in list(cluster.pipes):
+            cluster.deliver(pair_)
+    assert sorted(cluster.entry().in_sync) == ["a", "b", "c"]
+
+
 def test_a_lost_disk_never_leads_and_is_filled_again() -> None:
     cluster = Cluster()
     cluster.create()

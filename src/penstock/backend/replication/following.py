@@ -52,6 +52,8 @@ class FollowedPartition:
     """What is here is a former life's: a whole state is needed before anything else."""
     cutting: int | None = None
     """The record to cut back to, while that is under way."""
+    cut_after: int = 0
+    """The journal must be on disk up to here before what is left can be read back."""
     committed: int = 0
     """As the primary said last."""
 
@@ -236,6 +238,7 @@ class Follower:
         """The primary does not have the records after `last`: they were never committed."""
         if self._follows(followed, stream, message.epoch):
             followed.cutting = message.last
+            followed.cut_after = self._parts.store.appended_position
             self._to_cut[followed.queue_id] = followed
 
     @property
@@ -247,8 +250,10 @@ class Follower:
         """Begins cuts that wait for the disk or for a checkpoint."""
         parts, store = self._parts, self._parts.store
         for queue_id, followed in list(self._to_cut.items()):
-            if store.committed_position < store.appended_position or self.checkpoint_is_under_way():
+            if self.checkpoint_is_under_way():
                 return
+            if store.committed_position < followed.cut_after:
+                continue
             del self._to_cut[queue_id]
             if followed.cutting is None or self.partitions.get(queue_id) is not followed:
                 continue
