@@ -80,7 +80,7 @@ def test_a_seed_prints_the_same_trace_in_every_process() -> None:
         environment = {**os.environ, "PYTHONHASHSEED": hash_seed}
         done = subprocess.run(command, capture_output=True, env=environment, check=True, timeout=100)
         assert b"every promise held" in done.stdout
-        assert len(done.stdout.splitlines()) > 100
+        assert len(done.stdout.splitlines()) > 30
         digests.add(sha256(done.stdout).hexdigest())
     assert len(digests) == 1
 
