@@ -80,7 +80,7 @@ class Dispatch:
         try:
             self._handle(stream, message, frame.body)
         except PenstockError:
-            self._stalled[node] = deque([(message, bytes(frame.body))])
+            self._stalled.setdefault(node, deque()).append((message, bytes(frame.body)))
 
     def retry(self) -> None:
         """There may be room in the journal now."""

@@ -1,0 +1,48 @@
+"""What finds no room in the journal waits, in the order in which it came, and nothing of it is lost."""
+
+from __future__ import annotations
+
+import pytest
+
+from penstock.backend.logbook import busy
+from penstock.backend.replication.replicated_node import ReplicatedNode
+from penstock.model.batch import encode_parts
+from penstock.wire import messages
+from penstock.wire.frames import Frame
+from penstock.wire.peer_messages import Lost, PeerMessage, encode_peer_message
+from tests.backend.replication.cluster import Cluster
+from tests.backend.replication.test_failover import assert_same, send
+
+
+def hear(node: ReplicatedNode, message: PeerMessage, now_ms: int) -> None:
+    node.peer_frame("a", Frame(0, memoryview(encode_peer_message(message)), memoryview(b"")), now_ms)
+
+
+def test_a_count_that_finds_no_room_takes_no_records_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster = Cluster()
+    cluster.create()
+    cluster.create("other", 2, ("b", "a", "c"))
+    cluster.settle(500)
+    send(cluster, b"one")
+    cluster.settle(100)
+    node = cluster.machines["b"].node
+    assert node is not None
+    logbook = node.replication.state.parts.logbook
+
+    def no_room(*arguments: object) -> None:
+        raise busy()
+
+    machine = cluster.machines["a"]
+    assert machine.node is not None
+    with monkeypatch.context() as full:
+        full.setattr(logbook, "copy", no_room)
+        full.setattr(logbook, "write", no_room)
+        machine.request(messages.Send(1), encode_parts([b"two"]))
+        machine.turn()
+        cluster.deliver(("a", "b"))  # records of the first queue
+        hear(node, Lost(2, 1, 7), cluster.now_ms)  # about the second one, which it leads
+    cluster.settle(500)
+    assert "b" in cluster.entry().in_sync
+    assert_same(cluster)
+    assert node.replication.state.parts.catalogue.partitions[2].totals.lost == 7
+    assert machine.node.replication.state.streams["b"]._under_way == 0  # its window is open again
