@@ -36,7 +36,7 @@ _CLUSTER_PARTS = 8
 _NICENESS = 10
 _HINTS = {
     "penstock.lifecycle": "no queue is followed yet: `penstock queue alter QUEUE --lifecycle` begins",
-    "penstock.usage": "it is made with the first request through the SQS interface, unless usage is turned off",
+    "penstock.usage": "it is made with the first request through the SQS interface",
 }
 
 

@@ -53,8 +53,6 @@ from penstock.runtime.usage_sender import UsageSender
 from penstock.sqs.compatibility import EXTENDED, STRICT
 from penstock.usage.collector import UsageCollector, UsageTotals
 
-CLUSTER_REPLICAS = 3
-"""On how many nodes of a cluster the log of usage is, if it has so many."""
 GRACE_SECONDS = 5.0
 """How long requests that were read get to be finished when the server stops."""
 
@@ -193,7 +191,7 @@ async def open_front_door(
             await store.close()
         raise
     moves = MoveTimer(services, Mover(secrets.token_hex(8), mirror.cache), clock.now_ms)
-    sender = UsageSender(usage, link, most_replicas=1 if shared is None else CLUSTER_REPLICAS)
+    sender = UsageSender(usage, link)
     sender.start()
     return FrontDoor(front, sender, server, registry, mirror, store, tls, address, users, moves)
 

@@ -156,7 +156,7 @@ def _ledger_table(hours: list[dict[str, Any]]) -> str:
     ]
     heads = ["queue", "began", "ended", "redeliveries", "stay, p50 of the slowest hour", "p99"]
     return text_table(
-        heads, rows, "No queue is followed yet: `penstock queue set QUEUE --lifecycle` begins it."
+        heads, rows, "No queue is followed yet: `penstock queue alter QUEUE --lifecycle` begins it."
     )
 
 
