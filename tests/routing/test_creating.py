@@ -84,6 +84,16 @@ def test_a_queue_that_the_map_has_not_heard_of_is_found_and_nothing_is_left_behi
     assert [(entry.retired, sorted(entry.leaving)) for entry in given_up] == [(True, ["a", "b", "c"])]
 
 
+def test_a_node_that_is_about_to_stop_is_given_nothing() -> None:
+    world = World()
+    stops = NodeEntry(node="a", zone="a", native="a:1", peers="a:2", started_ms=1, leaving=True)
+    world.map.apply(node_key("a"), encode(stops))
+    queue = world.make("q")
+    made_entry = decode_partition(world.entries[partition_key(queue.partitions[0])][0])
+    assert sorted(made_entry.replicas) == ["b", "c"]  # the manager adds the third when the node is back
+    assert queue.settings.replicas == 3
+
+
 def test_the_census_is_what_counting_anew_would_say() -> None:
     world = World()
     first = PartitionEntry(

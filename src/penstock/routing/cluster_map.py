@@ -177,8 +177,12 @@ class ClusterMap:
         )
 
     def open_nodes(self) -> list[NodeEntry]:
-        """Those that live and may be given partitions."""
-        return [entry for name, entry in sorted(self.nodes.items()) if name not in self._draining]
+        """Those that live and may be given partitions; one that is about to stop would hand them over again."""
+        return [
+            entry
+            for name, entry in sorted(self.nodes.items())
+            if name not in self._draining and not entry.leaving
+        ]
 
     def ever_known(self) -> set[str]:
         """The nodes that live, that have lived while this map was made, and that hold anything."""
