@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -89,7 +90,7 @@ def _cost(stage: Stage, server: Server, job: Following, first: int) -> Iterator[
     yield from beside.figures("spark.follow.both", "both at once, 1 KiB, beside the pipeline", flow)
     yield from alone.figures("spark.follow.alone", "  the same without it", "by turns with these")
     yield figure("spark.follow.cost", "what the pipeline costs the broker's throughput", "%", costs)
-    cpu = "Python and Java, at low priority"
+    cpu = f"Python and Java, at nice {job.niceness()}; broker and clients at {os.getpriority(os.PRIO_PROCESS, 0)}"
     yield figure("spark.follow.cpu", "  the pipeline's CPU meanwhile", "% of a core", shares, cpu)
 
 

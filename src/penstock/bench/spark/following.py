@@ -44,6 +44,10 @@ class Following:
         first = self._child.process_id
         return sum(process_tree.cpu_seconds(one) for one in (first, *process_tree.descendants(first)))
 
+    def niceness(self) -> int:
+        """Its priority: a job that follows gives way, unless the whole run does already."""
+        return os.getpriority(os.PRIO_PROCESS, self._child.process_id)
+
     def memory(self) -> Mapping[str, int]:
         """The most bytes held: by the driver's Python, by Java, and by all Python workers together."""
         first = self._child.process_id
