@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
+from penstock.backend.replication.cluster_moves import ClusterMoves, Journey
 from penstock.model.batch import Batch, encode_parts
+from penstock.model.errors import ErrorCode, PenstockError
+from penstock.queue.partition import Partition
 from penstock.wire import messages
 from tests.backend.replication.cluster import NAMES, Cluster
 from tests.backend.replication.test_failover import assert_same
@@ -88,3 +93,33 @@ def test_a_message_on_its_way_is_in_one_queue(seed: int) -> None:
     both = left + moved
     assert len(both) == len(set(both)), "a message is in both queues, or twice in one"
     assert acknowledged <= set(both), "a message is in neither"
+
+
+def test_a_journey_ends_when_all_have_arrived_though_the_first_did_long_ago(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    cluster = Cluster()
+    cluster.create("dead", TARGET, NAMES)
+    cluster.create("q", SOURCE, NAMES, dead_letter_queue="dead", max_receives=1, visibility_timeout_ms=100)
+    cluster.settle(400)
+    for body in (b"one", b"two"):
+        assert isinstance(cluster.ask(messages.Send(SOURCE), encode_parts([body])), messages.SendResult)
+    cluster.ask(messages.Receive(SOURCE, 5))
+    refused = 0
+    send = ClusterMoves._send
+
+    def refuse_the_second_twice(
+        self: ClusterMoves, journey: Journey, source: Partition, *rest: Any, **more: Any
+    ) -> None:
+        nonlocal refused
+        piece = rest[2]
+        if piece.first == 2 and refused < 2:
+            refused += 1
+            raise PenstockError(ErrorCode.UNREACHABLE, "the target's primary is not connected")
+        send(self, journey, source, *rest, **more)
+
+    monkeypatch.setattr(ClusterMoves, "_send", refuse_the_second_twice)
+    cluster.settle(5_000)
+    assert refused == 2
+    assert everything(cluster, SOURCE) == []
+    assert sorted(everything(cluster, TARGET)) == [b"one", b"two"]

@@ -30,6 +30,8 @@ from penstock.wire.peer_messages import MovedIn, MoveDone, MoveIn
 RETRY_MS = 200
 ANSWER_MS = 3_000
 """A target that says nothing for so long is asked again; it may have been deposed meanwhile."""
+SETTING_OUT = 0
+"""No request has this number: among those under way it says that more of them are to come."""
 
 
 @dataclass(slots=True, eq=False)
@@ -102,12 +104,14 @@ class ClusterMoves:
             parts.write(source, moving.forget_origins(source, source.queue_id, runs, now_ms))
             return
         journey = self._journeys[source.queue_id] = Journey(source.queue_id, target.partition, runs, now_ms)
+        journey.under_way.add(SETTING_OUT)  # what arrived long ago is answered at once: that must not end the journey
         try:
             for piece in slices:
                 self._send(journey, source, target, reason, piece, now_ms)
         except PenstockError:
             self._give_up(journey, now_ms)
             return
+        journey.under_way.discard(SETTING_OUT)
         self._look(journey)
 
     def _send(
