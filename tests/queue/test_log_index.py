@@ -140,6 +140,18 @@ def test_files_are_named_once_nothing_of_the_log_is_left_in_them() -> None:
     assert log.files == {3: 2, 9: 1}
 
 
+def test_batches_of_two_files_that_lie_among_each_other_are_moved_each_out_of_its_own() -> None:
+    log = LogIndex()
+    for number, file in enumerate((1, 2, 1, 2)):
+        log.append(10, file * FILE + number, 100, 100, 1_000)
+    log.relocate({1 * FILE + 0: 9 * FILE, 2 * FILE + 1: 9 * FILE + 1})
+    assert log.files == {1: 1, 2: 1, 9: 2}
+    assert log.emptied == []
+    log.relocate({1 * FILE + 2: 9 * FILE + 2, 2 * FILE + 3: 9 * FILE + 3})
+    assert log.files == {9: 4}
+    assert sorted(log.emptied) == [1, 2]
+
+
 def test_a_long_history_of_cuts_takes_no_memory() -> None:
     log = LogIndex()
     for number in range(3 * log_index._COMPACT_AT_LEAST):

@@ -107,8 +107,9 @@ class LogIndex:
         """Whatever still lies at an old position now lies at the new one."""
         for file in {position >> FILE_SHIFT for position in moved}:
             for place in self._places_in(file):
-                new = moved.get(self._positions[place])
-                if new is not None:
+                old = self._positions[place]
+                new = moved.get(old)
+                if new is not None and old >> FILE_SHIFT == file:  # others may lie among this file's
                     self._positions[place] = new
                     self._enter_file(new >> FILE_SHIFT, self._base + place)
                     self._leave_file(file)
