@@ -76,12 +76,15 @@ class Recorder:
         """A batch is stored, or was before."""
         batch.unanswered -= 1
         batch.answers.append(SendAnswer(result.runs, result.duplicates, result.sent_ms))
-        if len(batch.answers) > 1 and len(batch.answers[0].duplicates) < len(batch.messages):
+        again = len(batch.answers) > 1 and len(batch.answers[0].duplicates) < len(batch.messages)
+        if again and batch.life.settings[0].partitions == 1:
             return  # it says the same as before, or `one_message` will say that it does not
         duplicates = set(result.duplicates)
         for index, (message, sequence) in enumerate(
             zip(batch.messages, sequences_of(result.runs), strict=False)
         ):
+            if again and message.fate != "duplicate":
+                continue  # the share of a partition that was all duplicates is remembered by no number
             message.fate = "duplicate" if index in duplicates else "stored"
             message.sequence = sequence
             message.sent_ms = result.sent_ms
