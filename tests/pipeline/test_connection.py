@@ -7,8 +7,11 @@ import threading
 
 import pytest
 
+from penstock.cli.exits import CommandError
+from penstock.cli.pipeline_run import _check_queue
 from penstock.pipeline.source.connection import Connection
 from penstock.pipeline.source.options import Target
+from penstock.pipeline.surroundings import surroundings_of
 from penstock.pipeline.trouble import PipelineError
 from penstock.wire.frames import encode_frame
 from penstock.wire.handshake import NONCE_BYTES, ServerHandshake
@@ -24,6 +27,20 @@ def test_an_endpoint_that_does_not_answer_is_stood_in_for_by_the_next() -> None:
             with Connection(target, turn) as connection:
                 connection.client.create_queue("q", consumption="log").send_batch([b"1"])
                 assert connection.log().bounds().end > 1
+
+
+def test_what_jobs_ask_before_and_beside_reading_is_asked_of_any_endpoint() -> None:
+    with served_in_a_thread() as url, socket.create_server(("127.0.0.1", 0)) as silent:
+        unheard = f"127.0.0.1:{silent.getsockname()[1]}"
+        silent.close()
+        endpoints = f"{unheard},{url.removeprefix('penstock://')}"
+        with Connection(Target((url,), "q", 30.0)) as connection:
+            connection.client.create_queue("q", consumption="log")
+        assert [one["name"] for one in surroundings_of(endpoints).queues] == ["q"]
+        assert surroundings_of(unheard).queues == ()
+        _check_queue(endpoints, "q")
+        with pytest.raises(CommandError, match="no log"):
+            _check_queue(endpoints, "penstock.usage")
 
 
 def test_a_node_that_wants_the_cluster_secret_is_told_from_a_server_that_is_down() -> None:

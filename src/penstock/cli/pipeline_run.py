@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from penstock.cli.exits import NOT_FOUND, USAGE, CommandError, reported
+from penstock.cli.exits import NOT_FOUND, UNREACHABLE, USAGE, CommandError, reported
 from penstock.cli.output import error_console, print_hint, print_json, print_line
 from penstock.cli.parameters import DEFAULT_URL, Json, duration_seconds
 from penstock.cli.pipeline_place import (
@@ -175,12 +175,18 @@ def _check_queue(endpoint: str, queue: str) -> None:
     from penstock.cli.asking import ask
     from penstock.model.errors import ErrorCode, PenstockError
 
-    try:
-        ask(f"penstock://{endpoint.partition(',')[0]}", lambda client: client.describe_queue(queue))
-    except PenstockError as error:
-        if error.code is not ErrorCode.QUEUE_NOT_FOUND or queue not in _HINTS:
-            raise
-        raise CommandError(f"there is no log {queue} to read: {_HINTS[queue]}", NOT_FOUND) from None
+    endpoints = [one.strip() for one in endpoint.split(",")]
+    for place, one in enumerate(endpoints, 1):
+        try:
+            ask(f"penstock://{one}", lambda client: client.describe_queue(queue))
+            return
+        except CommandError as error:
+            if error.code != UNREACHABLE or place == len(endpoints):  # they stand in for one another
+                raise
+        except PenstockError as error:
+            if error.code is not ErrorCode.QUEUE_NOT_FOUND or queue not in _HINTS:
+                raise
+            raise CommandError(f"there is no log {queue} to read: {_HINTS[queue]}", NOT_FOUND) from None
 
 
 def _give_way() -> None:

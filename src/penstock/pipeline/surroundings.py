@@ -20,20 +20,27 @@ _SECONDS = 30.0
 def surroundings_of(endpoint: str) -> Surroundings:
     """As of now; without what cannot be had, since the rows can be rolled up all the same."""
     now_us = time.time_ns() // 1000
-    url = endpoint.partition(",")[0]
-    url = url if "://" in url else f"penstock://{url}"
-    try:
-        with connect_blocking(url, timeout=_SECONDS, name="penstock pipeline") as client:
-            queues = tuple(
-                queue_facts(one) for one in client.list_queues() if not one.name.startswith(INTERNAL)
-            )
-            directory = _data_directory(client.describe_node)
-    except PenstockError:
+    endpoints = endpoint.split(",")
+    for one in endpoints:  # they stand in for one another
+        try:
+            queues, directory = _asked(one.strip(), _SECONDS / len(endpoints))
+            break
+        except PenstockError:
+            continue
+    else:
         return Surroundings(now_us)
     if not os.path.isdir(directory):  # the server is elsewhere
         return Surroundings(now_us, queues)
     disk = shutil.disk_usage(directory)
     return Surroundings(now_us, queues, disk.free, disk.total)
+
+
+def _asked(endpoint: str, seconds: float) -> tuple[tuple[dict[str, Any], ...], str]:
+    url = endpoint if "://" in endpoint else f"penstock://{endpoint}"
+    with connect_blocking(url, timeout=seconds, name="penstock pipeline") as client:
+        queues = client.list_queues()
+        facts = tuple(queue_facts(one) for one in queues if not one.name.startswith(INTERNAL))
+        return facts, _data_directory(client.describe_node)
 
 
 def queue_facts(queue: QueueDescription) -> dict[str, Any]:
