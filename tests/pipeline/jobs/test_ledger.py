@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -105,6 +106,8 @@ def test_lost_rows_and_overdue_messages_are_found(spark: SparkSession) -> None:
     partition = Partition()
     partition.sent(1, 2)
     partition.worked_on(1)
+    partition.time += timedelta(hours=9)
+    partition.sent(3)
     later = AT_NOON._replace(
         now_us=AT_NOON.now_us + 10 * 3_600_000_000,
         queues=({"name": "orders", "retention_ms": 3_600_000},),
@@ -112,6 +115,43 @@ def test_lost_rows_and_overdue_messages_are_found(spark: SparkSession) -> None:
     )
     assert kinds(found_in(spark, partition, later)) == [("gap", None), ("lost", 2)]
     assert kinds(found_in(spark, partition)) == []
+    partition.rows = partition.rows[:3]  # a reader that is behind does not know yet how messages ended
+    assert kinds(found_in(spark, partition, later._replace(gaps=()))) == []
+
+
+def test_a_queue_that_is_followed_no_more_and_then_again_is_no_finding(spark: SparkSession) -> None:
+    partition = Partition()
+    partition.sent(1, 4)
+    partition.leased(1)
+    partition.happens(Change.UNFOLLOWED, 1, 4)
+    partition.happens(Change.STOOD, 2, 3)  # the first was deleted meanwhile
+    partition.worked_on(2)
+    partition.leased(3)
+    assert kinds(found_in(spark, partition)) == []
+    known = new_messages(
+        lifecycle_frame(spark, partition.rows), spark.createDataFrame([], tables.STATE.file_schema())
+    )
+    states = {one["sequence"]: one["state"] for one in open_messages(known).collect()}
+    assert states == {3: "leased", 4: "waiting"}
+    (counts,) = ended_counts(known).collect()
+    assert (counts["ended"], counts["deleted"], counts["unfollowed"]) == (2, 1, 1)
+    assert (
+        counts["dwell_ms_max"] == 5000
+    )  # from second 1 to the delete at 6, not to the end of following at 3
+    partition.deleted(2)
+    assert kinds(found_in(spark, partition)) == [("duplicate-end", 2)]
+
+
+def test_messages_sent_before_the_log_begins_are_no_finding(spark: SparkSession) -> None:
+    partition = Partition()
+    partition.sent(1, 3)
+    partition.leased(1, 2)
+    partition.sent(4)
+    partition.deleted(1, 2)
+    partition.worked_on(3)
+    partition.leased(20)
+    partition.rows = partition.rows[1:]  # the log has let go of it
+    assert kinds(found_in(spark, partition)) == [("unsent", 20)]
 
 
 def test_what_is_normal_is_no_finding(spark: SparkSession) -> None:

@@ -15,11 +15,14 @@ from penstock.pipeline.jobs.job import Job, Reader, Rolled, Surroundings, Tables
 from penstock.pipeline.jobs.ledger_findings import findings, gap_findings, never_arrived
 from penstock.pipeline.jobs.ledger_messages import (
     BEGINNINGS,
+    CHANGE_MASK,
     ENDED,
     KEYS,
     change_of,
+    ending,
     has_ended,
     messages,
+    without_forgotten,
 )
 
 _STRANGE_AT_ONCE = 10_000
@@ -37,7 +40,8 @@ def new_messages(rows: DataFrame, state: DataFrame) -> DataFrame:
 
 def ended_counts(known: DataFrame) -> DataFrame:
     """Messages that are at an end, by the hour in which that was, and queue; those looked up were counted before."""
-    ending, deleted = change_of("first_final"), change_of("first_final") == int(Change.DELETED)
+    last = ending().bitwiseAND(CHANGE_MASK).cast("int")
+    deleted = last == int(Change.DELETED)
     dwell = sf.floor((sf.col("ended_us") - sf.col("began_us")) / 1000)
     work = sf.when(deleted, sf.floor((sf.col("ended_us") - sf.col("leased_us")) / 1000))
     hour = sf.date_trunc("hour", sf.timestamp_micros("ended_us"))
@@ -46,7 +50,7 @@ def ended_counts(known: DataFrame) -> DataFrame:
         .select(
             hour.alias("hour"),
             "queue",
-            ending.alias("ending"),
+            last.alias("ending"),
             sf.greatest(sf.col("leases") - 1, sf.lit(0)).alias("again"),
             dwell.alias("dwell"),
             work.alias("work"),
@@ -128,7 +132,8 @@ def open_messages(known: DataFrame) -> DataFrame:
 
 def check_everything(rows: DataFrame, surroundings: Surroundings) -> DataFrame:
     """All findings, from all rows at once."""
-    known = messages(rows).withColumn("newly_leased", sf.col("first_lease").isNotNull())
+    known = without_forgotten(messages(rows), rows)
+    known = known.withColumn("newly_leased", sf.col("first_lease").isNotNull())
     found = findings(known, rows, surroundings).unionByName(never_arrived(known, rows))
     return found.unionByName(gap_findings(rows, surroundings.gaps))
 
@@ -184,7 +189,7 @@ def _with_history(known: DataFrame, reader: Reader) -> DataFrame:
         .withColumns({"newly_leased": sf.lit(False), "looked_up": sf.lit(True)})
     )
     others = known.join(sf.broadcast(strange), ["partition_id", "sequence"], "left_anti")
-    return others.unionByName(again)
+    return without_forgotten(others.unionByName(again), history)
 
 
 def _counted(condition: Column, name: str) -> Column:

@@ -9,9 +9,11 @@ from pyspark.sql import functions as sf
 
 from penstock.columnar.lifecycle import Change
 from penstock.pipeline.jobs.ledger_messages import (
+    CHANGE_BITS,
     KEYS,
     UNFOLLOWED,
     change_of,
+    ending,
     has_ended,
     number_of,
 )
@@ -35,11 +37,11 @@ def findings(known: DataFrame, rows: DataFrame, surroundings: Surroundings) -> D
     found = ended_twice(known).unionByName(delivered_after_end(known))
     found = found.unionByName(reordered(known)).unionByName(unsent(known))
     found = found.unionByName(missing_in_census(known, rows))
-    return found.unionByName(overdue(known, surroundings))
+    return found.unionByName(overdue(known, rows, surroundings))
 
 
 def ended_twice(known: DataFrame) -> DataFrame:
-    """More than one final state."""
+    """More than one final state. That it was followed no more is none where it was found standing again."""
     words = _words()
     text = sf.concat(
         sf.lit("it ended "),
@@ -49,12 +51,15 @@ def ended_twice(known: DataFrame) -> DataFrame:
         sf.lit(", last "),
         words[change_of("last_final")],
     )
-    return _finding(known.where("finals > 1"), "duplicate-end", number_of("last_final"), text)
+    return _finding(
+        known.where("finals > greatest(begins, 1)"), "duplicate-end", number_of("last_final"), text
+    )
 
 
 def delivered_after_end(known: DataFrame) -> DataFrame:
     """Handed out although it was gone."""
-    wrong = known.where(sf.col("last_lease") > number_of("first_final"))
+    ended = sf.shiftright(ending(), CHANGE_BITS)
+    wrong = known.where(has_ended() & (sf.col("last_lease") > ended))
     text = sf.concat(sf.lit("it was handed out after it was "), sf.lower(_words()[change_of("first_final")]))
     return _finding(wrong, "delivered-after-end", sf.col("last_lease"), text)
 
@@ -112,14 +117,15 @@ def missing_in_census(known: DataFrame, rows: DataFrame) -> DataFrame:
     return _finding(wrong, "lost", number_of("last"), text)
 
 
-def overdue(known: DataFrame, surroundings: Surroundings) -> DataFrame:
-    """Still there long after its retention is over."""
+def overdue(known: DataFrame, rows: DataFrame, surroundings: Surroundings) -> DataFrame:
+    """Still there long after its retention is over, as of the youngest row: how it ended may not have been read yet."""
     kept = [(str(one["name"]), int(one["retention_ms"])) for one in surroundings.queues]
     limits = known.sparkSession.createDataFrame(kept, "queue string, retention_ms long")
-    latest_us = surroundings.now_us - 1000 * (sf.col("retention_ms") + GRACE_MS)
-    wrong = known.join(sf.broadcast(limits), "queue").where(
-        ~has_ended() & (sf.col("told") == 0) & (sf.col("began_us") < latest_us)
-    )
+    youngest = rows.agg(sf.max(sf.unix_micros("time")).alias("youngest_us"))
+    as_of = sf.least(sf.lit(surroundings.now_us), sf.col("youngest_us"))
+    latest_us = as_of - 1000 * (sf.col("retention_ms") + GRACE_MS)
+    joined = known.join(sf.broadcast(limits), "queue").crossJoin(sf.broadcast(youngest))
+    wrong = joined.where(~has_ended() & (sf.col("told") == 0) & (sf.col("began_us") < latest_us))
     text = sf.lit("its retention is over, yet it neither ended nor expired")
     return _finding(wrong, "lost", number_of("last"), text)
 

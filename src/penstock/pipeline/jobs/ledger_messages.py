@@ -23,8 +23,8 @@ ORDERED = ("fifo", "clock")
 """Orders by number. Where producers' stamps order a queue, a message may well overtake an earlier number."""
 
 _SUMS = ("begins", "sent", "finals", "leases")
-_LEAST = ("began_us", "first_lease", "first_final", "ended_us")
-_GREATEST = ("last_lease", "leased_us", "last_final", "last", "ordering", "group_hash", "told")
+_LEAST = ("began_us", "first_lease", "first_final")
+_GREATEST = ("last_lease", "leased_us", "last_final", "ended_us", "last", "ordering", "group_hash", "told")
 
 
 def single(rows: DataFrame) -> DataFrame:
@@ -86,5 +86,41 @@ def number_of(packed: str) -> Column:
 
 
 def has_ended() -> Column:
-    """Whether a message is at an end."""
-    return sf.col("finals") > 0
+    """Whether a message is at an end; one that was unfollowed goes on where it is found standing again."""
+    stands_again = (
+        (change_of("last_final") == UNFOLLOWED)
+        & (sf.col("begins") > 1)
+        & (sf.col("last") > sf.col("last_final"))
+    )
+    return (sf.col("finals") > 0) & ~sf.coalesce(stands_again, sf.lit(False))
+
+
+def ending() -> Column:
+    """The packed change that ended it: the first, or of a message that was followed more than once the last."""
+    return sf.when(sf.col("begins") > 1, sf.col("last_final")).otherwise(sf.col("first_final"))
+
+
+def without_forgotten(known: DataFrame, rows: DataFrame) -> DataFrame:
+    """Messages that were sent before `rows`, all that there are, begin count as told: nobody knows more of them.
+
+    The log of lifecycles lets go of its oldest rows. Where those of a partition do not begin with number 1, messages
+    before the first that was sent in them may lack their beginning without anything being wrong.
+    """
+    enters = sf.col("change").isin(int(Change.SENT), int(Change.ARRIVED))
+    cut = (
+        rows.groupBy("partition_id")
+        .agg(
+            sf.min("number").alias("first_number"), sf.min(sf.when(enters, sf.col("first"))).alias("entered")
+        )
+        .where("first_number > 1")
+    )
+    forgotten = (
+        (sf.col("begins") == 0)
+        & sf.col("first_number").isNotNull()
+        & (sf.col("entered").isNull() | (sf.col("sequence") < sf.col("entered")))
+    )
+    return (
+        known.join(sf.broadcast(cut), "partition_id", "left")
+        .withColumn("told", sf.when(forgotten, sf.lit(1).cast("long")).otherwise(sf.col("told")))
+        .drop("first_number", "entered")
+    )

@@ -50,7 +50,7 @@ PACKED = (
     column("leased_us", "int64", "When that was."),
     column("first_final", "int64", "The change that ended it first: its number × 32 + what it was."),
     column("last_final", "int64", "The change that ended it last, in the same way."),
-    column("ended_us", "int64", "When it ended first."),
+    column("ended_us", "int64", "When it ended last."),
     column("last", "int64", "The last change of all, in the same way."),
     column("ordering", "int32", "1: its queue gives groups out by number; 0: it does not."),
     column("group_hash", "int64", "Tells its group from others."),
