@@ -11,6 +11,9 @@ from typing import Any
 from penstock.pipeline.trouble import PipelineError
 from penstock.pipeline.warehouse.audit_table import AUDIT
 
+HELD_ROWS = 100_000
+"""So many more than are asked for are held in memory while the trail is gone through."""
+
 
 @dataclass(frozen=True)
 class AuditQuery:
@@ -55,11 +58,25 @@ def search(warehouse: str, query: AuditQuery) -> Iterator[dict[str, Any]]:
     condition = pc.scalar(True)
     for wanted in _conditions(query):
         condition = condition & wanted
-    found = trail.to_table(columns=list(AUDIT.names), filter=condition).sort_by("time")
-    if query.limit is not None:
-        found = found.slice(max(0, found.num_rows - query.limit))
-    for batch in found.to_batches(max_chunksize=10_000):
+    found = trail.scanner(columns=list(AUDIT.names), filter=condition).to_reader()
+    for batch in _last(found, query.limit).to_batches(max_chunksize=10_000):
         yield from batch.to_pylist()
+
+
+def _last(found: Any, limit: int | None) -> Any:
+    """The rows in the order of time, the last so many: what comes before those is let go of on the way."""
+    import pyarrow as pa
+
+    held: list[Any] = []
+    rows = 0
+    for batch in found:
+        held.append(batch)
+        rows += batch.num_rows
+        if limit is not None and rows > limit + HELD_ROWS:
+            held = pa.Table.from_batches(held, found.schema).sort_by("time").slice(rows - limit).to_batches()
+            rows = limit
+    table = pa.Table.from_batches(held, found.schema).sort_by("time")
+    return table if limit is None else table.slice(max(0, table.num_rows - limit))
 
 
 def _schema(keys: list[tuple[str, str]]) -> Any:
