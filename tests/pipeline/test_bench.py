@@ -20,8 +20,9 @@ SUMS = (
 
 
 def asked(sql: str, files: Path, columns: str) -> list[Any]:
-    answer = duckdb.sql(sql.format(files=f"{files}/*.parquet"))
-    return sorted(tuple(row) for row in answer.select(columns.replace("user", '"user"')).fetchall())
+    wanted = columns.replace("user", '"user"')
+    answer = duckdb.execute(f"select {wanted} from ({sql.format(files=f'{files}/*.parquet')})")
+    return sorted(tuple(row) for row in answer.fetchall())
 
 
 def collected(frame: DataFrame, columns: str) -> list[Any]:
