@@ -234,6 +234,35 @@ def test_a_crash_before_the_checkpoint_is_told_changes_nothing(spark: SparkSessi
     assert begin_generation(files, checkpoint, "job", [EVENTS]) == begun
 
 
+@pytest.mark.parametrize("removed", ["events", "_state", "checkpoint"])
+def test_a_rebuild_that_a_crash_cut_short_is_finished_by_the_next_run(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, removed: str
+) -> None:
+    files, checkpoint = Files(spark, str(tmp_path / "a")), Files(spark, str(tmp_path / "checkpoint"))
+    begun = begin_generation(files, checkpoint, "job", [EVENTS])
+    checkpoint.write_text("offsets/7", "read so far")
+    Warehouse(spark, files, begun).add_batch(EVENTS, 0, rows(spark, 1), parts=1)
+    honest = Files.remove
+
+    def remove(self: Files, path: str) -> None:
+        if self is checkpoint and removed == "checkpoint":
+            honest(self, "penstock.json")  # a directory goes file by file
+            raise CrashError
+        honest(self, path)
+        if path.startswith(removed):
+            raise CrashError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Files, "remove", remove)
+        with pytest.raises(CrashError):
+            begin_generation(files, checkpoint, "job", [EVENTS], rebuild=True)
+    again = begin_generation(files, checkpoint, "job", [EVENTS])
+    assert again != begun
+    assert not files.exists("events")
+    assert not checkpoint.exists("offsets/7")
+    assert begin_generation(files, checkpoint, "job", [EVENTS]) == again
+
+
 def test_a_job_runs_once_at_a_time(tmp_path: Path) -> None:
     holder = job_lock(str(tmp_path), "usage")
     with holder, job_lock(str(tmp_path), "audit"), pytest.raises(JobRunsError, match="runs already"):

@@ -17,25 +17,26 @@ from penstock.pipeline.warehouse.files import Files
 from penstock.pipeline.warehouse.table import WarehouseTable
 
 _CHECKPOINT_FILE = "penstock.json"
+_REMOVING = "removing"
 
 
 def generation_of(files: Files, job: str) -> str | None:
     """The generation of a job's tables; None: it has never run into this warehouse."""
-    return _word(files.read_text(f"{places.JOBS}/{job}.json"))
+    return _word(files.read_text(_job_file(job)))
 
 
 def begin_generation(
     files: Files, checkpoint: Files, job: str, tables: Sequence[WarehouseTable], *, rebuild: bool = False
 ) -> str:
     """The generation to go on with, or a new one. `rebuild`: what there is is removed and made anew."""
-    if rebuild:
+    if rebuild or _half_removed(files, job) is not None:
         _forget(files, checkpoint, job, tables)
     in_warehouse = generation_of(files, job)
     in_checkpoint = _word(checkpoint.read_text(_CHECKPOINT_FILE))
     if in_checkpoint is None and (in_warehouse is None or not _has_rows(files, tables, in_warehouse)):
         # The warehouse is told first: a crash in between leaves a word without rows, which is taken up here.
         generation = in_warehouse or f"g{uuid.uuid4().hex[:10]}"
-        files.write_text(f"{places.JOBS}/{job}.json", json.dumps({"generation": generation}))
+        files.write_text(_job_file(job), json.dumps({"generation": generation}))
         checkpoint.write_text(_CHECKPOINT_FILE, json.dumps({"generation": generation, "job": job}))
         return generation
     if in_checkpoint is None:
@@ -52,13 +53,28 @@ def begin_generation(
 
 
 def _forget(files: Files, checkpoint: Files, job: str, tables: Sequence[WarehouseTable]) -> None:
-    """Tables first: what is left without a checkpoint is noticed, a checkpoint without tables too."""
+    """That it is to be is written down first: whoever comes after a crash would go on with half of the tables."""
+    # A checkpoint of which a crash has left a part may lack the word that says whose it is.
+    ours = _half_removed(files, job) == checkpoint.root or checkpoint.read_text(_CHECKPOINT_FILE) is not None
+    note = {"generation": generation_of(files, job) or "", _REMOVING: checkpoint.root if ours else ""}
+    files.write_text(_job_file(job), json.dumps(note))
     for table in tables:
         files.remove(table.name)
     files.remove(f"{places.STATE}/{job}")
-    if checkpoint.read_text(_CHECKPOINT_FILE) is not None:
+    if ours:
         checkpoint.remove("")
-    files.remove(f"{places.JOBS}/{job}.json")
+    files.remove(_job_file(job))
+
+
+def _half_removed(files: Files, job: str) -> str | None:
+    """The checkpoint that a removal which a crash cut short was to remove, empty if none; None: there was no such."""
+    text = files.read_text(_job_file(job))
+    noted = None if text is None else json.loads(text).get(_REMOVING)
+    return None if noted is None else str(noted)
+
+
+def _job_file(job: str) -> str:
+    return f"{places.JOBS}/{job}.json"
 
 
 def _has_rows(files: Files, tables: Sequence[WarehouseTable], generation: str) -> bool:
