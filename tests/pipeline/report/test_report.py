@@ -144,3 +144,11 @@ def test_a_line_breaks_where_nothing_was_measured() -> None:
     drawing = ET.fromstring(plot)
     assert len(drawing.findall("polyline")) == 2
     assert len(drawing.findall("circle")) == 1
+
+
+def test_messages_that_are_still_there_are_counted(tmp_path: Path) -> None:
+    write_table(tmp_path, ledger_tables.HOURS, [{"hour": NOON, "queue": "orders", "began": 3}])
+    assert "<b>0</b><span>still there</span>" in page_of(tmp_path)
+    still = [{"queue": "orders", "sequence": sequence, "state": "waiting"} for sequence in range(3)]
+    write_table(tmp_path, ledger_tables.OPEN, still, "gen=a/through=1")
+    assert "<b>3</b><span>still there</span>" in page_of(tmp_path)

@@ -29,7 +29,6 @@ def ledger_section(shelf: Shelf) -> Section:
         )
         or []
     )
-    waiting = shelf.rows("ledger_open", ["queue", "state"]) or []
     sums: dict[str, int] = defaultdict(int)
     for row in hours:
         for name in ("began", "ended", "redeliveries", *_ENDINGS):
@@ -38,7 +37,7 @@ def ledger_section(shelf: Shelf) -> Section:
         [
             ("began", figures.count(sums["began"])),
             *((name.replace("_", " "), figures.count(sums[name])) for name in _ENDINGS if sums[name]),
-            ("still there", figures.count(len(waiting))),
+            ("still there", figures.count(shelf.count("ledger_open"))),
             ("redeliveries", figures.count(sums["redeliveries"])),
             ("findings", figures.count(len(findings))),
         ]
