@@ -104,7 +104,8 @@ class ClusterMoves:
             parts.write(source, moving.forget_origins(source, source.queue_id, runs, now_ms))
             return
         journey = self._journeys[source.queue_id] = Journey(source.queue_id, target.partition, runs, now_ms)
-        journey.under_way.add(SETTING_OUT)  # what arrived long ago is answered at once: that must not end the journey
+        # What arrived long ago is answered at once: that must not end the journey before the rest has set out.
+        journey.under_way.add(SETTING_OUT)
         try:
             for piece in slices:
                 self._send(journey, source, target, reason, piece, now_ms)

@@ -31,7 +31,7 @@ def usage_section(shelf: Shelf) -> Section:
         return Section(TITLE, not_there("usage"))
     if not parts.num_rows:
         return Section(TITLE, '<p class="none">No requests in this time.</p>')
-    step, unit = step_of(shelf)
+    step, unit = step_of(parts)
     over_time = _grouped(parts, ["step"], buckets, unit)
     seconds = step.total_seconds()
     rates = Series("requests a second", [(row["step"], row["requests"] / seconds) for row in over_time])
@@ -59,9 +59,12 @@ def usage_section(shelf: Shelf) -> Section:
     return Section(TITLE, html + _missing(shelf))
 
 
-def step_of(shelf: Shelf) -> tuple[timedelta, str]:
-    """How finely time is cut."""
-    length = shelf.until - shelf.since
+def step_of(parts: Any) -> tuple[timedelta, str]:
+    """How finely time is cut: by how long there is something to show."""
+    import pyarrow.compute as pc
+
+    ends = pc.min_max(parts["minute"]).as_py()
+    length = ends["max"] - ends["min"]
     if length <= timedelta(hours=6):
         return timedelta(minutes=1), "minute"
     if length <= timedelta(days=10):
