@@ -9,10 +9,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import msgspec
 import pytest
 from pyarrow import ipc
 
 from penstock.columnar.usage import USAGE
+from penstock.model.batch import encode_one
+from penstock.model.internal_queues import MESSAGE_BYTES
 from penstock.usage.batch import UsageBatch
 from penstock.usage.collector import BATCH_EVENTS, UsageCollector, UsageTotals
 from penstock.usage.event import UsageEvent
@@ -69,6 +72,20 @@ def test_every_event_is_handed_on_once_and_in_order(tmp_path: Path) -> None:
     assert usage.totals() == UsageTotals(3 * BATCH_EVENTS + 7, 3 * BATCH_EVENTS + 7, 0, 0)
     usage.close()
     assert list((tmp_path / "deep" / "usage").iterdir()) == []
+
+
+def test_what_clients_call_a_queue_makes_no_batch_that_the_log_refuses(tmp_path: Path) -> None:
+    usage = collector(tmp_path, spool_bytes=16 << 20)
+    for number in range(BATCH_EVENTS):
+        name = "\N{FIRE}" * 20_000  # GetQueueUrl takes what a request has room for
+        usage.record(msgspec.structs.replace(event(number), queue=f"{ARN}{name}"))
+    usage.record(event(BATCH_EVENTS))
+    first, second = drained(usage)
+    assert len(first.events) == BATCH_EVENTS
+    assert len(encode_one(first.stream())) <= MESSAGE_BYTES
+    assert all(one.queue.startswith(ARN) for one in first.events)
+    assert second.events == [event(BATCH_EVENTS)]
+    usage.close()
 
 
 def test_rows_are_what_the_table_of_usage_says(tmp_path: Path) -> None:

@@ -24,6 +24,8 @@ log = logging.getLogger(__name__)
 
 BATCH_EVENTS = 512
 """Turning so many into Arrow takes a good half millisecond from the requests."""
+EVENT_BYTES = 1536
+"""A longer one is shortened, so that a batch is never larger than the log's largest message: it would be refused for ever."""
 
 _decoder = msgspec.msgpack.Decoder(UsageEvent)
 
@@ -65,6 +67,9 @@ class UsageCollector:
             data = self._encoder.encode(event)
         except UnicodeEncodeError:
             event = event.readable()
+            data = self._encoder.encode(event)
+        if len(data) > EVENT_BYTES:
+            event = event.shortened()
             data = self._encoder.encode(event)
         end = NO_ROOM if self._closed else self._spool.append(self._number, data)
         if end == NO_ROOM:

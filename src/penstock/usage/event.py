@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import msgspec
+
+TEXT_CHARACTERS = 256
+"""No text that means anything is longer: an ARN is the longest."""
 
 
 class UsageEvent(msgspec.Struct, frozen=True, gc=False, array_like=True):
@@ -27,8 +32,15 @@ class UsageEvent(msgspec.Struct, frozen=True, gc=False, array_like=True):
 
     def readable(self) -> UsageEvent:
         """The same with text that is Unicode throughout: what a client calls an action need not be."""
+        return self._with_texts(lambda text: text.encode("utf-8", "replace").decode())
+
+    def shortened(self) -> UsageEvent:
+        """The same with no more of each text than tells it: what a client calls a queue may be as long as its request."""
+        return self._with_texts(lambda text: text[:TEXT_CHARACTERS])
+
+    def _with_texts(self, change: Callable[[str], str]) -> UsageEvent:
         texts = {
-            name: value.encode("utf-8", "replace").decode()
+            name: change(value)
             for name, value in msgspec.structs.asdict(self).items()
             if isinstance(value, str)
         }
