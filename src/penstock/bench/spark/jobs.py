@@ -43,7 +43,7 @@ LEDGER_SQL = f"""
             count(*) filter (change in (1, 2, 16)) as begins, count(*) filter (change in ({_FINAL})) as finals,
             count(*) filter (change = 3) as leases, min(us) filter (change in (1, 2, 16)) as began_us,
             max(number) filter (change = 3) as last_lease, max(us) filter (change = 3) as leased_us,
-            min(number) filter (change in ({_FINAL})) as first_final, min(us) filter (change in ({_FINAL})) as ended_us
+            min(number) filter (change in ({_FINAL})) as first_final, max(us) filter (change in ({_FINAL})) as ended_us
         from single group by all)
     select queue, count(*) as messages, sum(begins) as begins, count(*) filter (finals = 1) as ended,
         count(*) filter (finals > 1) as ended_twice, count(*) filter (last_lease > first_final) as after_end,
