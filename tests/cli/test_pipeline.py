@@ -166,3 +166,16 @@ def test_capacity_is_handed_to_the_cluster(tmp_path: Path) -> None:
     found: CapacityEntry = decode_capacity(entry.value)
     assert (found.queue, found.recommended_partitions) == ("orders", 2)
     assert found.full_at_ms == int((NOW + timedelta(hours=1)).timestamp() * 1000)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [("spark.sql.session.timeZone=Asia/Tokyo", "those of UTC"), ("nothing", "write KEY=VALUE")],
+)
+def test_settings_that_would_make_wrong_tables_are_refused(
+    penstock: Penstock, tmp_path: Path, given: str, said: str
+) -> None:
+    refused = penstock("pipeline", "run", "usage", "--conf", given, "--warehouse", str(tmp_path / "w"))
+    assert refused.code == 2
+    assert said in refused.output + refused.errors
+    assert not (tmp_path / "w").exists()

@@ -79,5 +79,10 @@ def settings_of(given: list[str] | None) -> dict[str, str]:
         name, equals, value = text.partition("=")
         if not equals or not name:
             raise typer.BadParameter(f"{text!r} is no setting; write KEY=VALUE", param_hint="--conf")
+        if name.strip() == "spark.sql.session.timeZone":
+            raise typer.BadParameter(
+                "hours and days of the tables are those of UTC: in another zone they would be counted twice",
+                param_hint="--conf",
+            )
         settings[name.strip()] = value.strip()
     return settings

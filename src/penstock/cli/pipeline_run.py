@@ -135,6 +135,7 @@ def run(
         raise CommandError("--full is for the job ledger", USAGE)
     if metadata is not None and name != "capacity":
         raise CommandError("--metadata is for the job capacity", USAGE)
+    spark_settings = _session_settings(master, settings)
     with pipeline_errors():
         from penstock.pipeline.jobs.catalogue import job_named
         from penstock.pipeline.progress import Progress
@@ -162,7 +163,7 @@ def run(
             if monitoring_listen is not None:
                 stack.enter_context(_monitored(monitoring_listen, progress, json=json))
             update = stack.enter_context(_display(progress, json=json))
-            spark = spark_session(f"penstock {job.name}", master, _session_settings(master, settings))
+            spark = spark_session(f"penstock {job.name}", master, spark_settings)
             stack.callback(spark.stop)
             stop = stack.enter_context(_stop_signals())
             run_job(spark, job, options, progress, stop=stop, watch=update)

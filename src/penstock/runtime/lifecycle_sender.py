@@ -7,12 +7,15 @@ first something to send.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable
 
 from penstock.backend.replication.lifecycle_sending import LifecycleReport
 from penstock.columnar.lifecycle import LIFECYCLE_QUEUE
 from penstock.runtime.cluster_link.cluster_link import ClusterLink
 from penstock.runtime.internal_log import InternalLog
+
+log = logging.getLogger(__name__)
 
 Outcome = Callable[[LifecycleReport, bool], None]
 """Told of every report whether it is stored."""
@@ -50,4 +53,11 @@ class LifecycleSender:
         if self._log is None:
             self._link = self._make_link()
             self._log = InternalLog(self._link, LIFECYCLE_QUEUE, "lifecycles of messages")
-        self._done(report, await self._log.store(report.batch))
+        stored = False
+        try:
+            stored = await self._log.store(report.batch)
+        except Exception:  # a report that nobody tells of would be under way for ever
+            log.exception(
+                "lifecycles of messages wait: this is a defect of Penstock; please report it with what follows"
+            )
+        self._done(report, stored)

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 
 from penstock.columnar.usage import USAGE_QUEUE
 from penstock.frontend.engine import EngineLink
 from penstock.model.batch import encode_one
 from penstock.runtime.internal_log import InternalLog
+from penstock.usage.batch import UsageBatch
 from penstock.usage.collector import UsageCollector, UsageTotals
+
+log = logging.getLogger(__name__)
 
 PAUSE_SECONDS = 0.5
 """How long an event waits for company."""
@@ -53,7 +57,7 @@ class UsageSender:
             await _until(self._many, PAUSE_SECONDS)
             self._many.clear()
             while (batch := self._collector.next_batch()) is not None:
-                if await self._log.store(encode_one(batch.stream()), batch.producer, batch.batch):
+                if await self._stored(batch):
                     self._collector.reported(batch)
                     continue
                 if self._closing.is_set():
@@ -61,6 +65,15 @@ class UsageSender:
                 await _until(self._closing, AGAIN_SECONDS)
             if self._closing.is_set():
                 return
+
+    async def _stored(self, batch: UsageBatch) -> bool:
+        try:
+            return await self._log.store(encode_one(batch.stream()), batch.producer, batch.batch)
+        except Exception:  # a task that ends takes the record of all later requests along
+            log.exception(
+                "records of requests wait: this is a defect of Penstock; please report it with what follows"
+            )
+            return False
 
 
 async def _until(event: asyncio.Event, seconds: float) -> None:
