@@ -33,7 +33,7 @@ def test_every_task_runs_while_the_primary_of_its_queue_is_killed(
     with stage.worker():
         stage.send("note", 1)
         stage.reports.until(lambda seen: len(seen) >= 1, WAIT_SECONDS)
-        (row,) = cluster.status()["partitions"]
+        row = cluster.partition()
         assert len(row["replicas"]) == 3
         killer = threading.Thread(target=cluster.command, args=("kill", row["primary"]))
         killer.start()

@@ -10,6 +10,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
+from penstock.model.internal_queues import INTERNAL_PREFIX
 from tests.process.programs import PENSTOCK, environment, penstock
 
 START_SECONDS = 180
@@ -58,6 +59,12 @@ class ClusterUp:
     def status(self) -> dict[str, Any]:
         """What `penstock cluster status` shows."""
         return self.command("status")
+
+    def partition(self) -> dict[str, Any]:
+        """The partition of the only queue that a client has made; Penstock has made others for itself."""
+        rows: list[dict[str, Any]] = self.status()["partitions"]
+        (row,) = [row for row in rows if not row["queue"].startswith(INTERNAL_PREFIX)]
+        return row
 
     def well(self) -> bool:
         """Whether every partition serves with all its replicas in sync."""

@@ -76,7 +76,7 @@ def test_messages_are_sent_replicated_and_received(cluster: ClusterUp) -> None:
         received = queue.receive(100, wait=10)
         assert received
     soon(cluster.well, SECONDS)
-    (row,) = cluster.status()["partitions"]
+    row = cluster.partition()
     assert sorted(row["in_sync"]) == ["node-1", "node-2"]
     for name in ("node-1", "node-2"):  # nobody was refused, `cluster status` neither
         assert "refused" not in log(cluster, name)

@@ -41,7 +41,7 @@ def receive_all(sqs: Any, url: str, wanted: set[str]) -> set[str]:
 def test_nodes_die_while_boto3_works_and_nothing_is_lost(cluster: ClusterUp) -> None:
     sqs = client(cluster.facts["sqs_url"], attempts=10)
     url = sqs.create_queue(QueueName="orders", Attributes={"VisibilityTimeout": "5"})["QueueUrl"]
-    (row,) = cluster.status()["partitions"]
+    row = cluster.partition()
     assert sorted(row["replicas"]) == ["node-1", "node-2", "node-3"]
     assert sorted(row["zones"]) == ["zone-1", "zone-2", "zone-3"]
 
@@ -72,7 +72,7 @@ def test_nodes_die_while_boto3_works_and_nothing_is_lost(cluster: ClusterUp) -> 
     finally:
         stop.set()
         sender.join()
-    (after,) = cluster.status()["partitions"]
+    after = cluster.partition()
     assert after["epoch"] > row["epoch"]
     assert receive_all(sqs, url, set(sent)) == set(sent)
 
