@@ -185,3 +185,28 @@ def test_any_crash_leaves_a_prefix_of_what_was_done(seed: int) -> None:
     ]
     assert any(place >= flushed for place in found), (rebuilt, states[flushed:])
     store.append(1, len(rebuilt) + 1, b"goes on")
+
+
+def test_a_partition_that_is_back_goes_on_though_the_snapshot_says_that_it_is_gone() -> None:
+    disk = SimulatedDisk(random.Random(1))
+    store, log, _ = open_store(disk)
+    store.append(2, 1, b"of a partition that stays")
+    for index in range(1, 4):
+        store.append(1, index, b"old %d" % index)
+    flush(store)
+    checkpoint = store.begin_checkpoint()
+    store.drop_partition(1)
+    checkpoint.add(2, 1, b"state of the other")
+    flush(store)
+    job = checkpoint.snapshot_job()
+    assert job is not None
+    job.run()
+    store.finish_checkpoint(checkpoint)
+    log.append_image(1, 5, 0, 1, b"the whole state")
+    flush(store)
+    store, _, replayed = open_store(disk.crash())
+    assert (IMAGE, 1, 5) in [entry[:3] for entry in replayed]
+    store.append(1, 6, b"new 6")  # record 6 follows record 5
+    flush(store)
+    _, _, replayed = open_store(disk.crash())
+    assert heads(replayed, 1) == [b"new 6"]

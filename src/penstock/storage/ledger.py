@@ -47,7 +47,8 @@ class Ledger:
         self.last = dict(snapshot_indexes)
         """The last record of each partition that the snapshot or the replay holds."""
         self.damages = {damage.partition: damage for damage in damages}
-        self._gone = set(gone)
+        self.gone = set(gone)
+        """Partitions that the snapshot says are gone, and that have not come back since."""
         self._holes: list[Hole | None] = []  # None: its owners have been found
         self._shown_until: dict[int, int] = {}  # how many of the holes a partition is known to have survived
         self._first_hole_in_file = 0
@@ -66,7 +67,7 @@ class Ledger:
 
     def record(self, partition: int, index: int, file: str, offset: int, position: int = 2**64) -> bool:
         """A readable record; whether it is to be replayed."""
-        if partition in self._gone or partition in self.damages:
+        if partition in self.gone or partition in self.damages:
             return False
         if position < self._taken.get(partition, 0):
             self._shown_until[partition] = len(self._holes)
@@ -86,7 +87,7 @@ class Ledger:
 
     def cut(self, partition: int, index: int, file: str, offset: int) -> bool:
         """Records after `index` are no more; whether that could be done."""
-        if partition in self._gone or partition in self.damages:
+        if partition in self.gone or partition in self.damages:
             return False
         last = self.last.get(partition, 0)
         if index > last:
@@ -101,14 +102,14 @@ class Ledger:
 
     def image(self, partition: int, index: int) -> None:
         """A whole state as of `index`, in place of everything before, a former life of the partition included."""
-        self._gone.discard(partition)
+        self.gone.discard(partition)
         self.damages.pop(partition, None)
         self.last[partition] = self._snapshot[partition] = index
         self._shown_until[partition] = len(self._holes)
 
     def incomplete_image(self, partition: int, file: str, offset: int) -> None:
         """The end of a state whose beginning cannot be read."""
-        if partition not in self._gone:
+        if partition not in self.gone:
             self._damaged(partition, Hole(file, offset, "a part of the state is missing before it"))
 
     def unreadable_record(
@@ -161,5 +162,5 @@ class Ledger:
         )
 
     def _damaged(self, partition: int, hole: Hole) -> None:
-        if partition not in self._gone:
+        if partition not in self.gone:
             self.damages.setdefault(partition, Damage(partition, *hole))

@@ -74,7 +74,7 @@ class Store:
         self._fences = Fences.recovered(
             opened.damages, opened.snapshot, (file.number for file in opened.live)
         )
-        unused = {*self._fences, *opened.snapshot.table.gone}
+        unused = {*self._fences, *opened.ledger.gone}
         self._journal = Journal(
             disk,
             options,
