@@ -85,7 +85,8 @@ def test_usage_is_counted_once_however_often_it_comes(bench: Bench) -> None:
         bench.warehouse, "usage_hours", "count(*), max(latency_us_p50), max(latency_us_p99)"
     )
     assert hours == 1
-    assert p50 <= 1000 < 4000 < p99 <= 5000
+    assert p50 <= 1280  # within the bucket of 1000, the next bound of which is at most 1.28 times as much
+    assert 4000 < p99 <= 5000
     gaps = read(bench.warehouse, "usage_gaps", "front_end, first_missing, last_missing, missing")
     assert gaps == [("front-1", 151, 160, 10)]
 
