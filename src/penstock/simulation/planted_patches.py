@@ -283,8 +283,11 @@ def release_delay_ignored() -> Sequence[Patch]:
         *,
         may_move: bool,
         unreceived: bool,
+        error: str,
     ) -> Any:
-        return real(partition, lease, runs, 0, now_ms, received, may_move=may_move, unreceived=unreceived)
+        return real(
+            partition, lease, runs, 0, now_ms, received, may_move=may_move, unreceived=unreceived, error=error
+        )
 
     real = settling.release
     return [(settling, "release", release)]
