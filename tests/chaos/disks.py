@@ -94,7 +94,7 @@ class Disk:
             except OSError:
                 if time.monotonic() > deadline:
                     raise
-                time.sleep(0.05)
+                time.sleep(0.05)  # nobody tells when the last file is closed
 
     def _mount(self) -> None:
         run("mount", "-o", "loop", str(self._image), str(self._place))

@@ -8,15 +8,13 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from penstock.cluster.layout import CAPACITY, CapacityEntry, capacity_key, decode_capacity
 from penstock.metadata.opening import open_metadata_store
 from penstock.metadata.store.interface import Listing
 from tests.cli.conftest import Penstock
-
-pa = pytest.importorskip("pyarrow", reason="the data pipeline's packages are not installed: make spark")
-pytest.importorskip("pyspark", reason="the data pipeline's packages are not installed: make spark")
 
 JOBS = ["usage", "audit", "ledger", "dead-letters", "capacity"]
 NOW = datetime.now(UTC).replace(microsecond=0)

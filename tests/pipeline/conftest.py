@@ -43,7 +43,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """The session; a task that fails is tried once more. It stays within its own directory."""
-    pytest.importorskip("pyspark", reason="the data pipeline's packages are not installed: make spark")
     place = tmp_path_factory.mktemp("spark")
     options = SESSION_OPTIONS | {
         "spark.sql.warehouse.dir": str(place / "warehouse"),
@@ -68,7 +67,7 @@ class Broker:
     def new_log(self, **options: object) -> penstock.BlockingQueue:
         """An empty queue with a log, of its own name."""
         settings: penstock.QueueOptions = {"consumption": "log"}
-        settings.update(options)  # type: ignore[typeddict-item]
+        settings.update(options)  # type: ignore[typeddict-item]  # as the caller names them
         return self.client.create_queue(f"log-{next(_numbers)}", **settings)
 
     def read(self, spark: SparkSession, queue: str, **options: str) -> DataFrame:

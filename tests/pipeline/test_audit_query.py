@@ -5,14 +5,13 @@ from __future__ import annotations
 from datetime import timedelta
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
+from pyarrow import parquet
 
 from penstock.pipeline import audit_query
 from penstock.pipeline.audit_query import AuditQuery, search
 from tests.pipeline.rows import NOON, usage_row
-
-pa = pytest.importorskip("pyarrow")
-parquet = pytest.importorskip("pyarrow.parquet")
 
 
 @pytest.mark.parametrize("held", [0, 3, 100_000])

@@ -40,7 +40,6 @@ def server(tmp_path: Path) -> Iterator[dict[str, Any]]:
 def test_the_page_can_be_typed_from_top_to_bottom(
     server: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pytest.importorskip("pyspark", reason="the data pipeline's packages are not installed: make spark")
     monkeypatch.chdir(tmp_path)
     names: dict[str, Any] = {}
     typed = 0

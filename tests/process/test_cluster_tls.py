@@ -9,6 +9,7 @@ import socket
 import ssl
 import subprocess
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -177,7 +178,11 @@ def test_strangers_hear_nothing_of_the_cluster_and_the_log_names_them(
     }
     for why in ("it does not speak TLS", "it shows no certificate"):
         line = f"refused 127.0.0.1, which connected to {where[port]}: {why}"
-        soon(lambda line=line: line in log(cluster, name), SECONDS)  # type: ignore[misc]
+        soon(partial(_is_logged, cluster, name, line), SECONDS)
+
+
+def _is_logged(cluster: ClusterUp, name: str, line: str) -> bool:
+    return line in log(cluster, name)
 
 
 @pytest.mark.timeout(300)

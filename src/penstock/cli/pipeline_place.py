@@ -56,7 +56,7 @@ def pipeline_errors() -> Iterator[None]:
             "them with: pip install 'penstock[spark]'",
             USAGE,
         ) from None
-    from py4j.protocol import Py4JError, Py4JNetworkError  # type: ignore[import-untyped]
+    from py4j.protocol import Py4JError, Py4JNetworkError  # type: ignore[import-untyped]  # it ships no types
     from pyspark.errors import PySparkException
 
     from penstock.pipeline.trouble import PipelineError, reason_of

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import duckdb
+import pandas as pd
 import pytest
 
 from penstock.pipeline.trouble import PipelineError
@@ -59,7 +60,7 @@ def test_a_batch_that_is_repeated_adds_nothing(
     assert warehouse.add_batch(EVENTS, 1, rows(spark, 3, day="2026-11-17"), parts=1)
     assert not warehouse.add_batch(EVENTS, 1, rows(spark, 3, day="2026-11-17"), parts=1)
     assert seen_by_duckdb(tmp_path, "events") == [1, 2, 3]
-    by_pandas = pytest.importorskip("pandas").read_parquet(tmp_path / "events")
+    by_pandas = pd.read_parquet(tmp_path / "events")
     assert sorted(by_pandas["value"]) == [1, 2, 3]
     assert set(by_pandas["day"].astype(str)) == {"2026-11-16", "2026-11-17"}
     assert warehouse.days_of(EVENTS, 0, 1) == [date(2026, 11, 17)]
