@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -10,6 +13,7 @@ from rich.console import Console
 from penstock.bench import command
 from penstock.bench.machine import Bystanders, filesystem_of
 from penstock.bench.options import ALL_SECTIONS, SECTIONS, SQS_SECTIONS, BenchOptions, parse_counts
+from penstock.bench.process_tree import cpu_seconds, tree_cpu_seconds
 from penstock.bench.progress import Progress
 
 
@@ -83,6 +87,18 @@ def test_our_own_work_is_nobody_elses() -> None:
     others = Bystanders()
     sum(range(2_000_000))
     assert 0 <= others.share() <= 1
+
+
+def test_the_work_of_a_child_that_still_runs_is_ours() -> None:
+    before = tree_cpu_seconds(os.getpid())
+    with subprocess.Popen(
+        [sys.executable, "-c", "sum(range(20_000_000)); print('done', flush=True); input()"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    ) as child:
+        assert child.stdout is not None
+        child.stdout.readline()
+        assert tree_cpu_seconds(os.getpid()) - before >= cpu_seconds(child.pid) > 0.05
 
 
 def test_every_section_can_be_measured_and_has_its_share_of_the_progress() -> None:

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import msgspec
 
+from penstock.bench.process_tree import tree_cpu_seconds
+
 
 class MachineFacts(msgspec.Struct, frozen=True, kw_only=True):
     """Where figures come from."""
@@ -65,7 +67,7 @@ class Bystanders:
     def share(self) -> float:
         """The share of all processors, 0 to 1, that was neither idle nor ours, since this was made.
 
-        Ours are this process and its children that have ended.
+        Ours are this process and all that it has started, as long as somebody of them waits for those that end.
         """
         busy, total, own = self._read()
         passed = total - self._total
@@ -81,7 +83,9 @@ class Bystanders:
         )
         # Interrupts are not charged to anybody, so they are nobody's fault.
         busy = user + nice + system
-        times = os.times()
-        own = times.user + times.system + times.children_user + times.children_system
         ticks = os.sysconf("SC_CLK_TCK")
-        return busy / ticks, (busy + idle + waiting + interrupts + soft) / ticks, own
+        return (
+            busy / ticks,
+            (busy + idle + waiting + interrupts + soft) / ticks,
+            tree_cpu_seconds(os.getpid()),
+        )

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 
+from penstock.bench import process_tree
 from penstock.bench.processes import BenchError, Child
-from penstock.bench.spark import process_tree
 from penstock.bench.spark.session import CORES, DRIVER_MEMORY
 from penstock.bench.stage import Server, Stage
 
@@ -41,8 +41,7 @@ class Following:
 
     def cpu_seconds(self) -> float:
         """Of all its processes so far."""
-        first = self._child.process_id
-        return sum(process_tree.cpu_seconds(one) for one in (first, *process_tree.descendants(first)))
+        return process_tree.tree_cpu_seconds(self._child.process_id)
 
     def niceness(self) -> int:
         """Its priority: a job that follows gives way, unless the whole run does already."""

@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from penstock.bench.process_tree import descendants, peak_bytes, tree_cpu_seconds
 from penstock.bench.processes import BenchError
-from penstock.bench.spark.process_tree import cpu_seconds, descendants, peak_bytes
 from penstock.pipeline.session import spark_session
 from penstock.pipeline.trouble import PipelineError
 
@@ -40,7 +40,7 @@ class SparkBench:
 
     def cpu_seconds(self) -> float:
         """Processor time of Java and its Python workers so far, of those that have ended too."""
-        return sum(cpu_seconds(process) for process in (self._java, *descendants(self._java)))
+        return tree_cpu_seconds(self._java)
 
     def read(self, url: str, queue: str, **options: str) -> DataFrame:
         """A queue's log."""

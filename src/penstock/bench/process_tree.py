@@ -30,6 +30,11 @@ def cpu_seconds(process: int) -> float:
     return sum(map(int, fields[11:15])) / _TICKS_A_SECOND
 
 
+def tree_cpu_seconds(ancestor: int) -> float:
+    """Of it, of everything it has started that still runs, and of what they have waited for."""
+    return sum(cpu_seconds(process) for process in (ancestor, *descendants(ancestor)))
+
+
 def program(process: int) -> str:
     """The name of what it runs, such as `java`; empty: it is gone."""
     try:
