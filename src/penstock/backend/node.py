@@ -189,6 +189,8 @@ class Node:
                 answer = log_membership.answer_group(parts, request, now_ms)
             case messages.ClaimIds() | messages.FindIds():
                 answer = id_desk.answer_ids(parts, request, now_ms)
+            case messages.LocateLog():
+                answer = messages.LogPlace()  # here
             case messages.ReadClock():
                 self._clock_desk.ask(connection, request_id)
                 return

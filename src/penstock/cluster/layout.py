@@ -35,6 +35,8 @@ class NodeEntry(msgspec.Struct, frozen=True, kw_only=True):
     """HOST:PORT for front ends and clients."""
     peers: str
     """HOST:PORT for other nodes."""
+    reader: str = ""
+    """HOST:PORT where readers with a ticket read logs; empty: nowhere."""
     started_ms: int
     """Since when it lives without a gap: another one after a restart, and after its lease was lost and made anew
     (`lives.new_life_ms`)."""

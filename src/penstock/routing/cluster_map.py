@@ -165,6 +165,12 @@ class ClusterMap:
         address = self._last_known.get(entry.primary)
         return Leader(entry.primary, address, entry.epoch) if address is not None else None
 
+    def reader_door(self, partition: int) -> str:
+        """Where the log of a partition is read with a ticket; empty where nobody is known to take one."""
+        leader = self.leader(partition)
+        entry = self.nodes.get(leader.node) if leader is not None else None
+        return entry.reader if entry is not None else ""
+
     def is_orphaned(self, partition: int) -> bool:
         """Whether a partition is known, and known to be served by nobody."""
         return partition in self.partitions and self.leader(partition) is None

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 from penstock.cluster.layout import QueueEntry, queue_key
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.routing.cluster_map import ClusterMap
 from penstock.routing.spread import REMEMBERED, Spread
 from penstock.routing.steps import Look, Steps
+from penstock.wire.read_ticket import TicketDesk
 
 
 class FreeIds:
@@ -34,6 +36,14 @@ class FreeIds:
         self.wanted = 0
 
 
+class ReadOffer(NamedTuple):
+    """What readers are given who want to read at the nodes themselves."""
+
+    desk: TicketDesk
+    authority: Callable[[], str]
+    """Who signs the certificates of nodes (PEM), by now; empty: they speak no TLS."""
+
+
 class RoutingContext:
     """One of each for a router."""
 
@@ -55,6 +65,8 @@ class RoutingContext:
         self.spread = Spread(load)
         self._numbers: dict[int, int] = {}
         self.ids = FreeIds()
+        self.offer: ReadOffer | None = None
+        """None: all reading goes through this router."""
         self._credits: dict[tuple[tuple[int, int], ...], list[float]] = {}
 
     def next_number(self, partition: int) -> int:

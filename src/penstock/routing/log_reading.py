@@ -22,7 +22,9 @@ from penstock.wire.messages import (
     JoinGroup,
     LeaveGroup,
     ListGroups,
+    LocateLog,
     LogBounds,
+    LogPlace,
     LogSlice,
     ReadLog,
     SeekGroup,
@@ -46,6 +48,17 @@ def read_log(context: RoutingContext, request: ReadLog) -> Steps[Reply]:
     asked = msgspec.structs.replace(request, queue_id=partition, start=start)
     given, body = yield from ask(Ask(partition, asked), LogSlice)
     return Reply(outward_answers.log_slice(given, ordinal), body)
+
+
+def locate(context: RoutingContext, request: LocateLog) -> Steps[Reply]:
+    """Where a partition's log can be read without a front end, and the ticket for it."""
+    partition = partition_of(context.queue(request.queue_id), request.partition)
+    address, offer = context.map.reader_door(partition), context.offer
+    yield from ()
+    if offer is None or not address:
+        return Reply(LogPlace())
+    ticket = offer.desk.issue(partition, context.now_ms())
+    return Reply(LogPlace(address, ticket, partition, offer.authority()))
 
 
 def find_offset(context: RoutingContext, request: FindOffset) -> Steps[Reply]:

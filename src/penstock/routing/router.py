@@ -49,6 +49,8 @@ def route(context: RoutingContext, request: messages.Request, body: Buffer) -> S
             return altering.delete(context, request)
         case messages.ReadLog():
             return log_reading.read_log(context, request)
+        case messages.LocateLog():
+            return log_reading.locate(context, request)
         case messages.FindOffset():
             return log_reading.find_offset(context, request)
         case messages.CommitOffset():

@@ -11,7 +11,14 @@ from penstock.model.runs import Runs
 from penstock.model.settings import QueueSettings
 from penstock.wire.clock_messages import ClockReading, TakenIds
 from penstock.wire.deduplication_messages import ClaimedIds, FoundIds
-from penstock.wire.log_messages import GroupDescription, GroupList, GroupMembership, LogBounds, LogSlice
+from penstock.wire.log_messages import (
+    GroupDescription,
+    GroupList,
+    GroupMembership,
+    LogBounds,
+    LogPlace,
+    LogSlice,
+)
 from penstock.wire.requests import MessageState
 
 
@@ -245,4 +252,5 @@ Answer = (
     | GroupList
     | ClaimedIds
     | FoundIds
+    | LogPlace
 )

@@ -105,6 +105,13 @@ class DeleteGroup(msgspec.Struct, frozen=True, array_like=True, tag=29):
     partition: int = 0
 
 
+class LocateLog(msgspec.Struct, frozen=True, array_like=True, tag=36):
+    """Asks a front end where a partition's log can be read without it. Answered with `LogPlace`."""
+
+    queue_id: int
+    partition: int = 0
+
+
 class LoggedBatch(msgspec.Struct, frozen=True, array_like=True):
     """A run of messages and their slice of the body (`size` bytes, one encoded batch, verbatim)."""
 
@@ -165,3 +172,20 @@ class GroupList(msgspec.Struct, frozen=True, array_like=True, tag=118):
 
     groups: list[GroupDescription]
     more: bool
+
+
+class LogPlace(msgspec.Struct, frozen=True, array_like=True, tag=125):
+    """The node that leads a partition, for reading alone. Without an address: read where this was asked."""
+
+    address: str = ""
+    """HOST:PORT of the node's door for readers."""
+    ticket: bytes = b""
+    """What is shown there first (`read_ticket`): good for this partition, for a few minutes. It is a secret."""
+    partition_id: int = 0
+    """The `queue_id` of `ReadLog` there; its offsets there are without the ordinal."""
+    authority: str = ""
+    """Who signed the node's certificate (PEM): the door speaks TLS. Empty: it does not."""
+
+    def __repr__(self) -> str:
+        """Without the ticket: it is nobody's business who reads a log or a traceback."""
+        return f"LogPlace(address={self.address!r}, partition_id={self.partition_id})"

@@ -17,6 +17,7 @@ from penstock.wire.log_messages import (
     JoinGroup,
     LeaveGroup,
     ListGroups,
+    LocateLog,
     ReadLog,
     SeekGroup,
 )
@@ -265,4 +266,5 @@ Request = (
     | DeleteGroup
     | ClaimIds
     | FindIds
+    | LocateLog
 )

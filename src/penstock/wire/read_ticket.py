@@ -1,0 +1,69 @@
+"""Tickets to read one partition of a log at the node that leads it, for people who are no members of the cluster.
+
+A front end that has let a client read gives it a ticket, and the node takes it: what it says (which partition, until when)
+is sealed with the cluster's secret, which both know, so that nobody has to keep a list of tickets. Ids of partitions are never
+used again, so a ticket is for that incarnation of the queue alone. Times come in as arguments.
+"""
+
+from __future__ import annotations
+
+import hmac
+import struct
+from typing import NamedTuple
+
+from penstock.model import limits
+from penstock.model.batch import Buffer
+
+LIFETIME_MS = 5 * limits.MINUTE_MS
+"""So long a right to read that was taken away can still be used."""
+
+_CLAIMS = struct.Struct("<QQ")
+_SEAL_BYTES = 32
+TICKET_BYTES = _CLAIMS.size + _SEAL_BYTES
+_PURPOSE = b"penstock read ticket 1\0"
+"""The secret seals other things as well; no seal of theirs is one of these."""
+
+
+class TicketError(Exception):
+    """This is no ticket of the cluster, or it has ended; the message says which and never what it was."""
+
+
+class ReadTicket(NamedTuple):
+    """What the holder may do."""
+
+    partition: int
+    """The id of the partition whose log may be read, as nodes know it."""
+    until_ms: int
+
+
+class TicketDesk:
+    """Gives out tickets and takes them; front ends and nodes have one each, with the same secret."""
+
+    def __init__(self, secret: bytes) -> None:
+        self._secret = secret
+
+    def issue(self, partition: int, now_ms: int) -> bytes:
+        """A ticket for the log of a partition, from now on."""
+        claims = _CLAIMS.pack(partition, now_ms + LIFETIME_MS)
+        return claims + self._seal(claims)
+
+    def check(self, ticket: Buffer, now_ms: int) -> ReadTicket:
+        """What a ticket is for; raises `TicketError`. Nothing of it is believed before its seal is found right."""
+        if len(ticket) != TICKET_BYTES:
+            raise TicketError("what it shows is no ticket")
+        given = bytes(ticket)
+        claims = given[: _CLAIMS.size]
+        if not hmac.compare_digest(given[_CLAIMS.size :], self._seal(claims)):
+            raise TicketError("its ticket is not one of this cluster's")
+        found = ReadTicket(*_CLAIMS.unpack(claims))
+        if has_ended(found, now_ms):
+            raise TicketError("its ticket has ended")
+        return found
+
+    def _seal(self, claims: bytes) -> bytes:
+        return hmac.digest(self._secret, _PURPOSE + claims, "sha256")
+
+
+def has_ended(ticket: ReadTicket, now_ms: int) -> bool:
+    """Whether nothing may be read with it any more."""
+    return now_ms >= ticket.until_ms

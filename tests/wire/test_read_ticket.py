@@ -1,0 +1,50 @@
+"""Tickets to read a log: only those of the cluster, unchanged and in time, are taken."""
+
+from __future__ import annotations
+
+import pytest
+
+from penstock.wire.read_ticket import LIFETIME_MS, TICKET_BYTES, ReadTicket, TicketDesk, TicketError
+
+NOW_MS = 1_700_000_000_000
+DESK = TicketDesk(b"what the processes of this cluster know")
+
+
+def test_a_ticket_says_which_partition_and_until_when() -> None:
+    ticket = DESK.issue(17, NOW_MS)
+    assert len(ticket) == TICKET_BYTES
+    expected = ReadTicket(17, NOW_MS + LIFETIME_MS)
+    assert DESK.check(ticket, NOW_MS) == expected
+    assert DESK.check(memoryview(ticket), NOW_MS + LIFETIME_MS - 1) == expected
+
+
+def test_a_ticket_ends() -> None:
+    with pytest.raises(TicketError, match="has ended"):
+        DESK.check(DESK.issue(17, NOW_MS), NOW_MS + LIFETIME_MS)
+
+
+@pytest.mark.parametrize("place", range(TICKET_BYTES))
+def test_no_byte_of_it_can_be_changed(place: int) -> None:
+    ticket = bytearray(DESK.issue(17, NOW_MS))
+    ticket[place] ^= 1
+    with pytest.raises(TicketError, match="not one of this cluster's"):
+        DESK.check(ticket, NOW_MS)
+
+
+@pytest.mark.parametrize("given", [b"", b"GET / HTTP/1.1", bytes(TICKET_BYTES - 1), bytes(TICKET_BYTES + 1)])
+def test_what_has_another_length_is_no_ticket(given: bytes) -> None:
+    with pytest.raises(TicketError, match="no ticket"):
+        DESK.check(given, NOW_MS)
+
+
+def test_tickets_of_another_cluster_are_refused() -> None:
+    with pytest.raises(TicketError, match="not one of this cluster's"):
+        DESK.check(TicketDesk(b"what another cluster's know").issue(17, NOW_MS), NOW_MS)
+
+
+def test_what_is_raised_does_not_repeat_the_ticket() -> None:
+    ticket = DESK.issue(17, NOW_MS)
+    with pytest.raises(TicketError) as caught:
+        DESK.check(ticket, NOW_MS + LIFETIME_MS)
+    assert ticket.hex() not in str(caught.value)
+    assert repr(ticket) not in str(caught.value)
