@@ -106,6 +106,24 @@ def run(
             show_default=False,
         ),
     ] = None,
+    reader_listen: Annotated[
+        str | None,
+        typer.Option(
+            "--reader-listen",
+            help="Where clients with a ticket read logs without a front end (off).",
+            metavar="HOST:PORT",
+            show_default=False,
+        ),
+    ] = None,
+    reader_advertise: Annotated[
+        str | None,
+        typer.Option(
+            "--reader-advertise",
+            help="How they reach it, if not where it listens.",
+            metavar="HOST:PORT",
+            show_default=False,
+        ),
+    ] = None,
     monitoring_listen: Annotated[
         str | None,
         typer.Option(
@@ -148,6 +166,8 @@ def run(
         "cluster_peers_listen": peers_listen,
         "cluster_advertise": advertise,
         "cluster_peers_advertise": peers_advertise,
+        "reader_listen": reader_listen,
+        "reader_advertise": reader_advertise,
         "monitoring_listen": monitoring_listen,
         "durability": durability,
         "processors": cpus,
@@ -180,6 +200,7 @@ def _ready_facts(node: ClusterNode, config: NodeConfig, seconds: float) -> dict[
         "host": node.address.host,
         "port": node.address.port,
         "peers": str(node.peers_address),
+        "reader": str(node.reader_address) if node.reader_address is not None else None,
         "metrics_url": node.monitoring.url if node.monitoring is not None else None,
         "cluster": config.cluster_metadata,
         "data_directory": node.directory,
@@ -203,6 +224,7 @@ def _show(node: ClusterNode, config: NodeConfig, facts: dict[str, Any]) -> None:
         {
             "native": f"{node.address}  (for front ends that know the cluster's secret)",
             "peers": facts["peers"],
+            "readers": facts["reader"] or "through front ends",
             "zone": config.cluster_zone or "none",
             "cluster": config.cluster_metadata or "",
             "metrics": facts["metrics_url"] or "off",

@@ -24,7 +24,7 @@ BASE_PORT = 9320
 PORTS_OF_ROLE: dict[Role, tuple[str, ...]] = {
     "etcd": ("client", "peer"),
     "metadata": ("listen",),
-    "node": ("native", "peers", "monitoring"),
+    "node": ("native", "peers", "monitoring", "reader"),
     "frontend": ("sqs", "native"),
     "balancer": ("sqs", "page", "native"),
 }

@@ -11,6 +11,7 @@ from penstock.config.engine import NATIVE_PORT, EngineOptions
 from penstock.config.option import option, options_of
 
 PEERS_PORT = 9328
+READER_PORT = 9329
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,6 +52,25 @@ class NodeConfig(EngineOptions, ClusterOptions):
             kinds.optional("none", kinds.address(PEERS_PORT, lowest_port=1)),
             "How other nodes reach a node, where that is another address than it listens on.",
             "--peers-advertise",
+        ),
+    )
+    reader_listen: Address | None = field(
+        default=None,
+        metadata=option(
+            "node.reader_listen",
+            kinds.optional("off", kinds.address(READER_PORT)),
+            "Where clients read logs straight from a node, each with a ticket that a front end gave it; off: all reading "
+            "goes through front ends. Port 0 lets the system choose one.",
+            "--reader-listen",
+        ),
+    )
+    reader_advertise: Address | None = field(
+        default=None,
+        metadata=option(
+            "node.reader_advertise",
+            kinds.optional("none", kinds.address(READER_PORT, lowest_port=1)),
+            "How clients reach `node.reader_listen`, where that is another address than it listens on.",
+            "--reader-advertise",
         ),
     )
 

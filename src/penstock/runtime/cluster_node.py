@@ -1,10 +1,11 @@
 """A node of a cluster as a service: its engine, its streams to other nodes, its place in the layout, its manager.
 
 Opening:
-  1. addresses, name and secret are checked, both sockets are bound
+  1. addresses, name and secret are checked, all sockets are bound
   2. the directory is taken and locked, the journal is replayed; nothing of it is served yet
   3. the metadata is read, streams to other nodes are taken, the node says under its lease that it lives
-  4. the native protocol listens: whoever asks is told `not-primary` until the layout says otherwise
+  4. the native protocol listens, and the door for readers with tickets where there is one: whoever asks is told `not-primary`
+     until the layout says otherwise
   5. the node stands for the office of the cluster's manager
 
 Closing goes the other way round: the node first hands over what it leads, so that nobody has to be elected, and leaves the
@@ -16,7 +17,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
-from collections.abc import Callable
+import socket
+from collections.abc import Callable, Sequence
 
 from penstock.backend.opening import OpeningReport
 from penstock.backend.replication.replicated_node import ReplicatedNode
@@ -34,6 +36,7 @@ from penstock.config.node import NodeConfig
 from penstock.manager.manager import Manager
 from penstock.metadata.mirror import MetadataMirror
 from penstock.metadata.store.interface import MetadataStore, StoreUnavailableError
+from penstock.model.batch import Buffer
 from penstock.runtime.broker import LAST_ANSWERS_SECONDS, THREADS_SECONDS, open_engine
 from penstock.runtime.cluster_link.cluster_link import ClusterLink
 from penstock.runtime.cluster_store import cluster_certificate, cluster_secret, open_cluster_store
@@ -52,7 +55,9 @@ from penstock.runtime.peers.farewell import say_farewell
 from penstock.runtime.peers.layout_follower import LayoutFollower
 from penstock.runtime.peers.peer_links import PeerLinks
 from penstock.runtime.peers.registration import Registration
+from penstock.runtime.reader_door import ReaderDoor
 from penstock.runtime.server import Server
+from penstock.wire.read_ticket import TicketDesk
 
 log = logging.getLogger(__name__)
 
@@ -66,6 +71,10 @@ class ClusterNode:
     """It speaks no SQS; front ends do."""
     cluster_tls: ClusterTls | None = None
     """What it shows to the others of its cluster."""
+    readers: ReaderDoor | None = None
+    """Where clients with tickets read logs."""
+    reader_address: Address | None = None
+    """Where that is."""
 
     def __init__(
         self,
@@ -149,6 +158,8 @@ class ClusterNode:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         self._server.stop_accepting()
         await self._driver.close()
+        if self.readers is not None:
+            self.readers.close()
         if self._follower is not None:
             await self._follower.close()
         await self.links.close()
@@ -174,8 +185,9 @@ async def open_cluster_node(config: NodeConfig, store: MetadataStore | None = No
     for listen, said, flag in (
         (config.listen, config.cluster_advertise, "--advertise"),
         (config.cluster_peers_listen, config.cluster_peers_advertise, "--peers-advertise"),
+        (config.reader_listen, config.reader_advertise, "--reader-advertise"),
     ):
-        if said is None and listen.host in ("0.0.0.0", "::"):
+        if listen is not None and said is None and listen.host in ("0.0.0.0", "::"):
             raise StartError(
                 f"nobody can reach {listen}: say with {flag} HOST:PORT how others reach this node"
             )
@@ -184,12 +196,10 @@ async def open_cluster_node(config: NodeConfig, store: MetadataStore | None = No
     if store is None:
         assert config.cluster_metadata is not None
         store = await open_cluster_store(config.cluster_metadata, secret, tls)
-    listener = bind(config.listen, "--listen")
-    try:
-        peers_listener = bind(config.cluster_peers_listen, "--peers-listen")
-    except BaseException:
-        listener.close()
-        raise
+    wanted = [(config.listen, "--listen"), (config.cluster_peers_listen, "--peers-listen")]
+    if config.reader_listen is not None:
+        wanted.append((config.reader_listen, "--reader-listen"))
+    listener, peers_listener, *reader_listener = listeners = _bind_all(wanted)
     try:
         known = await _known_entries(store)
         await introduce([entry for entry in known[0] if entry.node != name], secret, tls)
@@ -206,8 +216,8 @@ async def open_cluster_node(config: NodeConfig, store: MetadataStore | None = No
             ),
         )
     except BaseException:
-        listener.close()
-        peers_listener.close()
+        for one in listeners:
+            one.close()
         await store.close()
         raise
     loop = asyncio.get_running_loop()
@@ -218,10 +228,19 @@ async def open_cluster_node(config: NodeConfig, store: MetadataStore | None = No
         secret=secret,
         tls=tls,
     )
-    route = LocalRoute(server.write)
+
+    def write(connection: int, buffers: list[Buffer]) -> None:
+        if connection > 0:
+            server.write(connection, buffers)
+        elif service.readers is not None:
+            service.readers.write(connection, buffers)
+
+    route = LocalRoute(write)
 
     def failed() -> None:
         server.drop_all()
+        if service.readers is not None:
+            service.readers.close()
         route.close("the node has failed")
 
     driver = ClusterDriver(
@@ -233,6 +252,15 @@ async def open_cluster_node(config: NodeConfig, store: MetadataStore | None = No
     peers_address = Address(config.cluster_peers_listen.host, peers_listener.getsockname()[1])
     service = ClusterNode(name, node, disk, node_clock, driver, server, links, store, address, peers_address)
     service.cluster_tls = tls
+    if config.reader_listen is not None:
+        service.reader_address = Address(config.reader_listen.host, reader_listener[0].getsockname()[1])
+        service.readers = ReaderDoor(
+            driver,
+            TicketDesk(secret),
+            clock.now_ms,
+            hello_timeout_ms=config.hello_timeout_ms,
+            write_buffer_bytes=config.write_buffer_bytes,
+        )
 
     def make_link() -> ClusterLink:
         return ClusterLink(
@@ -251,11 +279,14 @@ async def open_cluster_node(config: NodeConfig, store: MetadataStore | None = No
     try:
         await links.listen(peers_listener)
         await server.start(driver, listener)
+        if service.readers is not None:
+            await service.readers.listen(reader_listener[0], tls.readers if tls is not None else None)
         entry = NodeEntry(
             node=name,
             zone=config.cluster_zone,
             native=str(config.cluster_advertise or address),
             peers=str(config.cluster_peers_advertise or peers_address),
+            reader=str(config.reader_advertise or service.reader_address or ""),
             started_ms=node.replication.started_ms,
         )
         registration = Registration(store, entry, clock.now_ms, driver.lease_renewed, driver.new_life)
@@ -268,6 +299,19 @@ async def open_cluster_node(config: NodeConfig, store: MetadataStore | None = No
         await service.close()
         raise
     return service
+
+
+def _bind_all(wanted: Sequence[tuple[Address, str]]) -> list[socket.socket]:
+    """All sockets or none; raises `StartError`."""
+    bound: list[socket.socket] = []
+    try:
+        for address, flag in wanted:
+            bound.append(bind(address, flag))
+    except BaseException:
+        for one in bound:
+            one.close()
+        raise
+    return bound
 
 
 async def _known_entries(store: MetadataStore) -> tuple[list[NodeEntry], list[PartitionEntry]]:

@@ -37,6 +37,15 @@ _NO_TLS = {
 Stream = TypeVar("Stream", bound=asyncio.Protocol)
 
 
+class Certified(Protocol):
+    """Who listens with TLS."""
+
+    @property
+    def server(self) -> ssl.SSLContext:
+        """What is listened with."""
+        ...
+
+
 class Door(Protocol):
     """What listens."""
 
@@ -68,7 +77,7 @@ async def dial(
 async def listen(
     make: Callable[[], asyncio.Protocol],
     listener: socket.socket,
-    tls: ClusterTls | None,
+    tls: Certified | None,
     service: str,
     backlog: int = BACKLOG,
 ) -> Door:
@@ -81,7 +90,7 @@ async def listen(
 
 class _SecureDoor:
     def __init__(
-        self, make: Callable[[], asyncio.Protocol], listener: socket.socket, tls: ClusterTls, service: str
+        self, make: Callable[[], asyncio.Protocol], listener: socket.socket, tls: Certified, service: str
     ) -> None:
         self._make = make
         self._listener = listener

@@ -20,6 +20,14 @@ _TURNS = 4
 class _Contexts(NamedTuple):
     server: ssl.SSLContext
     client: ssl.SSLContext
+    reader: ssl.SSLContext
+    authority: str
+
+
+class ReaderTls(NamedTuple):
+    """What a node listens with for readers, who have tickets and no certificates."""
+
+    server: ssl.SSLContext
 
 
 class ClusterTls:
@@ -33,11 +41,19 @@ class ClusterTls:
         self.server = self._load().server
         """What is listened with; it stays the same object for good."""
         self.server.sni_callback = self._choose
+        self.readers = ReaderTls(self._load().reader)
+        """The same certificate, for those who need not show one."""
+        self.readers.server.sni_callback = self._choose_for_reader
 
     @property
     def client(self) -> ssl.SSLContext:
         """What the next connection is made with."""
         return self._current.client
+
+    @property
+    def authority(self) -> str:
+        """Whose certificates the cluster's processes show, in PEM form."""
+        return self._current.authority
 
     def reload(self) -> None:
         """Loads all files again, for connections to come; when that fails, what is in use stays in use."""
@@ -49,12 +65,19 @@ class ClusterTls:
         # A context that is half replaced would break handshakes, so that a whole one is put in its place.
         connection.context = self._current.server
 
+    def _choose_for_reader(
+        self, connection: ssl.SSLSocket | ssl.SSLObject, name: str | None, context: ssl.SSLContext
+    ) -> None:
+        connection.context = self._current.reader
+
     def _load(self) -> _Contexts:
         server = self._context(ssl.PROTOCOL_TLS_SERVER)
         server.verify_mode = ssl.CERT_REQUIRED
         server.num_tickets = 0  # nobody comes in again without showing a certificate
         client = self._context(ssl.PROTOCOL_TLS_CLIENT)
         client.check_hostname = False
+        reader = self._context(ssl.PROTOCOL_TLS_SERVER)
+        reader.num_tickets = 0
         try:
             _greet(server, client)
         except ssl.SSLCertVerificationError as error:
@@ -64,7 +87,8 @@ class ClusterTls:
             ) from error
         except ssl.SSLError as error:
             raise TlsError(f"the certificate {self._certificate_file} cannot be used: {error}") from error
-        return _Contexts(server, client)
+        authority = readable("authority", self._authority_file).decode("ascii")
+        return _Contexts(server, client, reader, authority)
 
     def _context(self, kind: int) -> ssl.SSLContext:
         context = ssl.SSLContext(kind)

@@ -77,6 +77,8 @@ def _shared(planned: Planned, plan: ClusterPlan, directory: ClusterDirectory) ->
 
 
 def _node(planned: Planned, plan: ClusterPlan, directory: ClusterDirectory) -> Tables:
+    # A cluster that was planned before there were readers' doors goes on without.
+    reader = {"node": {"reader_listen": planned.address("reader")}} if "reader" in planned.ports else {}
     return {
         "cluster": {
             **_shared(planned, plan, directory),
@@ -84,6 +86,7 @@ def _node(planned: Planned, plan: ClusterPlan, directory: ClusterDirectory) -> T
             "peers_listen": planned.address("peers"),
         },
         "native": {"listen": planned.address("native")},
+        **reader,
         "monitoring": {"listen": planned.address("monitoring")},
         "storage": {"directory": str(_data(planned, directory))},
     }

@@ -1,0 +1,245 @@
+"""The door of a node for readers who are no members of the cluster: whoever shows a ticket reads the log that it is for.
+
+The first frame is the ticket, of a fixed length, and nothing else of a stranger is looked at. After it the connection takes
+`ReadLog` of that partition and `Ping`, which go to the node as those of a front end do and are answered the same way.
+No frame that comes in is longer than 512 bytes; who shows nothing in time is cut off, and everybody is when the ticket ends.
+Who is cut off is told nothing: readers who have a front end ask that.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, cast
+
+import msgspec
+
+from penstock.model.batch import Buffer
+from penstock.model.errors import PenstockError
+from penstock.runtime.cluster_streams import Certified, Door, listen
+from penstock.runtime.engine_link.local_link import LOCAL_CONNECTION
+from penstock.runtime.server import JOIN_BYTES, Handler
+from penstock.wire.frames import Frame, FrameReader
+from penstock.wire.log_messages import ReadLog
+from penstock.wire.messages import PROTOCOL_VERSION, Hello, Ping, encode_message
+from penstock.wire.read_ticket import ReadTicket, TicketDesk, TicketError
+
+log = logging.getLogger(__name__)
+
+FRAME_BYTES = 512
+"""Of what readers say: a ticket, or where to read on."""
+MAX_READERS = 10_000
+SILENT_SECONDS = 10.0
+"""Of those who are cut off one is told in so long, so that nobody fills the log by trying on and on."""
+FIRST_READER = LOCAL_CONNECTION - 1
+"""Readers are numbered downwards from here: sockets of members of the cluster count from 1 on."""
+
+_NOTHING = memoryview(b"")
+_HELLO = encode_message(Hello([PROTOCOL_VERSION], "a reader with a ticket"))
+_read_request = msgspec.msgpack.Decoder(ReadLog | Ping).decode
+
+
+class ReaderTotals(NamedTuple):
+    """What has gone through the door."""
+
+    readers: int
+    """Connected now, with a ticket."""
+    refused: int
+    """Cut off for want of a ticket, or for what they said."""
+    sent_bytes: int
+    """Written to readers."""
+
+
+class ReaderDoor:
+    """Listens for readers."""
+
+    def __init__(
+        self,
+        driver: Handler,
+        desk: TicketDesk,
+        now_ms: Callable[[], int],
+        *,
+        hello_timeout_ms: int,
+        write_buffer_bytes: int,
+    ) -> None:
+        self.driver = driver
+        self.desk = desk
+        self.now_ms = now_ms
+        self.hello_seconds = hello_timeout_ms / 1000
+        self.write_buffer_bytes = write_buffer_bytes
+        self._readers: dict[int, Reader] = {}
+        self._strangers: set[Reader] = set()
+        self._next = FIRST_READER
+        self._door: Door | None = None
+        self._refused = 0
+        self._sent_bytes = 0
+        self._silent_until = 0.0
+        self._closed = False
+
+    async def listen(self, listener: socket.socket, tls: Certified | None) -> None:
+        """Takes readers from a socket that is bound."""
+        self._door = await listen(lambda: Reader(self), listener, tls, "the door for readers")
+
+    @property
+    def totals(self) -> ReaderTotals:
+        """What has gone through so far."""
+        return ReaderTotals(len(self._readers), self._refused, self._sent_bytes)
+
+    def write(self, number: int, buffers: list[Buffer]) -> None:
+        """What the node answers a reader, if it is still there."""
+        reader = self._readers.get(number)
+        if reader is not None:
+            self._sent_bytes += reader.write(buffers)
+
+    def close(self) -> None:
+        """Takes nobody any more and lets go of everybody."""
+        self._closed = True
+        if self._door is not None:
+            self._door.close()
+        for reader in [*self._strangers, *self._readers.values()]:
+            reader.end()
+
+    # -- called by readers -----------------------------------------------------------------------------------
+
+    def knocked(self, reader: Reader) -> bool:
+        """Somebody has connected; False where there is no room."""
+        if self._closed or len(self._readers) + len(self._strangers) >= MAX_READERS:
+            return False
+        self._strangers.add(reader)
+        return True
+
+    def let_in(self, reader: Reader) -> int:
+        """It has shown a ticket; returns its number. The node's greeting is the answer to it."""
+        self._strangers.discard(reader)
+        number = self._next
+        self._next -= 1
+        self._readers[number] = reader
+        self.driver.connected(number)
+        self.driver.handle(number, (Frame(0, memoryview(_HELLO), _NOTHING),))
+        return number
+
+    def left(self, reader: Reader, number: int) -> None:
+        """Its connection is gone."""
+        self._strangers.discard(reader)
+        if self._readers.pop(number, None) is not None:
+            self.driver.disconnected(number)
+
+    def refused(self, peer: str, why: str) -> None:
+        """Counts who is cut off, and says so now and then."""
+        self._refused += 1
+        now = asyncio.get_running_loop().time()
+        if now >= self._silent_until:
+            self._silent_until = now + SILENT_SECONDS
+            log.warning("cut off %s, which connected to the door for readers: %s", peer, why)
+
+
+class Reader(asyncio.Protocol):
+    """One connection."""
+
+    def __init__(self, door: ReaderDoor) -> None:
+        self._door = door
+        self._frames = FrameReader(FRAME_BYTES)
+        self._transport: asyncio.Transport | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._ticket: ReadTicket | None = None
+        self._number = 0
+        self._peer = "somebody"
+
+    # -- called by the event loop ----------------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)  # uvloop's is one, and no subclass of it
+        door = self._door
+        name = transport.get_extra_info("peername")
+        if name:
+            self._peer = str(name[0])
+        if not door.knocked(self):
+            self._cut_off("there are too many readers")
+            return
+        self._transport.set_write_buffer_limits(high=door.write_buffer_bytes)
+        connection = transport.get_extra_info("socket")
+        if connection is not None:
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._timer = asyncio.get_running_loop().call_later(
+            door.hello_seconds, self._cut_off, "it shows no ticket"
+        )
+
+    def data_received(self, data: bytes) -> None:
+        if self._transport is None:
+            return
+        try:
+            frames = self._frames.feed(data)
+            if frames and self._ticket is None:
+                self._introduce(frames[0])
+                frames = frames[1:]
+            if frames:
+                self._read(frames)
+        except (TicketError, PenstockError) as error:
+            self._cut_off(str(error))
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self.end()
+
+    def pause_writing(self) -> None:
+        if self._transport is not None and self._number:
+            self._transport.pause_reading()
+            self._door.driver.behind(self._number)
+
+    def resume_writing(self) -> None:
+        if self._transport is not None and self._number:
+            self._door.driver.caught_up(self._number)
+            self._transport.resume_reading()
+
+    # -- inside ----------------------------------------------------------------------------------------------
+
+    def _introduce(self, frame: Frame) -> None:
+        door = self._door
+        now_ms = door.now_ms()
+        self._ticket = ticket = door.desk.check(frame.head, now_ms)
+        if self._timer is not None:
+            self._timer.cancel()
+        seconds = (ticket.until_ms - now_ms) / 1000
+        self._timer = asyncio.get_running_loop().call_later(seconds, self.end)
+        self._number = door.let_in(self)
+
+    def _read(self, frames: Sequence[Frame]) -> None:
+        """Hands on what is within the ticket; raises `TicketError` at the first that is not."""
+        assert self._ticket is not None
+        for frame in frames:
+            try:
+                request = _read_request(frame.head)
+            except msgspec.DecodeError:
+                raise TicketError("it asks for something that readers may not ask for") from None
+            if isinstance(request, ReadLog):
+                if request.queue_id != self._ticket.partition:
+                    raise TicketError("its ticket is for another partition")
+                if request.group:
+                    raise TicketError("it reads for a group, which only front ends may")
+        self._door.driver.handle(self._number, frames)
+
+    def write(self, buffers: list[Buffer]) -> int:
+        """Sends answers; returns how many bytes they have."""
+        transport = self._transport
+        if transport is None or transport.is_closing():
+            return 0
+        size = sum(map(len, buffers))
+        if size <= JOIN_BYTES:
+            transport.write(b"".join(buffers))
+        else:
+            transport.writelines(buffers)
+        return size
+
+    def _cut_off(self, why: str) -> None:
+        self._door.refused(self._peer, why)
+        self.end()
+
+    def end(self) -> None:
+        """Ends the connection, if it has not ended."""
+        transport, self._transport = self._transport, None
+        if self._timer is not None:
+            self._timer.cancel()
+        if transport is not None:
+            transport.abort()
+            self._door.left(self, self._number)
