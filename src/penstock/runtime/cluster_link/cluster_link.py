@@ -19,6 +19,7 @@ from penstock.model.batch import Buffer
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.routing.cluster_map import ClusterMap
 from penstock.routing.context import RoutingContext
+from penstock.routing.errand import Errand
 from penstock.routing.router import route
 from penstock.routing.steps import (
     AskAnyNode,
@@ -31,9 +32,8 @@ from penstock.routing.steps import (
     Stored,
     Until,
 )
-from penstock.runtime.cluster_link.errand import Errand
 from penstock.runtime.cluster_link.node_links import MakeLink, NodeLinks
-from penstock.runtime.cluster_link.partition_calls import PartitionCalls
+from penstock.runtime.cluster_link.partition_calls import Call, PartitionCalls
 from penstock.runtime.engine_link.correlation import tell
 from penstock.runtime.engine_link.tcp_link import TcpLink
 from penstock.wire.messages import Request
@@ -67,7 +67,7 @@ class ClusterLink:
         self._context = RoutingContext(
             self.map, producer=producer, now_ms=now_ms, load=self.calls.load, replicas=replicas
         )
-        self._errands: dict[int, Errand] = {}
+        self._errands: dict[int, Errand[Call]] = {}
         self._last_ticket = 0
         self._untils: dict[int, tuple[Until, Callable[[bool], None], asyncio.TimerHandle]] = {}
         self._last_until = 0

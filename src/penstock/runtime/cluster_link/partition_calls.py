@@ -12,27 +12,17 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from functools import partial
 
-import msgspec
-
 from penstock.cluster.layout import NODES, PARTITIONS, partition_key, queue_key
 from penstock.frontend.steps import Reply as LinkReply
 from penstock.metadata.store.interface import StoreUnavailableError
 from penstock.model.errors import ErrorCode, PenstockError
+from penstock.routing.attempts import NOT_TWICE, WAITING, Attempts, shortened
 from penstock.routing.cluster_map import ClusterMap, Leader
 from penstock.routing.steps import Ask, Outcome, Reply
 from penstock.runtime.cluster_link.node_links import NodeLinks
 from penstock.runtime.engine_link.correlation import tell
 from penstock.runtime.engine_link.tcp_link import TcpLink
-from penstock.wire.messages import (
-    Delivery,
-    Purge,
-    ReadLog,
-    Receive,
-    ReceiveAny,
-    Redrive,
-    Request,
-    Send,
-)
+from penstock.wire.messages import Delivery, Receive, Request, Send
 
 LOOK_AGAIN_SECONDS = 0.05
 """How often a line that waits looks whether it may go on, beside every change of the map."""
@@ -44,17 +34,18 @@ SAME_NODE_SOON_SECONDS = 0.004
 """The first time: a primary's own word that it serves may reach everybody else before it reaches itself."""
 DEPOSED_SECONDS = 0.5
 """How long a node that was deposed gets to answer what it was asked before."""
-MISSED_AT_MOST = 3
 
-_NOT_TAKEN = (ErrorCode.NOT_PRIMARY, ErrorCode.SHUTTING_DOWN)
-_NOT_TWICE = (Purge, Redrive)
-"""What is not asked again when nobody knows whether it was done."""
-_WAITING = (Receive, ReceiveAny, ReadLog)
+_PARKED = {
+    ErrorCode.UNREACHABLE: ("cannot be reached", False),
+    ErrorCode.QUEUE_NOT_FOUND: ("does not know it", True),
+    ErrorCode.QUEUE_DAMAGED: ("has it damaged", True),
+}
+"""Why somebody waits in line, and whether the node's own words are told when it took too long."""
 
 Done = Callable[[Outcome], None]
 
 
-class Call:
+class Call(Attempts):
     """One request on its way."""
 
     __slots__ = (
@@ -65,16 +56,15 @@ class Call:
         "give_up",
         "leader",
         "link",
-        "missed",
         "reason",
         "refused",
         "retry_at",
         "ticket",
-        "uncertain",
         "wait_end",
     )
 
     def __init__(self, ask: Ask, done: Done, now: float) -> None:
+        super().__init__()
         self.ask = ask
         self.done = done
         self.attempt = 0
@@ -85,16 +75,12 @@ class Call:
         """Who was asked last."""
         self.link: TcpLink | None = None
         self.ticket = 0
-        self.uncertain = False
-        """Whether a node may have done what was asked without saying so."""
-        self.missed = 0
-        """How often a node did not know the partition."""
         self.reason = ""
         self.refused = 0
         """How often in a row the same leader did not take it."""
         self.retry_at = 0.0
         request = ask.request
-        self.wait_end = now + request.wait_ms / 1000 if isinstance(request, _WAITING) else 0.0
+        self.wait_end = now + request.wait_ms / 1000 if isinstance(request, WAITING) else 0.0
 
 
 class PartitionCalls:
@@ -138,7 +124,7 @@ class PartitionCalls:
 
     def cancel(self, call: Call) -> None:
         """A request that waits for messages need not wait any longer; its `done` is still called."""
-        if call.ended or not isinstance(call.ask.request, _WAITING):
+        if call.ended or not isinstance(call.ask.request, WAITING):
             return
         line = self._lines.get(call.ask.partition)
         if line is not None and call in line:
@@ -187,11 +173,7 @@ class PartitionCalls:
 
     def _shortened(self, call: Call) -> Request:
         """What waits for messages waits in all as long as it was to."""
-        request = call.ask.request
-        if not isinstance(request, _WAITING) or not request.wait_ms:
-            return request
-        left_ms = max(0, round(1000 * (call.wait_end - self._loop.time())))
-        return msgspec.structs.replace(request, wait_ms=left_ms)
+        return shortened(call.ask.request, round(1000 * (call.wait_end - self._loop.time())))
 
     def _answered(self, call: Call, attempt: int, outcome: LinkReply | PenstockError) -> None:
         if call.ended or attempt != call.attempt:
@@ -199,17 +181,13 @@ class PartitionCalls:
         if not isinstance(outcome, PenstockError):
             self._end(call, Reply(outcome.answer, outcome.body))
             return
-        code = outcome.code
         leader = call.leader
         assert leader is not None
-        if code in _NOT_TAKEN:
-            self._park(call, f"{leader.node} does not lead it any more")
-        elif code is ErrorCode.UNREACHABLE and not isinstance(call.ask.request, _NOT_TWICE):
-            call.uncertain = True
-            self._park(call, f"{leader.node} cannot be reached")
-        elif code is ErrorCode.QUEUE_NOT_FOUND and call.missed < MISSED_AT_MOST:
-            call.missed += 1
-            self._park(call, f"{leader.node} does not know it", outcome)
+        entry = self._map.partitions.get(call.ask.partition)
+        others_have_it = entry is not None and len(entry.replicas) > 1
+        if call.asks_again(call.ask.request, outcome, others_have_it=others_have_it):
+            why, is_told_later = _PARKED.get(outcome.code, ("does not lead it any more", False))
+            self._park(call, f"{leader.node} {why}", outcome if is_told_later else None)
         else:
             self._end(call, outcome)
 
@@ -218,9 +196,7 @@ class PartitionCalls:
             return
         call.ended = True
         self._landed(call)
-        if call.uncertain and isinstance(call.ask.request, Send) and isinstance(outcome, PenstockError):
-            outcome = _uncertain(outcome)
-        tell_outcome(call.done, outcome)
+        tell_outcome(call.done, call.certain(call.ask.request, outcome) if call.uncertain else outcome)
 
     def _end_later(self, call: Call, outcome: Outcome) -> None:
         self._loop.call_soon(self._end, call, outcome)
@@ -363,22 +339,12 @@ class PartitionCalls:
     def _abandon(self, partition: int, epoch: int) -> None:
         """A node that was deposed and does not answer is waited for no longer."""
         for call in list(self._flying.get(partition, ())):
-            if call.leader is None or call.leader.epoch >= epoch or isinstance(call.ask.request, _NOT_TWICE):
+            if call.leader is None or call.leader.epoch >= epoch or isinstance(call.ask.request, NOT_TWICE):
                 continue
             self._landed(call)
             call.attempt += 1
             call.uncertain = True
             self._try(call)
-
-
-def _uncertain(error: PenstockError) -> PenstockError:
-    """A refusal says that nothing was stored, which is not so where an earlier attempt may have been taken."""
-    if not error.retryable or error.code is ErrorCode.UNREACHABLE:
-        return error
-    return PenstockError(
-        ErrorCode.UNREACHABLE,
-        f"the first attempt may have been stored or not, and the next one was not: {error.message}",
-    )
 
 
 def tell_outcome(done: Done, outcome: Outcome) -> None:

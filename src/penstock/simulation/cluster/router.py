@@ -8,10 +8,11 @@ from random import Random
 from penstock.model.errors import ERRORS, ErrorCode, PenstockError
 from penstock.routing.cluster_map import ClusterMap
 from penstock.routing.context import RoutingContext
+from penstock.routing.errand import Errand
 from penstock.routing.router import route
 from penstock.routing.steps import Outcome
 from penstock.simulation.client import SimulatedClient
-from penstock.simulation.cluster.errand import Desk, Errand
+from penstock.simulation.cluster.desk import Call, Desk
 from penstock.simulation.cluster.fabric import Fabric
 from penstock.simulation.cluster.metadata import SimulatedMetadata, StoredChange
 from penstock.simulation.network import Network
@@ -47,7 +48,7 @@ class RoutingClient(SimulatedClient):
             now_ms=lambda: self._schedule.now_ms,
             load=self._desk.load,
         )
-        self._errands: dict[int, Errand] = {}
+        self._errands: dict[int, Errand[Call]] = {}
         self._number = 0
         metadata.watch(name, self._heard)
 
@@ -67,17 +68,15 @@ class RoutingClient(SimulatedClient):
                 done(reply)
 
         def ended(outcome: Outcome) -> None:
+            if isinstance(outcome, PenstockError) and outcome.__cause__ is not None:
+                raise outcome.__cause__  # a defect of the router is nothing to tell a client
             reply = self._told(request, outcome)
             # Never from within: whoever asks may go on only after it has asked.
             self._schedule.after(0, lambda: end(reply))
 
-        def steps() -> Errand:
-            return Errand(route(self._context, request, body), self._desk, ended)
-
         self._schedule.after(timeout_ms, lambda: end(None))
-        errand = steps()
-        if is_open:
-            self._errands[number] = errand
+        self._errands[number] = errand = Errand(route(self._context, request, body), self._desk, ended)
+        errand.start()
 
     def _told(self, request: messages.Request, outcome: Outcome) -> Reply | None:
         if not isinstance(outcome, PenstockError):

@@ -1,10 +1,14 @@
-"""Carries out the steps of one routed request, with callbacks and without a task of its own."""
+"""Carries out the steps of one routed request, with callbacks and without a task of its own.
+
+Here it is decided what several questions at once come to: all answers, or the first that has something, and what is done
+about those that come too late. How a question gets to a node is the world's: sockets, or the simulation.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Protocol
+from typing import Any, Generic, Protocol, TypeVar
 
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.routing.steps import (
@@ -21,15 +25,29 @@ from penstock.routing.steps import (
     Steps,
     Until,
 )
-from penstock.runtime.cluster_link.partition_calls import Call, PartitionCalls
+
+Handle = TypeVar("Handle")
+"""A question on its way, as the world knows it."""
 
 
-class World(Protocol):
+class Calls(Protocol[Handle]):
+    """Questions to partitions."""
+
+    def start(self, ask: Ask, done: Callable[[Outcome], None]) -> Handle:
+        """Asks; `done` is called once, later, never from within."""
+        ...
+
+    def cancel(self, call: Handle) -> None:
+        """What waits for messages need not wait any longer; its `done` is still called."""
+        ...
+
+
+class World(Protocol[Handle]):
     """What steps are carried out with."""
 
     @property
-    def calls(self) -> PartitionCalls:
-        """Requests to partitions."""
+    def calls(self) -> Calls[Handle]:
+        """Questions to partitions."""
         ...
 
     def ask_any_node(self, step: AskAnyNode, done: Callable[[Outcome], None]) -> None:
@@ -45,16 +63,16 @@ class World(Protocol):
         ...
 
 
-class Errand:
+class Errand(Generic[Handle]):
     """One request under way; `ended` is called once."""
 
     __slots__ = ("_calls", "_cancelled", "_ended", "_outcomes", "_step", "_steps", "_unanswered", "_world")
 
-    def __init__(self, steps: Steps[Reply], world: World, ended: Callable[[Outcome], None]) -> None:
+    def __init__(self, steps: Steps[Reply], world: World[Handle], ended: Callable[[Outcome], None]) -> None:
         self._steps = steps
         self._world = world
         self._ended = ended
-        self._calls: list[Call] = []
+        self._calls: list[Handle] = []
         self._outcomes: list[Outcome | None] = []
         self._unanswered = 0
         self._step: Step | None = None
