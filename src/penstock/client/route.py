@@ -6,6 +6,7 @@ import asyncio
 
 from penstock.client.incarnation import Incarnation
 from penstock.client.link import Link
+from penstock.client.log.direct import DirectReads
 from penstock.client.stamping import Stamping
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.model.settings import check_queue_name
@@ -23,6 +24,8 @@ class Route:
         """Identifies this client to the server's protection against batches sent twice."""
         self.stamping = stamping
         """How this client stamps messages, to whichever queue."""
+        self.direct = DirectReads(link)
+        """Reads of its log that go to the nodes of a cluster themselves."""
         self.incarnation: Incarnation | None = None
         self.description: QueueDescription | None = None
         """As of the last look; settings may have changed since."""

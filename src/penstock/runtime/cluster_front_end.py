@@ -14,6 +14,7 @@ from penstock.config.address import Address
 from penstock.config.frontend import FrontendConfig
 from penstock.metadata.mirror import MetadataMirror
 from penstock.metadata.store.interface import MetadataStore
+from penstock.routing.context import ReadOffer
 from penstock.runtime.clock import WallClock
 from penstock.runtime.cluster_link.cluster_link import ClusterLink
 from penstock.runtime.cluster_link.gateway import NativeGateway, open_gateway
@@ -22,6 +23,7 @@ from penstock.runtime.cluster_tls import ClusterTls
 from penstock.runtime.engine_link.tcp_link import TcpLink
 from penstock.runtime.front_door import FrontDoor, open_front_door
 from penstock.runtime.introduction import introduce
+from penstock.wire.read_ticket import TicketDesk
 
 FIRST_CONTACT_SECONDS = 2.0
 """How long the start waits for a node; without any, requests are answered with 503 until one is found."""
@@ -108,6 +110,7 @@ async def open_cluster_front_end(
             producer=1 + secrets.randbits(PRODUCER_BITS),
             now_ms=clock.now_ms,
             replicas=config.frontend_replicas,
+            offer=ReadOffer(TicketDesk(secret), lambda: tls.authority if tls is not None else ""),
         )
         await introduce(link.map.nodes.values(), secret, tls)
         try:

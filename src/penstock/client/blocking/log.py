@@ -178,6 +178,11 @@ class BlockingLog:
         """The queue whose log it is."""
         return self._log.queue_name
 
+    @property
+    def direct_bytes(self) -> int:
+        """How much this client has read of it from nodes themselves, with `direct`."""
+        return self._log.direct_bytes
+
     def __repr__(self) -> str:
         return repr(self._log)
 
@@ -227,6 +232,7 @@ class BlockingLog:
         when_gone: WhenGone = "fail",
         slice_bytes: int = SLICE_BYTES,
         in_flight: int = IN_FLIGHT,
+        direct: bool = False,
     ) -> BlockingLogMessages:
         """Message by message: `for message in log.messages(): ...`, from the beginning unless told otherwise."""
         reader = self._bridge.call_plain(
@@ -241,6 +247,7 @@ class BlockingLog:
             when_gone=when_gone,
             slice_bytes=slice_bytes,
             in_flight=in_flight,
+            direct=direct,
         )
         return BlockingLogMessages(self._bridge, reader)
 
@@ -257,6 +264,7 @@ class BlockingLog:
         when_gone: WhenGone = "fail",
         slice_bytes: int = SLICE_BYTES,
         in_flight: int = IN_FLIGHT,
+        direct: bool = False,
     ) -> BlockingLogBatches:
         """Like `messages`, a slice of the log at a time: the fast way."""
         reader = self._bridge.call_plain(
@@ -271,6 +279,7 @@ class BlockingLog:
             when_gone=when_gone,
             slice_bytes=slice_bytes,
             in_flight=in_flight,
+            direct=direct,
         )
         return BlockingLogBatches(self._bridge, reader)
 

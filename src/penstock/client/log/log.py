@@ -79,6 +79,11 @@ class Log:
         """The queue whose log it is."""
         return self._route.name
 
+    @property
+    def direct_bytes(self) -> int:
+        """How much this client has read of it from nodes themselves, with `direct`."""
+        return self._route.direct.received_bytes
+
     def __repr__(self) -> str:
         return f"<log {self.queue_name!r}>"
 
@@ -161,6 +166,7 @@ class Log:
         when_gone: WhenGone = "fail",
         slice_bytes: int = SLICE_BYTES,
         in_flight: int = IN_FLIGHT,
+        direct: bool = False,
     ) -> LogMessages:
         """Message by message: `async for message in log.messages(): ...`, from the beginning unless told otherwise.
 
@@ -168,10 +174,11 @@ class Log:
         be. Without `follow` it ends where the log ends when it starts, or before the message `stop`. With `group` it reads as a member of that group
         and commits what is done with; see `join` for more. When the log has let go of messages before they were
         read it raises `OffsetGone`, or goes on where the log begins with `when_gone="earliest"`. It reads ahead,
-        `in_flight` slices of `slice_bytes` at once.
+        `in_flight` slices of `slice_bytes` at once. With `direct` it reads from the nodes of a cluster themselves where they
+        have a door for readers, and through the front end where that does not work; what comes is the same.
         """
         pace = Pace(slice_bytes, in_flight)
-        terms = Terms(start, from_time, follow, limit, when_gone, pace, partition, stop, by_time=True)
+        terms = Terms(start, from_time, follow, limit, when_gone, pace, partition, stop, True, direct)
         return LogMessages(self._source(terms, group))
 
     def batches(
@@ -187,10 +194,19 @@ class Log:
         when_gone: WhenGone = "fail",
         slice_bytes: int = SLICE_BYTES,
         in_flight: int = IN_FLIGHT,
+        direct: bool = False,
     ) -> LogBatches:
         """Like `messages`, a slice of the log at a time: the fast way. Slices of several partitions come as they come."""
         terms = Terms(
-            start, from_time, follow, limit, when_gone, Pace(slice_bytes, in_flight), partition, stop
+            start,
+            from_time,
+            follow,
+            limit,
+            when_gone,
+            Pace(slice_bytes, in_flight),
+            partition,
+            stop,
+            direct=direct,
         )
         return LogBatches(self._source(terms, group))
 
@@ -201,6 +217,8 @@ class Log:
             raise refused("a group has no limit: leave the loop when you have enough")
         if terms.partition is not None or terms.stop is not None:
             raise refused("a group reads all partitions to their end: leave partition and stop out")
+        if terms.direct:
+            raise refused("a group reads through a front end, which keeps account of it: leave direct out")
         return GroupReader(
             self._route,
             group,

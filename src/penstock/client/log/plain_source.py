@@ -47,6 +47,8 @@ class Terms(msgspec.Struct, frozen=True):
     stop: Stop | None = None
     by_time: bool = False
     """Whether partitions are merged by the time of sending."""
+    direct: bool = False
+    """Whether nodes of a cluster are asked themselves."""
 
     def check(self) -> None:
         """Raises with the argument that cannot be."""
@@ -159,8 +161,12 @@ class PartitionSource:
             last = None if place.left is None else place.start + place.left
             stop = min((one for one in (last, self._end) if one is not None), default=None)
             self._place = place
-            pace = self._terms.pace
-            self._ahead = ReadAhead(self._route, incarnation, place.start, end, stop=stop, pace=pace)
+            pace, through = self._terms.pace, None
+            if self._terms.direct:
+                through = self._route.direct.partition(incarnation.queue_id, self._partition)
+            self._ahead = ReadAhead(
+                self._route, incarnation, place.start, end, stop=stop, pace=pace, through=through
+            )
 
     async def _go_on_after_gap(self, ahead: ReadAhead) -> None:
         gone = await offset_gone(self._route, ahead.incarnation, ahead.position)

@@ -15,6 +15,7 @@ from typing import NamedTuple
 from penstock.client.call import Call, unexpected
 from penstock.client.failure import refused
 from penstock.client.incarnation import Incarnation
+from penstock.client.log.direct import ReadsThrough
 from penstock.client.log.logged import LoggedMessages
 from penstock.client.route import Route
 from penstock.model import limits
@@ -98,12 +99,14 @@ class ReadAhead:
         stop: int | None = None,
         claim: Claim = NOBODY,
         pace: Pace,
+        through: ReadsThrough | None = None,
     ) -> None:
         self.incarnation = incarnation
         self.claim = claim
         self.position = start
         """The first message that was not handed out yet."""
         self._route = route
+        self._through: ReadsThrough = route.link if through is None else through
         self._stop = stop
         self._pace = pace
         self._end = end
@@ -186,7 +189,7 @@ class ReadAhead:
             wait_ms,
             *self.claim,
         )
-        self._route.link.start(read, request)
+        self._through.start(read, request)
 
     def arrived(self, read: _Read, answer: LogSlice, body: memoryview) -> None:
         """Called by the read: keeps the slice and asks for what follows."""

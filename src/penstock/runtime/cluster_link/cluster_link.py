@@ -18,7 +18,7 @@ from penstock.metadata.store.interface import (
 from penstock.model.batch import Buffer
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.routing.cluster_map import ClusterMap
-from penstock.routing.context import RoutingContext
+from penstock.routing.context import ReadOffer, RoutingContext
 from penstock.routing.errand import Errand
 from penstock.routing.router import route
 from penstock.routing.steps import (
@@ -55,6 +55,7 @@ class ClusterLink:
         producer: int,
         now_ms: Callable[[], int],
         replicas: int = 1,
+        offer: ReadOffer | None = None,
     ) -> None:
         self._mirror = mirror
         self._loop = loop
@@ -67,6 +68,7 @@ class ClusterLink:
         self._context = RoutingContext(
             self.map, producer=producer, now_ms=now_ms, load=self.calls.load, replicas=replicas
         )
+        self._context.offer = offer
         self._errands: dict[int, Errand[Call]] = {}
         self._last_ticket = 0
         self._untils: dict[int, tuple[Until, Callable[[bool], None], asyncio.TimerHandle]] = {}

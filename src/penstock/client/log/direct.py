@@ -1,0 +1,188 @@
+"""Reading partitions straight from the nodes that lead them, and through the front end whenever that does not work.
+
+Every read is one call that is answered once: by the node, or, where the node refuses, dies, moves the partition away, is
+silent or cannot be reached, by the front end, which is asked the very same. So nothing is lost or repeated on the way from one
+to the other. While reads go through the front end the node is looked for again, more and more slowly.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Protocol
+
+from penstock.client.call import Call
+from penstock.client.link import Link
+from penstock.client.log.node_reads import Asked, NodeReads, connect_to_node
+from penstock.model.errors import ErrorCode, PenstockError
+from penstock.wire.log_messages import LocateLog, LogPlace, ReadLog
+
+log = logging.getLogger("penstock.client")
+
+FIND_SECONDS = 2.0
+"""So long the first reads wait for a connection to the node; later ones do not wait at all."""
+FIRST_PAUSE_SECONDS = 0.2
+LONGEST_PAUSE_SECONDS = 30.0
+NOT_OFFERED_SECONDS = 30.0
+"""Where the cluster has no doors for readers, or is a single server, it is asked again after so long."""
+
+
+class ReadsThrough(Protocol):
+    """Whoever reads of a log are asked of: the link to the front end, or a `DirectPartition`."""
+
+    def start(self, call: Call, message: ReadLog) -> object:
+        """Asks; the call gets the answer."""
+
+
+class DirectReads:
+    """The partitions of one queue that are read from nodes; all readers of a client share it."""
+
+    def __init__(self, link: Link) -> None:
+        self._link = link
+        self._queue_id = 0
+        self._partitions: dict[int, DirectPartition] = {}
+        self._earlier_bytes = 0
+
+    def partition(self, queue_id: int, partition: int) -> DirectPartition:
+        """Reads of a partition, by its ordinal, of an incarnation of the queue."""
+        if queue_id != self._queue_id:
+            self._earlier_bytes = self.received_bytes
+            for one in self._partitions.values():
+                one.end()
+            self._queue_id, self._partitions = queue_id, {}
+        found = self._partitions.get(partition)
+        if found is None:
+            found = self._partitions[partition] = DirectPartition(self._link, queue_id, partition)
+            self._link.background.add(found)
+        return found
+
+    @property
+    def received_bytes(self) -> int:
+        """How much of the log came from nodes, without passing a front end."""
+        return self._earlier_bytes + sum(one.received_bytes for one in self._partitions.values())
+
+
+class DirectPartition:
+    """Reads of one partition."""
+
+    def __init__(self, link: Link, queue_id: int, partition: int) -> None:
+        self._link = link
+        self._queue_id = queue_id
+        self._partition = partition
+        self._node: NodeReads | None = None
+        self._finding: asyncio.Task[None] | None = None
+        self._held: list[Asked] = []
+        """What is asked while the node is looked for the first time."""
+        self._pause = FIRST_PAUSE_SECONDS
+        self._look_at = 0.0
+        self._first_time = True
+        self._told = False
+        self._earlier_bytes = 0
+        self._closed = False
+
+    @property
+    def received_bytes(self) -> int:
+        """How much came from nodes."""
+        return self._earlier_bytes + (self._node.received_bytes if self._node is not None else 0)
+
+    def start(self, call: Call, message: ReadLog) -> None:
+        """Asks the node, or the front end where there is no connection to the node."""
+        if self._node is not None and not self._node.ended:
+            self._node.ask(call, message)
+            return
+        if self._finding is None and not self._closed and self._link.loop.time() >= self._look_at:
+            self._finding = self._link.loop.create_task(
+                self._find(), name="penstock finds a node to read from"
+            )
+        if self._finding is not None and self._first_time:
+            self._held.append((call, message))
+        else:
+            self._link.start(call, message)
+
+    async def close(self) -> None:
+        """Called before the link is closed."""
+        self.end()
+
+    def end(self) -> None:
+        """Reads that are under way, and later ones, go through the front end."""
+        self._closed = True
+        if self._finding is not None:
+            self._finding.cancel()
+        if self._node is not None:
+            self._node.close()
+
+    # -- finding the node ------------------------------------------------------------------------------------
+
+    async def _find(self) -> None:
+        place = LogPlace()
+        try:
+            async with asyncio.timeout(FIND_SECONDS):
+                place = await self._link.ask(LocateLog(self._queue_id, self._partition), LogPlace)
+                if place.address:
+                    self._found(
+                        await connect_to_node(place, self._partition, self._link.loop, self._handed_back)
+                    )
+                else:
+                    self._look_later(NOT_OFFERED_SECONDS)
+        except (OSError, PenstockError) as error:
+            self._not_found(place, error)
+        finally:
+            self._finding = None
+            self._first_time = False
+            held, self._held = self._held, []
+            for call, message in held:
+                self._ask_again(call, message)
+
+    def _not_found(self, place: LogPlace, error: OSError | PenstockError) -> None:
+        if isinstance(error, PenstockError) and error.code is ErrorCode.UNKNOWN_REQUEST:
+            self._look_later(NOT_OFFERED_SECONDS)  # an older front end
+            return
+        self._look_later()
+        if place.address and not self._told:
+            self._told = True
+            why = str(error) or f"it does not answer within {FIND_SECONDS:g} s"
+            log.warning(
+                "partition %d is read through the front end, since its node cannot be read from at %s: %s",
+                *(self._partition, place.address, why),
+            )
+
+    def _found(self, node: NodeReads) -> None:
+        if self._node is not None:
+            self._earlier_bytes += self._node.received_bytes
+        self._node = node
+        if self._closed:
+            node.close()
+
+    def _look_later(self, seconds: float | None = None) -> None:
+        if seconds is None:
+            seconds, self._pause = self._pause, min(2 * self._pause, LONGEST_PAUSE_SECONDS)
+        self._look_at = self._link.loop.time() + seconds
+
+    # -- what the node did not answer ------------------------------------------------------------------------
+
+    def _handed_back(self, asked: list[Asked]) -> None:
+        """The front end answers what the node did not; a node that was good for something is looked for again soon."""
+        if not asked:
+            # Nobody was reading: the ticket has ended meanwhile, and whoever reads next gets another.
+            self._first_time = self._first_time or self._link.loop.time() >= self._look_at
+            return
+        if self._node is not None and self._node.received_bytes:
+            self._pause = FIRST_PAUSE_SECONDS
+        self._look_later()
+        for call, message in asked:
+            if not call.abandoned():
+                self._through_front_end(call, message)
+
+    def _ask_again(self, call: Call, message: ReadLog) -> None:
+        if call.abandoned():
+            return
+        if self._node is not None and not self._node.ended:
+            self._node.ask(call, message)
+        else:
+            self._through_front_end(call, message)
+
+    def _through_front_end(self, call: Call, message: ReadLog) -> None:
+        try:
+            self._link.start(call, message)
+        except PenstockError as error:  # the client is closed
+            call.fail(error)

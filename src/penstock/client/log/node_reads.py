@@ -1,0 +1,161 @@
+"""One connection to a node's door for readers: shows its ticket, asks for slices of one partition, and nothing else.
+
+It only ever succeeds: whatever it cannot answer goes back to its owner, who asks the front end instead.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import Callable, Iterable
+
+import msgspec
+
+from penstock.client.address import parse_address
+from penstock.client.call import Call
+from penstock.client.connection import Connection
+from penstock.model.errors import ErrorCode
+from penstock.model.partition_numbers import number_in_partition, number_of
+from penstock.wire.frames import Frame, encode_frame
+from penstock.wire.log_messages import LogPlace, LogSlice, ReadLog
+from penstock.wire.messages import Failed, Ping, Welcome, decode_answer, encode_message
+
+LOOK_SECONDS = 2.5
+"""A node that has said nothing for so long is asked whether it is there; after as long again it is given up."""
+LARGEST_ID = 0xFFFF_FFFF
+
+Asked = tuple[Call, ReadLog]
+HandedBack = Callable[[list[Asked]], None]
+"""What was not answered is asked elsewhere."""
+
+
+class NodeReads:
+    """Made by `connect_to_node`; `partition` is the ordinal of what is read."""
+
+    def __init__(
+        self, place: LogPlace, partition: int, loop: asyncio.AbstractEventLoop, handed_back: HandedBack
+    ) -> None:
+        self.greeted: asyncio.Future[None] = loop.create_future()
+        self.ended = False
+        self.received_bytes = 0
+        """Of slices."""
+        self._place = place
+        self._partition = partition
+        self._loop = loop
+        self._handed_back = handed_back
+        self._calls: dict[int, Asked] = {}
+        self._last_id = 0
+        self._watch: asyncio.TimerHandle | None = None
+        self._probed = False
+        self.connection = Connection(self, loop)
+
+    # -- asking ----------------------------------------------------------------------------------------------
+
+    def ask(self, call: Call, request: ReadLog) -> None:
+        """Asks the node; the call gets a slice, or is handed back."""
+        start = number_in_partition(request.start)
+        asked = msgspec.structs.replace(request, queue_id=self._place.partition_id, start=start)
+        request_id = self._next_id()
+        self._calls[request_id] = (call, request)
+        self.connection.write(encode_frame(request_id, encode_message(asked)))
+
+    def _next_id(self) -> int:
+        number = self._last_id % LARGEST_ID + 1
+        while number in self._calls:
+            number = number % LARGEST_ID + 1
+        self._last_id = number
+        return number
+
+    def close(self) -> None:
+        """Ends it; what was not answered is handed back."""
+        self.connection.abort(ConnectionError("closed"))
+
+    # -- called by the connection ----------------------------------------------------------------------------
+
+    def frames_received(self, connection: Connection, frames: Iterable[Frame]) -> None:
+        """Slices arrived, or refusals."""
+        for request_id, head, body in frames:
+            try:
+                answer = decode_answer(head)
+            except msgspec.DecodeError:
+                connection.abort(ConnectionError("what answers is no node of a Penstock cluster"))
+                return
+            if isinstance(answer, Welcome):
+                self._welcomed()
+                continue
+            asked = self._calls.pop(request_id, None)
+            if asked is None:
+                continue  # the answer to a question whether it is there
+            if isinstance(answer, LogSlice):
+                self.received_bytes += len(body)
+                asked[0].succeed(outward(answer, self._partition), body)
+                continue
+            self._handed_back([asked])
+            if not isinstance(answer, Failed) or answer.code != ErrorCode.OFFSET_GONE:
+                # It does not lead the partition any more, or has trouble that the front end knows more of.
+                connection.abort(ConnectionError("the node refuses to be read from"))
+                return
+
+    def connection_lost(self, connection: Connection, error: Exception | None) -> None:
+        """Everything that was asked is asked elsewhere."""
+        self.ended = True
+        if self._watch is not None:
+            self._watch.cancel()
+        if not self.greeted.done():
+            self.greeted.set_exception(error or ConnectionError("the node does not take the ticket"))
+        calls, self._calls = self._calls, {}
+        self._handed_back(list(calls.values()))
+
+    def _welcomed(self) -> None:
+        if not self.greeted.done():
+            self.greeted.set_result(None)
+            self._watch = self._loop.call_later(LOOK_SECONDS, self._look_alive)
+
+    def _look_alive(self) -> None:
+        self._watch = self._loop.call_later(LOOK_SECONDS, self._look_alive)
+        connection = self.connection
+        if connection.heard or not self._calls:
+            connection.heard = False
+            self._probed = False
+        elif self._probed:
+            connection.abort(TimeoutError(f"silent for {2 * LOOK_SECONDS:g} s"))
+        else:
+            self._probed = True
+            connection.write(encode_frame(self._next_id(), encode_message(Ping())))
+
+
+async def connect_to_node(
+    place: LogPlace, partition: int, loop: asyncio.AbstractEventLoop, handed_back: HandedBack
+) -> NodeReads:
+    """A connection that the node has let in; raises `OSError` and `PenstockError`."""
+    address = parse_address(f"penstock://{place.address}")
+    tls = trusting(place.authority) if place.authority else None
+    reads = NodeReads(place, partition, loop, handed_back)
+    try:
+        await loop.create_connection(lambda: reads.connection, address.host, address.port, ssl=tls)
+        reads.connection.write(encode_frame(0, place.ticket))
+        await reads.greeted
+    except BaseException:
+        reads.close()
+        if reads.greeted.done() and not reads.greeted.cancelled():
+            reads.greeted.exception()  # what is raised here says it all
+        raise
+    return reads
+
+
+def trusting(authority: str) -> ssl.SSLContext:
+    """Takes certificates of the cluster's authority and no others; names in them say nothing (see the guide to clusters)."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.minimum_version = ssl.TLSVersion.TLSv1_3
+    context.check_hostname = False
+    context.load_verify_locations(cadata=authority)
+    return context
+
+
+def outward(given: LogSlice, partition: int) -> LogSlice:
+    """A slice with the numbers that a front end would give it."""
+    if not partition:
+        return given
+    replace = msgspec.structs.replace
+    batches = [replace(batch, first=number_of(partition, batch.first)) for batch in given.batches]
+    return LogSlice(batches, number_of(partition, given.next), number_of(partition, given.end))
