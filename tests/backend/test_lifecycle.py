@@ -6,6 +6,7 @@ import pytest
 
 from penstock.columnar.lifecycle import LIFECYCLE_QUEUE
 from penstock.model import limits
+from penstock.model.batch import encode_parts
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.model.records import LifecycleReported
 from penstock.wire import messages
@@ -75,7 +76,7 @@ def test_a_dead_letter_is_followed_from_queue_to_queue(node: NodeHarness) -> Non
         ("LEASED", None, None, None),
         ("RELEASED", "released", None, None),
         ("MOVE_STARTED", "max-receives", "dead", 1),
-        ("MOVE_FINISHED", "max-receives", "dead", None),
+        ("MOVE_FINISHED", "max-receives", "dead", 1),
     ]
     (arrived,) = rows_of(node, dead)
     assert (arrived["change"], arrived["reason"], arrived["receives"]) == ("ARRIVED", "max-receives", 1)
@@ -147,6 +148,35 @@ def test_following_begins_ends_and_begins_again(node: NodeHarness) -> None:
         ("UNFOLLOWED", 4, 1, None),
         ("STOOD", 4, 2, None),
     ]
+
+
+def test_rows_that_name_all_that_is_there_say_where_they_begin_and_end(node: NodeHarness) -> None:
+    queue = node.create("orders", lifecycle=True)
+    node.send(queue, [b"a"] * 3, groups=[b"x", b"x", b"y"])
+    node.call(messages.AlterQueue("orders", {"lifecycle": False}))
+    node.drain(queue)
+    node.call(messages.AlterQueue("orders", {"lifecycle": True}))
+    node.call(messages.DeleteQueue("orders"))
+    rows = rows_of(node, queue)
+    assert told(rows, "number", "change", "first", "count", "census_first", "census_last")[2:] == [
+        (3, "UNFOLLOWED", 1, 2, 3, 4),
+        (4, "UNFOLLOWED", 3, 1, 3, 4),
+        (5, "STOOD", 4, 0, 5, 5),  # nothing, which is to be known too
+        (6, "QUEUE_DELETED", 4, 0, 6, 6),
+    ]
+    unused = node.create("unused", lifecycle=True)
+    node.call(messages.DeleteQueue("unused"))
+    assert rows_of(node, unused) == []
+
+
+@pytest.mark.parametrize("stamps", ["server", "producer"])
+def test_rows_say_whose_stamps_order_a_queue(node: NodeHarness, stamps: str) -> None:
+    queue = node.create("orders", lifecycle=True, ordering="clock", stamps=stamps)
+    by_producer = stamps == "producer"
+    request = messages.Send(queue, process=7 if by_producer else 0)
+    node.start(request, encode_parts([b"a"], stamps_us=[START_MS * 1_000] if by_producer else None))
+    node.advance(1_000)
+    assert told(rows_of(node, queue)[:1], "change", "ordering", "stamps") == [("SENT", "clock", stamps)]
 
 
 def test_rows_that_were_not_reported_are_after_a_crash_and_a_checkpoint(node: NodeHarness) -> None:

@@ -53,6 +53,9 @@ FINAL = frozenset(
 )
 """After one of these a message is gone from its queue; of every message exactly one of them is the last."""
 
+CENSUS = frozenset({Change.STOOD, Change.UNFOLLOWED, Change.QUEUE_DELETED})
+"""These name everything that is there: a message that none of their rows names is not there."""
+
 LIFECYCLE = Table(
     "lifecycle",
     (
@@ -81,5 +84,10 @@ LIFECYCLE = Table(
         Column("other_queue", "string", optional=True),
         Column("other_partition_id", "int64", optional=True),
         Column("other_first", "int64", optional=True),
+        # Of rows that together name all that was there (stood, unfollowed, queue deleted): the number of the first
+        # of these rows and of the last. Where nothing was there it is one row with a count of 0.
+        Column("census_first", "int64", optional=True),
+        Column("census_last", "int64", optional=True),
+        Column("stamps", "string", optional=True),  # of messages sent to a `clock` queue: whose order them
     ),
 )

@@ -29,6 +29,9 @@ from penstock.queue.table import MessageTable
 LifecycleImage = tuple[bool, bool, int, int, list[LifecycleRow]]
 """(following, ended, next number, dropped, waiting)."""
 
+Named = tuple[int, int, str | None]
+"""(first, count, group) of messages that are there."""
+
 
 class Followed(Protocol):
     """What is looked at of a partition, before a record is applied to it."""
@@ -120,7 +123,8 @@ class Lifecycle:
             case records.Purged(end, at_ms):
                 add(index, at_ms, Change.PURGED, _before(partition, end))
             case records.LifecycleEnded(at_ms):
-                add(index, at_ms, Change.QUEUE_DELETED, _left(partition))
+                left: list[Named] = [(*run, None) for run in _left(partition)]
+                self._name_all(partition, at_ms, Change.QUEUE_DELETED, left)
                 self.following, self.ended = False, True
             case records.LogCut(end, why, at_ms) if not partition.settings.has_queue:
                 add(index, at_ms, Change.EXPIRED, _before(partition, end), reason=why)
@@ -129,6 +133,7 @@ class Lifecycle:
 
     def _sent(self, partition: Followed, record: records.Sent, batch: Batch) -> None:
         index, at_ms, ordering = partition.index, record.sent_ms, partition.settings.ordering
+        stamps = _stamps(partition.settings)
         if not batch.columns & (GROUPS | DELAYS):
             self.waiting.append(
                 LifecycleRow(
@@ -136,6 +141,7 @@ class Lifecycle:
                     until_ms=at_ms + record.delay_ms if record.delay_ms else None,
                     ordering=ordering,
                     bytes=batch.message_bytes(),
+                    stamps=stamps,
                 )
             )
             return
@@ -150,6 +156,7 @@ class Lifecycle:
                     group=groups[start],
                     ordering=ordering,
                     bytes=sum(sizes[start:stop]),
+                    stamps=stamps,
                 )
             )
 
@@ -173,6 +180,7 @@ class Lifecycle:
                     other_queue=origin.source,
                     other_partition_id=origin.source_id,
                     other_first=sources[start],
+                    stamps=_stamps(partition.settings),
                 )
             )
 
@@ -191,7 +199,12 @@ class Lifecycle:
         for (target, reason), moving in partition.moves.items():
             for run in intersection(moving, runs):
                 self.waiting.append(
-                    LifecycleRow(partition.index, at_ms, change, *run, reason=reason, other_queue=target)
+                    LifecycleRow(
+                        *(partition.index, at_ms, change, *run),
+                        reason=reason,
+                        receives=max(partition.table.receive_counts(run), default=0),
+                        other_queue=target,
+                    )
                 )
 
     def _add(
@@ -227,24 +240,40 @@ class Lifecycle:
         self.following = False
 
     def _take_stock(self, partition: Followed, at_ms: int, change: Change) -> None:
-        """A row for everything that lives, by group."""
-        table, index, ordering = partition.table, partition.index, partition.settings.ordering
-        before = len(self.waiting)
+        """Rows for everything that lives, by group."""
+        table = partition.table
+        named: list[Named] = []
         if not partition.settings.has_queue:
-            self._add(index, at_ms, change, _before(partition, table.next))
+            named += [(*run, None) for run in _before(partition, table.next)]
         living = table.runs_in(states.RUNS_LIVING, 1, table.next, table.messages) if table.messages else []
         for run in living:
             for chunk, start, stop in table.pieces(run):
                 numbers = chunk.groups[start:stop] if chunk.groups is not None else bytes(stop - start)
                 first = (chunk.number << CHUNK_BITS) + start
                 for low, high in _stretches(numbers):
-                    group = _text(partition.groups.name(numbers[low]))
-                    self.waiting.append(
-                        LifecycleRow(
-                            *(index, at_ms, change, first + low, high - low), group=group, ordering=ordering
-                        )
-                    )
+                    named.append((first + low, high - low, _text(partition.groups.name(numbers[low]))))
+        before = len(self.waiting)
+        self._name_all(partition, at_ms, change, named)
         self._count(len(self.waiting) - before)
+
+    def _name_all(self, partition: Followed, at_ms: int, change: Change, named: list[Named]) -> None:
+        """Rows for all that is there, each of which says where they begin and end: a reader may see some of them only.
+
+        That nothing is there is a row too, unless it would be the very first: then no reader misses anything.
+        """
+        if not named and self.next > 1:
+            named = [(partition.table.next, 0, None)]
+        last = self.next + len(named) - 1
+        for first, count, group in named:
+            self.waiting.append(
+                LifecycleRow(
+                    *(partition.index, at_ms, change, first, count),
+                    group=group,
+                    ordering=partition.settings.ordering,
+                    census_first=self.next,
+                    census_last=last,
+                )
+            )
 
     # -- reporting -------------------------------------------------------------------------------------------
 
@@ -308,6 +337,11 @@ def _left(partition: Followed) -> Runs:
     if partition.log is not None and not partition.settings.has_queue:
         return _before(partition, table.next)
     return table.runs_in(states.RUNS_LIVING, 1, table.next, table.messages) if table.messages else []
+
+
+def _stamps(settings: QueueSettings) -> str | None:
+    """By number or by stamp: of a queue ordered by time the order alone does not say it."""
+    return settings.stamps if settings.ordering == "clock" else None
 
 
 def _groups(batch: Batch) -> list[str | None]:

@@ -34,6 +34,9 @@ class LifecycleRow(msgspec.Struct, frozen=True, array_like=True, gc=False):
     other_queue: str | None = None
     other_partition_id: int | None = None
     other_first: int | None = None
+    census_first: int | None = None
+    census_last: int | None = None
+    stamps: str | None = None
 
     @property
     def text_characters(self) -> int:
@@ -78,5 +81,8 @@ def lifecycle_stream(place: Place, first_number: int, rows: Sequence[LifecycleRo
         [row.other_queue for row in rows],
         [row.other_partition_id for row in rows],
         [row.other_first for row in rows],
+        [row.census_first for row in rows],
+        [row.census_last for row in rows],
+        [row.stamps for row in rows],
     ]
     return arrow_stream(LIFECYCLE, columns)
