@@ -146,6 +146,8 @@ class Sender:
             entries = self._recent.since(led.queue_id, cursor.next, APPEND_BYTES)
             if not entries:
                 self._read_on(led, partition, stream, cursor)
+                if cursor.next is None:
+                    return  # it is asked again where it stands, and goes on from there
                 break
             self._append(led, partition, stream, cursor, entries)
         if stream.has_room and not cursor.parts and not cursor.walking and cursor.walk is not None:
