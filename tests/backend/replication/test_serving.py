@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import deque
+
 import msgspec
 import pytest
 
@@ -190,3 +192,45 @@ def test_settings_that_are_changed_reach_every_replica() -> None:
     assert_same(cluster)
     answer = cluster.ask(messages.Send(1), encode_parts([b"x" * 11]))
     assert code_of(answer) is ErrorCode.MESSAGE_TOO_LARGE
+
+
+def test_a_replica_that_always_trails_comes_in_and_a_stalled_primary_blames_nobody() -> None:
+    """Sends never stop, and what is sent to `c` takes 100 ms to arrive: it is in sync all the same."""
+    cluster = Cluster()
+    cluster.create(min_in_sync=2)
+    cluster.settle(500)
+    cluster.machines["c"].crash()
+    cluster.settle(2_500)
+    assert cluster.entry().in_sync == ["a", "b"]
+    cluster.machines["c"].start()
+    late: deque[tuple[int, bytes]] = deque()
+    leader = cluster.machines["a"]
+    for _ in range(1_500):
+        cluster.now_ms += 2
+        cluster.connect()
+        leader.request(messages.Send(1), bytes(encode_parts([b"more"])))
+        for machine in cluster.machines.values():
+            cluster.hear(machine)
+            machine.turn()
+            cluster.propose(machine)
+        pipe = cluster.pipes["a", "c"]
+        while pipe:
+            late.append((cluster.now_ms + 100, pipe.popleft()))
+        while late and late[0][0] <= cluster.now_ms:
+            pipe.append(late.popleft()[1])
+        for pair in list(cluster.pipes):
+            cluster.deliver(pair)
+        if "c" in cluster.entry().in_sync:
+            break
+    assert cluster.entry().in_sync == ["a", "b", "c"]
+    late.clear()
+    cluster.settle(300)
+    # The primary stands still, and when it goes on it looks at the clock before it hears what the others said.
+    leader.request(messages.Send(1), bytes(encode_parts([b"last"])))
+    leader.turn()
+    cluster.now_ms += 5_000
+    leader.turn()
+    leader.turn()
+    assert not leader.proposals
+    cluster.settle(300)
+    assert cluster.entry().in_sync == ["a", "b", "c"]

@@ -50,6 +50,8 @@ class Leadership:
         """Partitions to which something was written in this turn."""
         self._unflushed: deque[tuple[int, LedPartition, int]] = deque()
         """(journal position, partition, index) of what waits for this node's disk."""
+        self._awaiting: dict[int, None] = {}
+        """Partitions whose commits wait for a replica that comes in."""
         state.parts.outbox.is_committed = self.is_committed
         state.parts.logbook.written = self._written
 
@@ -97,6 +99,27 @@ class Leadership:
             for led in list(self.state.led.values()):
                 if not led.primary.synchronous:
                     self._advance(led)
+
+    def tick(self, now_ms: int) -> None:
+        """Nobody is waited for any longer than it should be."""
+        self.pass_time(now_ms)
+        for queue_id in list(self._awaiting):
+            led = self.state.led.get(queue_id)
+            if led is not None:
+                led.primary.end_waits(now_ms)
+                if led.primary.awaited_until_ms() is not None:
+                    continue
+                self._advance(led)
+            del self._awaiting[queue_id]
+
+    def next_ms(self) -> int | None:
+        """When `tick` has something to do."""
+        times = [self.lease_until_ms] if self.lease_is_alive else []
+        for queue_id in self._awaiting:
+            led = self.state.led.get(queue_id)
+            until_ms = led.primary.awaited_until_ms() if led is not None else None
+            times.append(until_ms if until_ms is not None else self.state.now_ms)
+        return min(times, default=None)
 
     # -- epochs ----------------------------------------------------------------------------------------------
 
@@ -229,10 +252,10 @@ class Leadership:
 
     def disconnected(self, node: str) -> None:
         """What a node confirmed counts no more until it says so again."""
-        for led in self.state.led.values():
+        for led in list(self.state.led.values()):
             if led.cursors.pop(node, None) is not None:
                 led.primary.lost(node)
-                self.proposer.look_at(led.queue_id)
+                self._advance(led)
 
     def confirmed(self, node: str, rows: Iterable[tuple[int, int, int]]) -> None:
         """A replica says up to where its disk has the logs."""
@@ -240,6 +263,8 @@ class Leadership:
             led = self.state.led.get(queue_id)
             if led is not None and led.epoch == epoch and node in led.cursors:
                 led.primary.confirmed(node, index, self.state.now_ms)
+                if node not in led.primary.in_sync and led.primary.awaited_until_ms() is not None:
+                    self._awaiting[queue_id] = None
                 self._advance(led)
 
     def ship(self) -> None:

@@ -12,11 +12,13 @@ from penstock.backend.replication.layout_view import KnownEntry, Proposal
 from penstock.backend.replication.leading import LedPartition
 from penstock.backend.replication.state import ClusterState
 from penstock.cluster.elections import handed_over
-from penstock.replication.primary_secondary.primary import LAG_MS
+from penstock.replication.primary_secondary.follower import LAG_MS
 
 LOOK_MS = 50
 """While something is to be watched it is looked at so often; what somebody waits for is looked at in the same turn."""
 RETRY_MS = 200
+STALL_MS = 100
+"""A look that comes so much later than it was due: this node stood still, and heard nobody meanwhile."""
 
 
 class Proposer:
@@ -32,6 +34,8 @@ class Proposer:
         self._asked: dict[int, tuple[Proposal, int | None]] = {}
         """By partition: what was asked for, and when to ask again (None: an answer is awaited)."""
         self._next_look_ms = 0
+        self._looks_by_ms: int | None = None
+        """When the next look is due at the latest; None: nobody said that there has to be one."""
 
     def look_at(self, queue_id: int) -> None:
         """Something of the partition has changed."""
@@ -61,6 +65,19 @@ class Proposer:
 
     def take(self, now_ms: int) -> list[Proposal]:
         """What is wanted now."""
+        self._note_stall(now_ms)
+        found = self._take(now_ms)
+        self._looks_by_ms = self._next_look_ms if self._watched else None
+        return found
+
+    def _note_stall(self, now_ms: int) -> None:
+        """On a machine with too much to do the primary may be what is late: its followers are not to blame for that."""
+        if self._looks_by_ms is None or now_ms - self._looks_by_ms < STALL_MS:
+            return
+        for led in self._state.led.values():
+            led.primary.stalled(now_ms - self._looks_by_ms, now_ms)
+
+    def _take(self, now_ms: int) -> list[Proposal]:
         if not self._watched or (now_ms < self._next_look_ms and not self._urgent):
             return []
         if now_ms < self._next_look_ms:

@@ -128,7 +128,7 @@ class ReplicatedNode(Node):
         super().handle(connection, frame, now_ms)
 
     def tick(self, now_ms: int) -> None:
-        self.replication.leadership.pass_time(now_ms)
+        self.replication.leadership.tick(now_ms)
         self.replication.dispatch.moves.tick(now_ms)
         super().tick(now_ms)
 

@@ -218,9 +218,12 @@ class Replication:
 
     def next_wakeup_ms(self) -> int | None:
         """When something is to be looked at though nothing arrives."""
-        times = [self.proposer.next_ms(), self.dispatch.moves.next_ms(), self.lifecycle.next_ms()]
-        if self.leadership.lease_is_alive:
-            times.append(self.leadership.lease_until_ms)
+        times = [
+            self.proposer.next_ms(),
+            self.dispatch.moves.next_ms(),
+            self.lifecycle.next_ms(),
+            self.leadership.next_ms(),
+        ]
         if self.is_waiting:
             times.append(self.state.now_ms + _AGAIN_MS)
         return min((time for time in times if time is not None), default=None)

@@ -8,20 +8,8 @@ must be at the members of both sets: so whichever of them an election sees, its 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
 
-LAG_MS = 1_000
-"""A replica in sync that has not confirmed what it was sent for so long is to be taken out."""
-
-
-@dataclass(slots=True)
-class Follower:
-    """Another replica, as the primary sees it."""
-
-    confirmed: int = 0
-    """Up to which record its disk has the log, as it said itself; 0: it has said nothing yet."""
-    waiting_since_ms: int | None = None
-    """Since when there is something that it has not confirmed; None: it has everything."""
+from penstock.replication.primary_secondary.follower import LAG_MS, LAST_LAG_MS, Follower
 
 
 class Primary:
@@ -83,13 +71,23 @@ class Primary:
         if index > follower.confirmed or index >= self._last:
             follower.waiting_since_ms = None if index >= self._last else now_ms
         follower.confirmed = index
+        if node not in self.in_sync:
+            follower.heard(self._last, now_ms)
+            if self.synchronous and index >= self._begun and self._proposed is None:
+                follower.await_if_close(now_ms)
         self._commit()
 
     def lost(self, node: str) -> None:
         """A follower starts again: what it confirmed before counts no more until it says so again."""
         follower = self.followers.get(node)
         if follower is not None:
-            follower.confirmed = 0
+            follower.lost()
+            self._commit()
+
+    def stalled(self, duration_ms: int, now_ms: int) -> None:
+        """This node itself stood still: it could not hear its followers, so that is not held against them."""
+        for follower in self.followers.values():
+            follower.spared(duration_ms, now_ms)
 
     def _commit(self) -> None:
         index = self._flushed
@@ -98,6 +96,9 @@ class Primary:
                 if node != self._node:
                     follower = self.followers.get(node)
                     index = min(index, follower.confirmed if follower is not None else 0)
+            for follower in self.followers.values():
+                if follower.awaited_until_ms is not None:
+                    index = min(index, follower.confirmed)
         self._committed = max(self._committed, index)
 
     # --- who is in sync -------------------------------------------------------------------------------------
@@ -111,23 +112,52 @@ class Primary:
         """The in-sync set as it should be, where it should be another and no change is under way.
 
         Who lags or is gone leaves, who has everything comes back: everything that is committed, and everything that
-        was there when the epoch began, because who led before may have committed all of that. Leaving is asked for also where too few are left
-        then: nothing is acknowledged while somebody in sync does not confirm, and sends are refused below the least.
+        was there when the epoch began, because who led before may have committed all of that. Where the primary's own
+        disk is enough for a commit (`async`), who is close comes back. Leaving is asked for also where too few are
+        left then, after a longer while: nothing is acknowledged while somebody in sync does not confirm, and sends
+        are refused below the least.
         """
         if self._proposed is not None:
             return None
         wanted = {self._node}
+        late = set()
         for node, follower in self.followers.items():
-            if node in self.in_sync:
-                if node in living and not self._lags(follower, now_ms):
+            if node not in living:
+                continue
+            if node not in self.in_sync:
+                if self._has_come_close(follower, now_ms):
                     wanted.add(node)
-            elif node in living and follower.confirmed >= max(self._committed, self._begun):
+            elif not follower.lags(now_ms, LAG_MS):
                 wanted.add(node)
+            elif not follower.lags(now_ms, LAST_LAG_MS):
+                late.add(node)
+        if self.synchronous and len(wanted) < self.least_in_sync:
+            wanted |= late
         return frozenset(wanted) if wanted != self.in_sync else None
 
-    def _lags(self, follower: Follower, now_ms: int) -> bool:
-        since_ms = follower.waiting_since_ms
-        return since_ms is not None and now_ms - since_ms >= LAG_MS
+    def _has_come_close(self, follower: Follower, now_ms: int) -> bool:
+        if follower.confirmed < self._begun:
+            return False
+        return follower.confirmed >= self._committed or (
+            not self.synchronous and follower.trails_by(LAG_MS, now_ms)
+        )
+
+    def awaited_until_ms(self) -> int | None:
+        """When one that comes in is waited for no longer; None: nobody is."""
+        times = [follower.awaited_until_ms for follower in self.followers.values()]
+        return min((time for time in times if time is not None), default=None)
+
+    def end_waits(self, now_ms: int) -> None:
+        """Who has come in, or is about to, counts by that; who was waited for in vain is left behind."""
+        counts = self.in_sync | (self._proposed or frozenset())
+        for node, follower in self.followers.items():
+            if follower.awaited_until_ms is None:
+                continue
+            if node in counts or not self.synchronous:
+                follower.awaited_until_ms = None
+            elif now_ms >= follower.awaited_until_ms:
+                follower.disappointed(now_ms)
+        self._commit()
 
     def next_lag_ms(self) -> int | None:
         """When a follower in sync will have lagged for too long, if it says nothing until then."""
