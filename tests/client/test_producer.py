@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 
 import pytest
 
@@ -286,3 +287,36 @@ async def test_a_cancelled_sender_that_waits_for_room_leaves_the_producer_intact
         (await peer.next_send()).stored()
         await producer.close()
         assert peer.quiet()
+
+
+@async_test
+async def test_a_batch_that_a_cluster_cannot_take_just_now_is_sent_again_with_its_number() -> None:
+    async with connected() as (peer, client):
+        producer = client.queue("orders").producer(batch_messages=1)
+        ticket = await producer.send(b"x")
+        for code in (ErrorCode.NOT_ENOUGH_REPLICAS, ErrorCode.UNREACHABLE, ErrorCode.NOT_PRIMARY):
+            (await peer.next_send()).refuse(code)
+        seen = await peer.next_send()
+        assert (seen.request.number, bodies(seen)) == (1, [b"x"])
+        seen.stored(4)
+        assert (await ticket).sequence == 4
+        await producer.close()
+
+
+@async_test
+async def test_a_batch_that_is_refused_for_the_whole_timeout_has_failed() -> None:
+    async with connected(timeout=0.2) as (peer, client):
+        producer = client.queue("orders").producer(batch_messages=1)
+        ticket = await producer.send(b"x")
+        tries = 0
+        while not ticket.done():
+            with contextlib.suppress(TimeoutError):
+                (await asyncio.wait_for(peer.next_send(), 0.5)).refuse(
+                    ErrorCode.NOT_ENOUGH_REPLICAS, "too few"
+                )
+                tries += 1
+        with pytest.raises(PenstockError, match="too few"):
+            await ticket
+        assert tries >= 2
+        with pytest.raises(ProducerError):
+            await producer.close()

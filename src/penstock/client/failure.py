@@ -5,6 +5,15 @@ from __future__ import annotations
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.wire.messages import Failed
 
+_PASSING = {ErrorCode.NOT_ENOUGH_REPLICAS, ErrorCode.NOT_PRIMARY}
+"""What a cluster says while it changes. A batch keeps its number, so that tried again it is not stored twice."""
+
+
+def passes(error: PenstockError, *, connected: bool, resent: int) -> bool:
+    """Whether a send may go better soon. That nobody can be reached is so if a front end says it, not if the link does."""
+    said = connected and not resent
+    return error.code in _PASSING or (error.code is ErrorCode.UNREACHABLE and said)
+
 
 def error_of(answer: Failed) -> PenstockError:
     """What the server said; a code that this client is too old to know becomes `internal`."""

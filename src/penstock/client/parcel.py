@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Generator
+import random
+from collections.abc import Callable, Generator, Iterator
 from typing import NamedTuple
 
 import msgspec
 
+from penstock.client.backoff import delays
 from penstock.client.call import Call, unexpected
+from penstock.client.failure import passes
 from penstock.client.incarnation import Incarnation
+from penstock.client.link import Link
 from penstock.client.outgoing import Sendable, encode_outgoing
 from penstock.client.route import Route
 from penstock.client.sending import send_head, stamps_column
@@ -25,9 +29,11 @@ class Parcel(Call):
 
     __slots__ = (
         "_finished",
+        "_gives_up",
         "_incarnation",
         "_looked_again",
         "_number",
+        "_pauses",
         "_plan",
         "_route",
         "_stamps",
@@ -58,6 +64,9 @@ class Parcel(Call):
         self._plan: StampPlan | None = None
         self._stamps: Stamps | None = None
         self._looked_again = False
+        self._pauses: Iterator[float] | None = None
+        """Since a cluster that changes refused it: how long to wait before each further attempt."""
+        self._gives_up = 0.0
 
     @property
     def done(self) -> bool:
@@ -94,12 +103,29 @@ class Parcel(Call):
             self.give_up(unexpected(answer))
 
     def fail(self, error: PenstockError) -> None:
-        """Refused: by a queue that was made again it is tried once more."""
+        """Refused: by a queue that was made again it is tried once more, and by a cluster that changes for a while."""
         if error.code is ErrorCode.QUEUE_NOT_FOUND and not self._looked_again and self._route is not None:
             self._looked_again = True
             self._route.link.background.run(self._look_again(error))
+        elif self._route is not None and (pause := self._pause(error, self._route.link)) is not None:
+            self._route.link.loop.call_later(pause, self._try_again)
         else:
             self.give_up(error)
+
+    def _pause(self, error: PenstockError, link: Link) -> float | None:
+        """How long to wait before the same is asked again; None: it is not."""
+        if not passes(error, connected=link.connected, resent=self.resent):
+            return None
+        if self._pauses is None:
+            self._pauses = delays(random.Random())
+            self._gives_up = link.loop.time() + link.timeout
+        pause = next(self._pauses)
+        return pause if link.loop.time() + pause <= self._gives_up else None
+
+    def _try_again(self) -> None:
+        assert self._route is not None
+        assert self._incarnation is not None
+        self.start(self._route, self._incarnation, self._number, self._plan)
 
     async def _look_again(self, error: PenstockError) -> None:
         route, refused = self._route, self._incarnation

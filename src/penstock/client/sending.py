@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from penstock.client.backoff import delays
 from penstock.client.call import FutureCall, expecting
+from penstock.client.failure import passes
 from penstock.client.incarnation import Incarnation
 from penstock.client.link import Link
 from penstock.client.outgoing import Sendable, bring_times, encode_outgoing, given_time_us
@@ -19,8 +20,6 @@ from penstock.ordering.stamper import Stamps
 from penstock.wire.messages import Send, SendResult
 
 _result = expecting(SendResult)
-_PASSING = {ErrorCode.NOT_ENOUGH_REPLICAS, ErrorCode.NOT_PRIMARY}
-"""What a cluster says while it changes. The batch keeps its number, so that tried again it is not stored twice."""
 
 
 def send_head(route: Route, incarnation: Incarnation, number: int, stamps: Stamps | None) -> Send:
@@ -95,19 +94,14 @@ class _Underway(NamedTuple):
                     return await call.future
                 except PenstockError as error:
                     pause = next(pauses)
-                    if not _passes(error, link, call) or link.loop.time() + pause > deadline:
+                    again = passes(error, connected=link.connected, resent=call.resent)
+                    if not again or link.loop.time() + pause > deadline:
                         raise
                 await asyncio.sleep(pause)
                 call = FutureCall(link.loop, _result)
                 link.start(call, self.head, (payload,))
         finally:
             self.incarnation.answered(self.head.number)
-
-
-def _passes(error: PenstockError, link: Link, call: FutureCall[SendResult]) -> bool:
-    """Whether it may go better soon. That nobody can be reached is so if a front end says it, not if this link does."""
-    said = link.connected and not call.resent
-    return error.code in _PASSING or (error.code is ErrorCode.UNREACHABLE and said)
 
 
 async def _start(route: Route, payload: bytes, stamps: Stamps | None) -> _Underway:

@@ -17,7 +17,8 @@ NOT_TWICE = (Purge, Redrive)
 """What is not asked again when nobody knows whether it was done."""
 WAITING = (Receive, ReceiveAny, ReadLog)
 """What waits at the node, and need not any longer when nobody wants it."""
-_NOT_TAKEN = (ErrorCode.NOT_PRIMARY, ErrorCode.SHUTTING_DOWN)
+_NOT_TAKEN = (ErrorCode.NOT_PRIMARY, ErrorCode.SHUTTING_DOWN, ErrorCode.NOT_ENOUGH_REPLICAS)
+"""Nothing of it was done. A replica that was away for a moment is soon back, so that too is worth another attempt."""
 
 
 class Attempts:

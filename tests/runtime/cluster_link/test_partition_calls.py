@@ -18,19 +18,21 @@ from penstock.routing.steps import Ask, Outcome, Reply
 from penstock.runtime.cluster_link import partition_calls
 from penstock.runtime.cluster_link.node_links import NodeLinks
 from penstock.runtime.cluster_link.partition_calls import PartitionCalls
-from penstock.wire.messages import Done, Purge, Request
+from penstock.wire.messages import Done, Purge, Request, Send
 from tests.runtime.harness import async_test
 
 Told = Callable[[LinkReply | PenstockError], None]
 
 
 class Leader:
-    """A link to a node that has not heard yet that it serves, for so many requests."""
+    """A link to a node that has not heard yet that it serves, or is not ready, for so many requests."""
 
     connected = True
 
-    def __init__(self, refusals: int) -> None:
+    def __init__(self, refusals: int, code: ErrorCode = ErrorCode.NOT_PRIMARY) -> None:
         self.refusals = refusals
+        self.code = code
+        self.requests: list[Request] = []
         self.asked: list[float] = []
 
     def to(self, address: str) -> Leader:
@@ -39,12 +41,11 @@ class Leader:
     def ask(self, request: Request, body: Buffer, done: Told, stands_for: int = 1) -> int:
         loop = asyncio.get_running_loop()
         self.asked.append(loop.time())
+        self.requests.append(request)
         refused = len(self.asked) <= self.refusals
         loop.call_soon(
             done,
-            PenstockError(ErrorCode.NOT_PRIMARY, "not yet")
-            if refused
-            else LinkReply(Done(), memoryview(b"")),
+            PenstockError(self.code, "not yet") if refused else LinkReply(Done(), memoryview(b"")),
         )
         return len(self.asked)
 
@@ -88,4 +89,36 @@ async def test_a_leader_that_has_not_heard_of_it_is_asked_again_ever_more_slowly
     assert len(pauses) == 4
     for pause, least in zip(pauses, (0.004, 0.008, 0.016, 0.032), strict=True):
         assert pause >= least - 0.001
+    await calls.close()
+
+
+@async_test
+async def test_a_send_that_too_few_replicas_could_take_is_asked_again_in_order() -> None:
+    leader = Leader(refusals=3, code=ErrorCode.NOT_ENOUGH_REPLICAS)
+    loop = asyncio.get_running_loop()
+    calls = PartitionCalls(map_of_one(), cast(NodeLinks, leader), _nothing_new, loop)
+    first: asyncio.Future[Outcome] = loop.create_future()
+    second: asyncio.Future[Outcome] = loop.create_future()
+    calls.start(Ask(1, Send(1, 7, 1)), first.set_result)
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    calls.start(Ask(1, Send(1, 7, 2)), second.set_result)
+    assert isinstance(await first, Reply)
+    assert isinstance(await second, Reply)
+    numbers = [request.number for request in leader.requests if isinstance(request, Send)]
+    assert numbers[-2:] == [1, 2]
+    await calls.close()
+
+
+@async_test
+async def test_too_few_replicas_for_the_whole_patience_is_said_in_the_nodes_words() -> None:
+    leader = Leader(refusals=10**6, code=ErrorCode.NOT_ENOUGH_REPLICAS)
+    loop = asyncio.get_running_loop()
+    calls = PartitionCalls(map_of_one(), cast(NodeLinks, leader), _nothing_new, loop)
+    answered: asyncio.Future[Outcome] = loop.create_future()
+    calls.start(Ask(1, Send(1, 7, 1), patience_ms=250), answered.set_result)
+    outcome = await answered
+    assert isinstance(outcome, PenstockError)
+    assert (outcome.code, outcome.message) == (ErrorCode.NOT_ENOUGH_REPLICAS, "not yet")
+    assert len(leader.asked) >= 2
     await calls.close()

@@ -39,6 +39,7 @@ _PARKED = {
     ErrorCode.UNREACHABLE: ("cannot be reached", False),
     ErrorCode.QUEUE_NOT_FOUND: ("does not know it", True),
     ErrorCode.QUEUE_DAMAGED: ("has it damaged", True),
+    ErrorCode.NOT_ENOUGH_REPLICAS: ("has too few replicas in sync", True),
 }
 """Why somebody waits in line, and whether the node's own words are told when it took too long."""
 
@@ -54,6 +55,7 @@ class Call(Attempts):
         "done",
         "ended",
         "give_up",
+        "last_refusal",
         "leader",
         "link",
         "reason",
@@ -76,6 +78,8 @@ class Call(Attempts):
         self.link: TcpLink | None = None
         self.ticket = 0
         self.reason = ""
+        self.last_refusal: PenstockError | None = None
+        """What the node said, where that says more than why nobody can be asked."""
         self.refused = 0
         """How often in a row the same leader did not take it."""
         self.retry_at = 0.0
@@ -211,12 +215,12 @@ class PartitionCalls:
 
     def _park(self, call: Call, reason: str, error: PenstockError | None = None) -> None:
         self._landed(call)
-        call.reason = reason
+        call.reason, call.last_refusal = reason, error
         now = self._loop.time()
         if call.give_up is None:
             call.give_up = now + call.ask.patience_ms / 1000
         if self._closed or now >= call.give_up:
-            self._end_later(call, error or self._too_late(call))
+            self._end_later(call, self._too_late(call))
             return
         soon = SAME_NODE_SOON_SECONDS * 2 ** min(call.refused, 8)
         call.retry_at = now + (min(SAME_NODE_SECONDS, soon) if error is None else SAME_NODE_SECONDS)
@@ -234,6 +238,8 @@ class PartitionCalls:
         entry = self._map.partitions.get(partition)
         if entry is None or entry.retired:
             return PenstockError(ErrorCode.QUEUE_NOT_FOUND, "the queue was deleted; look it up again")
+        if call.last_refusal is not None:
+            return call.last_refusal
         name = f"partition {entry.ordinal} of queue {entry.queue!r}"
         return PenstockError(ErrorCode.UNREACHABLE, f"{name} cannot be asked now: {call.reason}; try again")
 
