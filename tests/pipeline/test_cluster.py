@@ -1,11 +1,13 @@
-"""A queue of several partitions, in a cluster: every partition is read, by batches and by streams, through a front end."""
+"""A queue of several partitions, in a cluster: every partition is read, by batches and by streams, straight from its node or not."""
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.request import urlopen
 
 import pytest
 
@@ -35,6 +37,15 @@ def cluster(tmp_path: Path) -> Iterator[Broker]:
         up.kill()
 
 
+def read_from_nodes(place: Path) -> int:
+    """How many bytes the node has sent to readers without its front end, by its own figures."""
+    ready = json.loads((place / "cluster" / "node-1" / "ready.json").read_text())
+    with urlopen(ready["metrics_url"]) as figures:
+        found = re.search(rb"^penstock_readers_sent_bytes_total (\d+)", figures.read(), re.MULTILINE)
+    assert found
+    return int(found[1])
+
+
 def test_every_partition_is_read(spark: SparkSession, cluster: Broker, tmp_path: Path) -> None:
     queue = cluster.new_log(partitions=PARTITIONS, replicas=1)
     # Ids spread messages over the partitions by their hash.
@@ -43,7 +54,11 @@ def test_every_partition_is_read(spark: SparkSession, cluster: Broker, tmp_path:
     present = queue.log().partitions()
     assert all(one.end > one.begin for one in present)
 
+    assert read_from_nodes(tmp_path) == 0
+    assert cluster.read(spark, queue.name, direct="never").count() == MESSAGES
+    assert read_from_nodes(tmp_path) == 0
     rows = cluster.read(spark, queue.name).collect()
+    assert read_from_nodes(tmp_path) > sum(len(row.body) for row in rows)
     assert sorted(int(row.body) for row in rows) == list(range(MESSAGES))
     assert all(row.partition == partition_of(row.sequence) for row in rows)
     offsets = json.dumps({"1": number_in_partition(present[1].end) - 1, "0": present[0].end})

@@ -39,6 +39,11 @@ def test_offsets_name_messages_with_or_without_their_partition() -> None:
     assert starting == {0: 1, 1: number_of(1, 700), 2: number_of(2, 9)}
 
 
+def test_tasks_read_from_nodes_unless_told_not_to() -> None:
+    assert read_options({"queue": "q"}, "read").direct
+    assert not read_options({"queue": "q", "direct": "Never"}, "readStream").direct
+
+
 def test_times_without_a_zone_are_utc() -> None:
     options = read_options(
         {"queue": "q", "startingTime": "2026-05-01", "endingTime": "2026-05-01T12:00+02:00"}, "read"
@@ -56,6 +61,7 @@ def test_several_endpoints_are_tried() -> None:
     ("options", "use", "said"),
     [
         ({}, "read", "name the queue"),
+        ({"queue": "q", "direct": "always"}, "read", "use auto or never"),
         ({"queue": "no spaces"}, "read", "no spaces"),
         ({"queue": "q", "endpoint": "http://x"}, "read", "must start with penstock://"),
         ({"queue": "q", "rows": "cells"}, "read", "use messages, usage, lifecycle"),

@@ -292,8 +292,12 @@ async def open_cluster_node(config: NodeConfig, store: MetadataStore | None = No
         registration = Registration(store, entry, clock.now_ms, driver.lease_renewed, driver.new_life)
         await service.join(registration, clock.now_ms)
         if config.monitoring_listen is not None:
+            door = service.readers
             service.monitoring = await open_monitoring(
-                config.monitoring_listen, route.link(driver, loop), clock
+                config.monitoring_listen,
+                route.link(driver, loop),
+                clock,
+                readers=(lambda: door.totals) if door is not None else None,
             )
     except BaseException:
         await service.close()

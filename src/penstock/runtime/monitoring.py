@@ -15,12 +15,14 @@ from penstock.metrics.exposition import CONTENT_TYPE, exposition
 from penstock.metrics.group_figures import QueueGroup, group_families
 from penstock.metrics.node_figures import node_families
 from penstock.metrics.queue_figures import queue_families
+from penstock.metrics.reader_figures import reader_families
 from penstock.metrics.usage_figures import usage_families
 from penstock.model.errors import PenstockError
 from penstock.runtime.clock import WallClock
 from penstock.runtime.http.limits import HttpLimits
 from penstock.runtime.http.server import HttpServer
 from penstock.runtime.listening import bind, check_loopback
+from penstock.runtime.reader_door import ReaderTotals
 from penstock.sqs.http import HttpRequest, HttpResponse, Peer
 from penstock.usage.collector import UsageTotals
 from penstock.wire.messages import (
@@ -44,12 +46,21 @@ _METRICS = (("Content-Type", CONTENT_TYPE),)
 Answer = Callable[[HttpResponse], None]
 Usage = Callable[[], UsageTotals]
 """What became of the record of requests so far."""
+Readers = Callable[[], ReaderTotals]
+"""What has gone through the node's door for readers."""
 
 
 class Monitoring:
     """Serves figures; made by `open_monitoring`."""
 
-    def __init__(self, link: EngineLink, clock: WallClock, usage: Usage | None = None) -> None:
+    def __init__(
+        self,
+        link: EngineLink,
+        clock: WallClock,
+        usage: Usage | None = None,
+        readers: Readers | None = None,
+    ) -> None:
+        self._readers = readers
         self._link = link
         self._clock = clock
         self._usage = usage
@@ -82,7 +93,7 @@ class Monitoring:
         elif request.path == "/health":
             ask(self._link, DescribeNode(), reply, lambda _: reply(HttpResponse(200, _PLAIN, b"ok\n")))
         elif request.path == "/metrics":
-            _Look(self._link, self._clock, self._usage, reply).begin()
+            _Look(self._link, self._clock, self._usage, self._readers, reply).begin()
         else:
             reply(HttpResponse(404, _PLAIN, b"look at /metrics or /health\n"))
 
@@ -90,7 +101,15 @@ class Monitoring:
 class _Look:
     """One reading of all figures: the node's, then those of its queues and of their groups of readers, page by page."""
 
-    def __init__(self, link: EngineLink, clock: WallClock, usage: Usage | None, reply: Answer) -> None:
+    def __init__(
+        self,
+        link: EngineLink,
+        clock: WallClock,
+        usage: Usage | None,
+        readers: Readers | None,
+        reply: Answer,
+    ) -> None:
+        self._readers = readers
         self._link = link
         self._clock = clock
         self._usage = usage
@@ -133,6 +152,7 @@ class _Look:
             *queue_families(self._queues, self._clock.now_ms()),
             *group_families(self._groups),
             *(usage_families(*self._usage()) if self._usage is not None else ()),
+            *(reader_families(*self._readers()) if self._readers is not None else ()),
         )
         self._reply(HttpResponse(200, _METRICS, exposition(families)))
 
@@ -165,10 +185,14 @@ def ask(link: EngineLink, request: Request, reply: Answer, go_on: Callable[[Repl
 
 
 async def open_monitoring(
-    listen: Address, link: EngineLink, clock: WallClock, usage: Usage | None = None
+    listen: Address,
+    link: EngineLink,
+    clock: WallClock,
+    usage: Usage | None = None,
+    readers: Readers | None = None,
 ) -> Monitoring:
     """Monitoring that listens; raises `StartError`."""
     check_loopback(listen, "--monitoring-listen 127.0.0.1:9325", "see the names and figures of all queues")
-    monitoring = Monitoring(link, clock, usage)
+    monitoring = Monitoring(link, clock, usage, readers)
     await monitoring.start(listen)
     return monitoring

@@ -62,6 +62,13 @@ OPTIONS = (
     Option(
         "failOnDataLoss", "true", READS, "`false`: go on where the log begins, and report what is missing"
     ),
+    Option(
+        "direct",
+        "auto",
+        READS,
+        "`auto`: tasks read from the nodes of a cluster themselves where those have a door for readers that can be "
+        "reached, else through the endpoint; `never`: only through the endpoint",
+    ),
     Option("maxMessagesPerTrigger", "", ("readStream",), "how many messages a micro-batch has at most"),
     Option(
         "maxBytesPerTrigger",

@@ -54,6 +54,8 @@ class ReadOptions:
     messages_per_task: int | None
     max_messages: int | None
     max_bytes: int | None
+    direct: bool
+    """Whether tasks read from the nodes of a cluster themselves where they can."""
 
 
 @dataclass(frozen=True)
@@ -85,6 +87,7 @@ def read_options(given: Mapping[str, str], use: Use) -> ReadOptions:
         messages_per_task=words.count("messagesPerTask"),
         max_messages=words.count("maxMessagesPerTrigger"),
         max_bytes=words.count("maxBytesPerTrigger"),
+        direct=words.one_of("direct", ("auto", "never")) == "auto",
     )
 
 
@@ -135,6 +138,12 @@ class _Words:
         if word not in ("true", "false"):
             raise PipelineError(f"option {name} is {word!r}: use true or false")
         return word == "true"
+
+    def one_of(self, name: str, words: tuple[str, ...]) -> str:
+        word = self[name].lower()
+        if word not in words:
+            raise PipelineError(f"option {name} is {word!r}: use {' or '.join(words)}")
+        return word
 
     def count(self, name: str) -> int | None:
         word = self[name]

@@ -46,7 +46,13 @@ def _slices(
     """The range, slice by slice; what the log let go of meanwhile is an error, or skipped and said."""
     start = wanted.start
     while start < wanted.stop:
-        reader = source.batches(start=start, stop=wanted.stop, slice_bytes=SLICE_BYTES, in_flight=IN_FLIGHT)
+        reader = source.batches(
+            start=start,
+            stop=wanted.stop,
+            slice_bytes=SLICE_BYTES,
+            in_flight=IN_FLIGHT,
+            direct=options.direct,
+        )
         try:
             with connection.explained(), reader:
                 for found in reader:

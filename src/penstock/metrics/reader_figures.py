@@ -1,0 +1,17 @@
+"""The figures of a node's door for readers with tickets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from penstock.metrics.exposition import Family, Sample
+
+
+def reader_families(readers: int, refused: int, sent_bytes: int) -> Iterator[Family]:
+    """Who reads logs straight from this node, and how much."""
+    yield Family("penstock_readers", "gauge", "Readers that are connected with a ticket.", [Sample(readers)])
+    for name, meaning, total in (
+        ("refused", "Connections that were cut off for want of a ticket, or for what they asked.", refused),
+        ("sent_bytes", "Bytes that readers were sent without a front end in between.", sent_bytes),
+    ):
+        yield Family(f"penstock_readers_{name}_total", "counter", meaning, [Sample(total)])
