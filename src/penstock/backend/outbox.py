@@ -24,6 +24,10 @@ _LOST = Failed(
     ErrorCode.UNREACHABLE,
     "this node lost the partition before what was asked was safe elsewhere: it may have been done or not",
 )
+_TOO_FEW = Failed(
+    ErrorCode.UNREACHABLE,
+    "replicas were lost before enough of them had what was sent: it may be stored or not",
+)
 
 
 class LeaseRef(NamedTuple):
@@ -43,6 +47,7 @@ class _Waiting(NamedTuple):
     stamp_us: int
     request_id: int
     needs: Sequence[Need]
+    needs_copies: bool
 
 
 class Outbox:
@@ -60,6 +65,8 @@ class Outbox:
         """Leases whose receiver was gone by the time the answer could leave."""
         self.is_committed: Callable[[Need], bool | None] | None = None
         """In a cluster: whether something is committed; None: it never will be, as far as this node can tell."""
+        self.has_copies: Callable[[Need], bool] | None = None
+        """In a cluster: whether what is committed is on as many disks as a send is promised to be."""
         self._held: dict[int, deque[_Waiting]] = {}
         """By the partition that they wait for next: answers that are on this node's disk."""
 
@@ -73,15 +80,19 @@ class Outbox:
         leases: Sequence[LeaseRef] = (),
         stamp_us: int = 0,
         needs: Sequence[Need] = (),
+        *,
+        needs_copies: bool = False,
     ) -> None:
         """The answer may leave once the journal is on disk up to `position`, what it needs is committed, and time is
-        past `stamp_us`."""
+        past `stamp_us`. One that `needs_copies` says something else where that is committed on too few disks."""
         frame = encode_frame(request_id, encode_message(answer), body)
         body_bytes = sum(map(len, body)) if body else 0
         if body_bytes:
             self._body_bytes[connection] = self._body_bytes.get(connection, 0) + body_bytes
         self._waiting.append(
-            _Waiting(position, connection, frame, leases, body_bytes, stamp_us, request_id, needs)
+            _Waiting(
+                position, connection, frame, leases, body_bytes, stamp_us, request_id, needs, needs_copies
+            )
         )
 
     def body_bytes(self, connection: int) -> int:
@@ -93,7 +104,7 @@ class Outbox:
         waiting, ready = self._waiting, self._ready
         while waiting and waiting[0].position <= position:
             first = waiting.popleft()
-            _, connection, buffers, leases, body_bytes, stamp_us, _, needs = first
+            _, connection, buffers, leases, body_bytes, stamp_us, _, needs, _ = first
             if needs:
                 self._let_go(first, connections)
                 continue
@@ -127,12 +138,14 @@ class Outbox:
         for need in answer.needs:
             state = self.is_committed(need)
             if state is None:
-                buffers = encode_frame(answer.request_id, encode_message(_LOST))
-                answer = answer._replace(buffers=buffers, leases=(), stamp_us=0)
+                answer = _instead(answer, _LOST)
                 break
             if not state:
                 self._held.setdefault(need[0], deque()).append(answer)
                 return
+            if answer.needs_copies and self.has_copies is not None and not self.has_copies(need):
+                answer = _instead(answer, _TOO_FEW)
+                break
         if answer.stamp_us:
             self._stamped_total += 1
             heappush(self.stamped, (answer.stamp_us, self._stamped_total, answer.connection, answer.buffers))
@@ -173,6 +186,12 @@ class Outbox:
 
     def __len__(self) -> int:
         return len(self._waiting) + len(self.stamped) + sum(map(len, self._held.values()))
+
+
+def _instead(answer: _Waiting, failed: Failed) -> _Waiting:
+    """What is told in place of an answer that is not so."""
+    buffers = encode_frame(answer.request_id, encode_message(failed))
+    return answer._replace(buffers=buffers, leases=(), stamp_us=0)
 
 
 def _need_of(answer: _Waiting, partition: int) -> Need:

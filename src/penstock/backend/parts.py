@@ -28,7 +28,7 @@ from penstock.queue.sorted_order import Clock
 from penstock.queue.weighted_shares import SharesInUse, WeightedSet
 from penstock.storage.errors import Damage, DamagedEntryError
 from penstock.storage.store import Store
-from penstock.wire.messages import Answer, Failed, QueueDescription, QueueList, ReplicaStatus
+from penstock.wire.messages import Answer, Failed, QueueDescription, QueueList, ReplicaStatus, SendResult
 
 _TELLS_NO_MESSAGES = Failed | QueueDescription | QueueList
 """Answers that any node of a cluster may give, whoever leads."""
@@ -210,5 +210,13 @@ class NodeParts:
         if self.cluster is not None and about:
             needs = self.cluster.needs(about, served_only=isinstance(answer, _TELLS_NO_MESSAGES))
         self.outbox.put(
-            self.store.appended_position, connection, request_id, answer, body, leases, stamp_us, needs
+            self.store.appended_position,
+            connection,
+            request_id,
+            answer,
+            body,
+            leases,
+            stamp_us,
+            needs,
+            needs_copies=bool(needs) and isinstance(answer, SendResult),
         )

@@ -234,3 +234,31 @@ def test_a_replica_that_always_trails_comes_in_and_a_stalled_primary_blames_nobo
     assert not leader.proposals
     cluster.settle(300)
     assert cluster.entry().in_sync == ["a", "b", "c"]
+
+
+def test_what_was_under_way_when_replicas_left_is_not_acknowledged_by_too_few() -> None:
+    """`min_in_sync` is a promise about every acknowledged send; tried again, what was stored is not stored twice."""
+    cluster = Cluster()
+    cluster.create(min_in_sync=2)
+    cluster.settle(500)
+    cluster.machines["c"].crash()
+    cluster.settle(2_500)
+    cluster.parted = {frozenset("ab")}
+    cluster.cut("a", "b")
+    leader = cluster.machines["a"]
+    number = leader.request(messages.Send(1, 7, 1), bytes(encode_parts([b"once"])))
+    cluster.settle(4_000)
+    assert cluster.entry().in_sync == ["a"]
+    answer = leader.answers.pop(number)
+    assert code_of(answer) is ErrorCode.UNREACHABLE
+    again = cluster.ask(messages.Send(1, 7, 1), encode_parts([b"once"]))
+    assert code_of(again) is ErrorCode.NOT_ENOUGH_REPLICAS
+    delivery = cluster.ask(messages.Receive(1, 10, visibility_timeout_ms=0))
+    assert isinstance(delivery, messages.Delivery), "receiving goes on"
+    cluster.parted = set()
+    cluster.settle(2_000)
+    result = cluster.ask(messages.Send(1, 7, 1), encode_parts([b"once"]))
+    assert isinstance(result, messages.SendResult)
+    described = asked(cluster, "a", messages.DescribeQueue("q"))
+    assert isinstance(described, messages.QueueDescription)
+    assert described.statistics.sent_total == 1

@@ -53,6 +53,7 @@ class Leadership:
         self._awaiting: dict[int, None] = {}
         """Partitions whose commits wait for a replica that comes in."""
         state.parts.outbox.is_committed = self.is_committed
+        state.parts.outbox.has_copies = self.has_copies
         state.parts.logbook.written = self._written
 
     # -- what is committed -----------------------------------------------------------------------------------
@@ -76,6 +77,11 @@ class Leadership:
         if led is None or led.epoch != epoch or not self._has_lease(led):
             return None
         return led.primary.committed >= index
+
+    def has_copies(self, need: Need) -> bool:
+        """Whether as many replicas have it as the queue asks for; it is known to be committed."""
+        led = self.state.led.get(need[0])
+        return led is not None and led.primary.copied >= need[2]
 
     def check_takes_sends(self, queue_id: int) -> None:
         """See `ClusterPart`."""

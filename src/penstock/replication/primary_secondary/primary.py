@@ -32,6 +32,7 @@ class Primary:
         """The record that began the epoch. Any before it may have been committed under an earlier primary."""
         self._flushed = 0
         self._committed = 0
+        self._copied = 0
         self.synchronous = synchronous
         self.least_in_sync = least_in_sync
         self.in_sync = frozenset(in_sync)
@@ -50,6 +51,14 @@ class Primary:
     def committed(self) -> int:
         """Up to which record the log is committed; it never falls."""
         return self._committed
+
+    @property
+    def copied(self) -> int:
+        """Up to which record that is on at least `least_in_sync` disks, so that a send may be acknowledged.
+
+        What was under way when replicas left is committed by fewer than a send is promised, and only the sender need know.
+        """
+        return self._copied
 
     def appended(self, last: int, now_ms: int) -> None:
         """The log goes on up to `last`."""
@@ -100,6 +109,8 @@ class Primary:
                 if follower.awaited_until_ms is not None:
                     index = min(index, follower.confirmed)
         self._committed = max(self._committed, index)
+        if self.takes_sends:
+            self._copied = self._committed
 
     # --- who is in sync -------------------------------------------------------------------------------------
 
