@@ -14,7 +14,7 @@ from pathlib import Path
 from rich.console import Console
 
 import penstock
-from penstock.bench.cluster import failover
+from penstock.bench.cluster import failover, log_reading
 from penstock.bench.cluster import sections as cluster_sections
 from penstock.bench.figures import Figure
 from penstock.bench.machine import Bystanders, machine_facts
@@ -58,6 +58,7 @@ _MEASURES: dict[str, Callable[[Stage], Iterator[Figure]]] = {
     "log": retained_log.measure,
     "order": kinds_of_order.measure,
     "cluster-throughput": cluster_sections.throughput,
+    "cluster-log": log_reading.measure,
     "cluster-single": cluster_sections.single,
     "cluster-failover": failover.measure,
     "cluster-queues": cluster_sections.queues,

@@ -21,6 +21,7 @@ from penstock.bench.group_load import receive_group
 from penstock.bench.meter import Meter
 from penstock.bench.sqs.load import perform as perform_through_sqs
 from penstock.bench.tasks import Outcome, Task
+from penstock.model.errors import ErrorCode
 
 _STAMP_BYTES = 8
 _DELETES_UNDER_WAY = 64
@@ -179,9 +180,13 @@ async def read_log(task: tasks.ReadLog) -> Outcome:
         await queue.describe()
         read = 0
         meter = Meter()
-        async with queue.log().batches(limit=task.messages) as slices:
+        async with queue.log().batches(limit=task.messages, direct=task.direct) as slices:
             async for one in slices:
                 read += len(one.bodies()) if task.bodies else len(one)
+        if task.direct and not queue.log().direct_bytes:
+            raise penstock.PenstockError(
+                ErrorCode.UNREACHABLE, "no node could be read from without a front end"
+            )
         return meter.outcome(read)
 
 

@@ -11,7 +11,13 @@ SECTIONS = ("machine", "throughput", "single", "end-to-end", "memory", "backlog"
 SQS_SECTIONS = ("sqs-throughput", "sqs-single", "sqs-long-poll", "sqs-idle")
 LOG_SECTIONS = ("log",)
 ORDER_SECTIONS = ("order",)
-CLUSTER_SECTIONS = ("cluster-throughput", "cluster-single", "cluster-failover", "cluster-queues")
+CLUSTER_SECTIONS = (
+    "cluster-throughput",
+    "cluster-log",
+    "cluster-single",
+    "cluster-failover",
+    "cluster-queues",
+)
 SPARK_SECTIONS = ("spark-source", "spark-jobs", "spark-follow")
 ALL_SECTIONS = SECTIONS + SQS_SECTIONS + LOG_SECTIONS + ORDER_SECTIONS + CLUSTER_SECTIONS + SPARK_SECTIONS
 _SUFFIXES = {"k": 1_000, "m": 1_000_000}

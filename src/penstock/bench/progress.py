@@ -26,6 +26,7 @@ _WEIGHTS = {
     "log": 90,
     "order": 300,
     "cluster-throughput": 60,
+    "cluster-log": 50,
     "cluster-single": 40,
     "cluster-failover": 500,
     "cluster-queues": 60,

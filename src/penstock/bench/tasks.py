@@ -93,6 +93,8 @@ class ReadLog(msgspec.Struct, frozen=True, kw_only=True, tag="read-log"):
     messages: int
     bodies: bool = False
     """Whether every body is cut out of its slice."""
+    direct: bool = False
+    """Whether it is read from the nodes of a cluster themselves."""
 
 
 Task = ReceiveGroup | Publish | Receive | SendSingly | SendPaced | Watch | ReceiveRounds | ReadLog | SqsTask
