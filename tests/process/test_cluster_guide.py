@@ -53,6 +53,7 @@ def test_the_page_can_be_typed_from_top_to_bottom(tmp_path: Path) -> None:
                     typed += 1
                 continue
             code = text.replace("127.0.0.1:9324", sqs).replace(*MESSAGES)
+            code = code.replace("penstock://127.0.0.1:9326", url)
             exec(compile(ast.increment_lineno(ast.parse(code), line), str(PAGE.path), "exec"), {})
             typed += 1
         cluster.interrupt()
