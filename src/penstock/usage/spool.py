@@ -68,7 +68,7 @@ class Spool:
             path.parent.mkdir(parents=True, exist_ok=True)
             descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o640)
             try:
-                lock(descriptor)
+                _wait_for_lock(descriptor)
                 os.posix_fallocate(descriptor, 0, size)
                 memory = mmap.mmap(descriptor, size)
             except OSError:
@@ -171,6 +171,17 @@ class Spool:
         """It can be read no further: whatever is left in it is given up."""
         self.release(self.head)
         self.close()
+
+
+def _wait_for_lock(descriptor: int) -> None:
+    """Whoever looks for rings of the dead has a new file for the moment it takes to see that it is empty, and then lets go.
+
+    Without the lock the next one who looks would take the ring for a dead writer's.
+    """
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+    except OSError:
+        return  # a file system without locks: nobody else can have one either
 
 
 def lock(descriptor: int) -> bool:
