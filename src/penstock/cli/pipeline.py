@@ -89,31 +89,30 @@ def compact(
     with pipeline_errors():
         from penstock.pipeline.compacting import compact_job
         from penstock.pipeline.jobs.catalogue import JOBS, job_named
-        from penstock.pipeline.session import spark_session
+        from penstock.pipeline.session import running_session
         from penstock.pipeline.warehouse.lock import JobRunsError
 
         jobs = [job_named(name) for name in names] if names else list(JOBS.values())
-        spark = spark_session("penstock compact", options=settings_of(settings))
-        for job in jobs:
-            try:
-                done = compact_job(spark, job, warehouse)
-            except JobRunsError as error:
+        with running_session("penstock compact", options=settings_of(settings)) as spark:
+            for job in jobs:
+                try:
+                    done = compact_job(spark, job, warehouse)
+                except JobRunsError as error:
+                    if json:
+                        print_json({"job": job.name, "skipped": str(error)})
+                    else:
+                        print_line(str(error))
+                    continue
+                if done is None:
+                    continue
                 if json:
-                    print_json({"job": job.name, "skipped": str(error)})
+                    print_json({"job": job.name, **done._asdict()})
+                elif done.directories_before:
+                    print_line(
+                        f"{job.name}: {done.directories_before:,} directories became {done.directories_after:,}"
+                    )
                 else:
-                    print_line(str(error))
-                continue
-            if done is None:
-                continue
-            if json:
-                print_json({"job": job.name, **done._asdict()})
-            elif done.directories_before:
-                print_line(
-                    f"{job.name}: {done.directories_before:,} directories became {done.directories_after:,}"
-                )
-            else:
-                print_line(f"{job.name}: nothing to compact")
-        spark.stop()
+                    print_line(f"{job.name}: nothing to compact")
 
 
 def _show_table(table: WarehouseTable) -> None:

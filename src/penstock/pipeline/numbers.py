@@ -15,6 +15,8 @@ from typing import NamedTuple
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
+from penstock.pipeline.local_rows import local_rows
+
 Stretch = tuple[int, int]
 """The first number and the last."""
 
@@ -154,7 +156,7 @@ def _stretches(word: int, mask: int) -> list[Stretch]:
 
 def _without(rows: DataFrame, writer: Column, number: Column, again: list[tuple[str, int, int]]) -> DataFrame:
     spark: SparkSession = rows.sparkSession
-    known = spark.createDataFrame(again, "known_writer string, known_first long, known_last long")
+    known = local_rows(spark, again, "known_writer string, known_first long, known_last long")
     condition = (writer == sf.col("known_writer")) & number.between(
         sf.col("known_first"), sf.col("known_last")
     )

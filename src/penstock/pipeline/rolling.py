@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
 from penstock.pipeline.jobs.job import Job, Rolled, Surroundings
+from penstock.pipeline.local_rows import local_rows
 from penstock.pipeline.memory import Memory, Rolling
 from penstock.pipeline.numbers import Gap
 from penstock.pipeline.warehouse.compaction import Compacted, compact
@@ -119,6 +120,6 @@ class Roller:
             return
         wanted = self._job.gaps
         rows = [(gap.writer, gap.first, gap.last, gap.missing) for gap in gaps]
-        table = self._warehouse.spark.createDataFrame(rows, wanted.file_schema())
+        table = local_rows(self._warehouse.spark, rows, wanted.file_schema())
         self._warehouse.replace_whole(wanted, table, target)
         self._gaps = gaps

@@ -5,7 +5,8 @@ from __future__ import annotations
 import importlib.util
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -25,6 +26,8 @@ _SETTINGS = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.log.structuredLogging.enabled": "false",
+    # Which line made every column of every plan: half a second a job, and nobody but us could use it.
+    "spark.python.sql.dataFrameDebugging.enabled": "false",
     # Slices of a log are some 10,000 messages; fewer rows a batch would only mean more batches.
     "spark.sql.execution.arrow.maxRecordsPerBatch": "20000",
 }
@@ -54,6 +57,20 @@ def spark_session(
         ship(session)
     register(session)
     return session
+
+
+@contextmanager
+def running_session(
+    name: str, master: str = "local[*]", options: Mapping[str, str] | None = None
+) -> Iterator[SparkSession]:
+    """A session for a block; it ends with it, unless it ran before: it is somebody else's then."""
+    ran_before = _session_class().getActiveSession() is not None
+    session = spark_session(name, master, options)
+    try:
+        yield session
+    finally:
+        if not ran_before:
+            session.stop()
 
 
 def register(session: SparkSession) -> None:

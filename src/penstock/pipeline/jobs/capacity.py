@@ -12,6 +12,7 @@ from penstock.columnar.lifecycle import LIFECYCLE, LIFECYCLE_QUEUE
 from penstock.pipeline.jobs.capacity_forecast import Forecast, Growth, forecast
 from penstock.pipeline.jobs.job import Job, Reader, Rolled, Surroundings, Tables, gap_table
 from penstock.pipeline.jobs.ledger_messages import BEGINNINGS, ENDED
+from penstock.pipeline.local_rows import local_rows
 from penstock.pipeline.warehouse.table import WarehouseTable, column
 
 WINDOW_HOURS = 24
@@ -165,7 +166,7 @@ def _roll(reader: Reader, surroundings: Surroundings) -> Rolled:
     rows = [as_row(found, surroundings.now_us) for found in forecasts(grown, surroundings)]
     spark = hours.sparkSession
     schema = CAPACITY.file_schema()
-    table = spark.createDataFrame([tuple(row[name] for name in CAPACITY.names) for row in rows], schema)
+    table = local_rows(spark, [[row[name] for name in CAPACITY.names] for row in rows], schema)
     return Rolled(days={HOURS.name: (days, hours)}, whole={CAPACITY.name: table}, kept=(hours,))
 
 

@@ -11,6 +11,7 @@ from datetime import date
 
 from pyspark.sql import DataFrame, SparkSession
 
+from penstock.pipeline.local_rows import local_rows
 from penstock.pipeline.warehouse import places
 from penstock.pipeline.warehouse.files import Files
 from penstock.pipeline.warehouse.places import BatchPlace
@@ -120,7 +121,7 @@ class Warehouse:
         """The rows in some directories of a table."""
         schema = table.read_schema()
         if not directories:
-            return self.spark.createDataFrame([], schema)
+            return local_rows(self.spark, [], schema)
         if table.filling == "whole":
             schema = schema.add("through", "long")
         reader = self.spark.read.schema(schema).option("basePath", self.files.uri(table.name))
