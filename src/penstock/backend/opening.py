@@ -147,6 +147,8 @@ def _replay_replica(parts: NodeParts, entry: Entry, images: dict[int, list[bytes
         state = b"".join(images.pop(entry.partition))
         parts.catalogue.partitions[entry.partition] = snapshot.load_from_elsewhere(state)
         parts.catalogue.damage.pop(entry.partition, None)
+        if parts.store.replica_log is not None:
+            parts.store.replica_log.image_replayed(entry.partition)
 
 
 def _check_files(parts: NodeParts) -> None:

@@ -55,6 +55,11 @@ class ReplicaLog:
         if partition != CATALOGUE:
             self._map.note(partition, index, position)
 
+    def image_replayed(self, partition: int) -> None:
+        """A whole state was read from the journal after a start: what the snapshot holds is no part of its past."""
+        self._map.forget(partition)
+        self._checkpointer.indexes.pop(partition, None)
+
     def vacated(self, below: int) -> None:
         """A checkpoint has given up journal files with lower numbers."""
         self._map.vacated(below)

@@ -1,0 +1,88 @@
+"""A replica that took in a whole state, was started anew and is then cut back must not begin with its old snapshot."""
+
+from __future__ import annotations
+
+import random
+
+from penstock.backend.opening import open_node
+from penstock.backend.parts import NodeParts
+from penstock.model.records import CATALOGUE, EpochBegan, QueueCreated
+from penstock.model.settings import QueueSettings
+from penstock.queue import snapshot
+from penstock.queue.decision import Written
+from penstock.queue.partition import Partition
+from penstock.simulation.disk import SimulatedDisk
+from penstock.storage.identity import Identity
+from penstock.storage.options import StorageOptions
+from penstock.storage.store import Store
+
+_OPTIONS = StorageOptions(
+    journal_file_bytes=64 * 1024,
+    entry_bytes_max=16 * 1024,
+    free_bytes_min=0,
+    checkpoint_journal_bytes=2**30,
+)
+_QUEUE = 7
+_SECRET = b"secret of a cluster"
+
+
+def _open(disk: SimulatedDisk) -> NodeParts:
+    store = Store.open(disk, _OPTIONS, Identity("node", b"s" * 32))
+    parts, _ = open_node(store, 0, _SECRET)
+    return parts
+
+
+def _flush(store: Store) -> None:
+    for _ in range(20):
+        work, jobs = store.take_flush(), store.take_jobs()
+        if work is not None:
+            work.run()
+            store.flushed(work)
+        for job in jobs:
+            job.run()
+            store.job_done(job)
+        if work is None and not jobs:
+            return
+
+
+def _checkpoint(parts: NodeParts) -> None:
+    checkpoint = parts.store.begin_checkpoint()
+    catalogue, partition = parts.catalogue, parts.catalogue.partitions[_QUEUE]
+    index = parts.logbook.catalogue_index
+    checkpoint.add(CATALOGUE, index, catalogue.dump(index))
+    checkpoint.add(_QUEUE, partition.index, snapshot.dump(partition))
+    _flush(parts.store)
+    job = checkpoint.snapshot_job()
+    assert job is not None
+    job.run()
+    parts.store.finish_checkpoint(checkpoint)
+
+
+def _began(*epochs: int) -> list[Written]:
+    return [Written(EpochBegan(epoch, 0)) for epoch in epochs]
+
+
+def test_what_the_snapshot_holds_is_no_part_of_a_state_that_came_later() -> None:
+    disk = SimulatedDisk(random.Random(1))
+    parts = _open(disk)
+    created = QueueCreated(_QUEUE, "orders", QueueSettings(replicas=3), 0)
+    parts.logbook.write_catalogue(created)
+    parts.catalogue.apply(created)
+    parts.logbook.write(parts.catalogue.partitions[_QUEUE], _began(1, 2, 3, 4))
+    _flush(parts.store)
+    _checkpoint(parts)
+    # The epochs 2 to 4 were never committed: another replica's state takes their place, and its log goes on.
+    other = Partition(_QUEUE, "orders", QueueSettings(replicas=3), 0)
+    for written in _began(1, 5):
+        other.apply(written.record)
+    parts.logbook.write_image(_QUEUE, other.index, 0, 1, snapshot.dump(other))
+    parts.catalogue.partitions[_QUEUE] = other
+    parts.logbook.write(other, _began(6, 7, 8, 9))
+    _flush(parts.store)
+    parts = _open(disk.crash())
+    partition, log = parts.catalogue.partitions[_QUEUE], parts.store.replica_log
+    assert [epoch for epoch, _ in partition.epochs.pairs()] == [1, 5, 6, 7, 8, 9]
+    assert log is not None
+    # Its state after record 5 cannot be made of record 4 as the snapshot has it: it has to come whole again.
+    assert log.rebuild_job(_QUEUE, 5, lambda state, entries: None) is None
+    assert log.oldest(_QUEUE) == 3
