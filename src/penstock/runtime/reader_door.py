@@ -30,7 +30,9 @@ log = logging.getLogger(__name__)
 
 FRAME_BYTES = 512
 """Of what readers say: a ticket, or where to read on."""
-MAX_READERS = 10_000
+MAX_READERS = 4_096
+MAX_STRANGERS = 256
+"""Those who have not shown a ticket yet: they must not use up the files that the node may open."""
 SILENT_SECONDS = 10.0
 """Of those who are cut off one is told in so long, so that nobody fills the log by trying on and on."""
 FIRST_READER = LOCAL_CONNECTION - 1
@@ -105,7 +107,7 @@ class ReaderDoor:
 
     def knocked(self, reader: Reader) -> bool:
         """Somebody has connected; False where there is no room."""
-        if self._closed or len(self._readers) + len(self._strangers) >= MAX_READERS:
+        if self._closed or len(self._strangers) >= MAX_STRANGERS or len(self._readers) >= MAX_READERS:
             return False
         self._strangers.add(reader)
         return True
@@ -156,7 +158,7 @@ class Reader(asyncio.Protocol):
         if name:
             self._peer = str(name[0])
         if not door.knocked(self):
-            self._cut_off("there are too many readers")
+            self._cut_off("there are too many")
             return
         self._transport.set_write_buffer_limits(high=door.write_buffer_bytes)
         connection = transport.get_extra_info("socket")

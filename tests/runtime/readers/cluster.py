@@ -23,10 +23,13 @@ SECRET = "a secret of at least thirty-two characters"
 
 
 class Wire:
-    """Between a client and whatever it connects to: counts what comes back."""
+    """Between a client and whatever it connects to: counts what comes back, and can fall silent."""
 
-    def __init__(self, target: Address) -> None:
-        self._target = target
+    def __init__(self, target: Address = ANY) -> None:
+        self.target = target
+        self.passes = asyncio.Event()
+        """Cleared: nothing passes any more, and nobody is told."""
+        self.passes.set()
         self.back_bytes = 0
         self.address = ANY
         self._server: asyncio.Server | None = None
@@ -37,7 +40,7 @@ class Wire:
         self.address = Address("127.0.0.1", self._server.sockets[0].getsockname()[1])
 
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        there, back = await asyncio.open_connection(self._target.host, self._target.port)
+        there, back = await asyncio.open_connection(self.target.host, self.target.port)
         await asyncio.gather(self._copy(reader, back), self._copy(there, writer, count=True))
 
     async def _copy(
@@ -45,6 +48,7 @@ class Wire:
     ) -> None:
         try:
             while data := await source.read(65_536):
+                await self.passes.wait()
                 if count:
                     self.back_bytes += len(data)
                 target.write(data)
@@ -65,6 +69,9 @@ class Readable:
     """What a test works with."""
 
     node: ClusterNode
+    """The first."""
+    nodes: dict[str, ClusterNode]
+    store: MemoryStore
     client: penstock.Client
     front: Wire
     """Between the client and its front end."""
@@ -78,8 +85,8 @@ class Readable:
 
 
 @asynccontextmanager
-async def readable_cluster(directory: Path, **options: Any) -> AsyncIterator[Readable]:
-    """One node with a door for readers, one front end, one client; `options` are for the node."""
+async def readable_cluster(directory: Path, nodes: int = 1, **options: Any) -> AsyncIterator[Readable]:
+    """Nodes with a door for readers, one front end, one client; `options` are for the nodes."""
     secret = directory / "secret"
     secret.write_text(SECRET)
     secret.chmod(0o600)
@@ -87,14 +94,11 @@ async def readable_cluster(directory: Path, **options: Any) -> AsyncIterator[Rea
     shared: dict[str, Any] = {"cluster_metadata": "memory:", "cluster_secret_file": str(secret)}
     shared |= {name: value for name, value in options.items() if name.startswith("cluster_tls")}
     settings: dict[str, Any] = {
-        "data_directory": str(directory / "node"),
         "listen": ANY,
         "monitoring_listen": None,
-        "cluster_name": "node-1",
         "cluster_peers_listen": ANY,
         "reader_listen": ANY,
     }
-    node_config = NodeConfig(**(settings | shared | options))
     front_config = FrontendConfig(
         data_directory=str(directory / "front"),
         native_listen=ANY,
@@ -103,8 +107,11 @@ async def readable_cluster(directory: Path, **options: Any) -> AsyncIterator[Rea
         **shared,
     )
     async with AsyncExitStack() as stack:
-        node = await open_cluster_node(node_config, store)
-        stack.push_async_callback(node.close)
+        opened: dict[str, ClusterNode] = {}
+        for name in (f"node-{number}" for number in range(1, nodes + 1)):
+            own = {"cluster_name": name, "data_directory": str(directory / name)}
+            opened[name] = await open_cluster_node(NodeConfig(**(settings | shared | own | options)), store)
+            stack.push_async_callback(opened[name].close)
         front = await open_cluster_front_end(front_config, store)
         stack.push_async_callback(front.close)
         assert front.native_address is not None
@@ -112,4 +119,4 @@ async def readable_cluster(directory: Path, **options: Any) -> AsyncIterator[Rea
         await wire.open()
         stack.callback(wire.close)
         client = await stack.enter_async_context(penstock.connect(f"penstock://{wire.address}"))
-        yield Readable(node, client, wire)
+        yield Readable(opened["node-1"], opened, store, client, wire)

@@ -5,16 +5,19 @@ from __future__ import annotations
 import asyncio
 import ssl
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
 
 import penstock
+from penstock.client.log import node_reads
 from penstock.client.log.node_reads import connect_to_node
+from penstock.cluster.layout import DrainEntry, drain_key, encode
 from penstock.model.partition_numbers import partition_of
 from penstock.runtime.local_cluster.certificates import ThrowAwayAuthority
 from tests.runtime.harness import async_test
-from tests.runtime.readers.cluster import Readable, readable_cluster
+from tests.runtime.readers.cluster import Readable, Wire, readable_cluster
 
 MESSAGES = 2_000
 BODIES = [b"%05d" % number + bytes(500) for number in range(MESSAGES)]
@@ -143,7 +146,7 @@ async def test_with_certificates_the_door_speaks_tls_to_readers_who_have_none(tm
     files = ThrowAwayAuthority(tmp_path / "tls").files("node-1")
     (tmp_path / "other").mkdir()
     other = ThrowAwayAuthority(tmp_path / "other").files("node-1")
-    certificates = {
+    certificates: dict[str, Any] = {
         "cluster_tls_certificate": str(files.certificate),
         "cluster_tls_key": str(files.key),
         "cluster_tls_ca": str(files.authority),
@@ -163,3 +166,50 @@ async def test_with_certificates_the_door_speaks_tls_to_readers_who_have_none(tm
             await connect_to_node(fooled, 0, loop, lambda _: None)
         with pytest.raises(ConnectionError):
             await connect_to_node(msgspec.structs.replace(place, authority=""), 0, loop, lambda _: None)
+
+
+@async_test
+async def test_a_node_that_falls_silent_is_not_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(node_reads, "LOOK_SECONDS", 0.1)
+    wire = Wire()
+    await wire.open()
+    async with readable_cluster(tmp_path, reader_advertise=wire.address) as cluster:
+        assert cluster.node.reader_address is not None
+        wire.target = cluster.node.reader_address
+        queue = await a_log(cluster, 2)
+        found: list[bytes] = []
+        async for piece in queue.log().batches(direct=True, slice_bytes=5_000):
+            found += piece.bodies()
+            if len(found) > MESSAGES // 2:
+                wire.passes.clear()
+        assert sorted(found) == BODIES
+        assert 0 < queue.log().direct_bytes < SIZE
+        wire.passes.set()
+        wire.close()
+
+
+@async_test
+async def test_a_partition_that_moves_is_read_on_and_then_at_its_new_node(tmp_path: Path) -> None:
+    async with readable_cluster(tmp_path, nodes=2) as cluster:
+        queue = await a_log(cluster, 1)
+        log = queue.log()
+        async with log.messages(follow=True, direct=True) as messages:
+            found = [(await anext(messages)).body for _ in range(MESSAGES)]
+            assert found == BODIES
+            place = await cluster.place(queue)
+            (before,) = [
+                name for name, node in cluster.nodes.items() if str(node.reader_address) == place.address
+            ]
+            await cluster.store.put(drain_key(before), encode(DrainEntry(node=before)))
+            number = 0
+            other = next(node for name, node in cluster.nodes.items() if name != before)
+            assert other.readers is not None
+            while other.readers.totals.sent_bytes < 10_000:  # the welcome alone is less
+                await queue.send(b"%d" % number + bytes(1_000))
+                assert (await anext(messages)).body == b"%d" % number + bytes(1_000)
+                number += 1
+        assert [message.sequence async for message in log.messages(direct=True)] == [
+            *range(1, MESSAGES + number + 1)
+        ]

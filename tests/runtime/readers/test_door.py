@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from penstock.runtime import reader_door
 from penstock.runtime.clock import WallClock
 from penstock.wire.frames import FrameReader, encode_frame
 from penstock.wire.log_messages import LogPlace, LogSlice, ReadLog
@@ -116,6 +117,26 @@ async def test_strangers_are_cut_off_and_told_nothing(
             assert door.totals == (0, count, 0)
             await one.leave()
         assert caplog.text.count("cut off 127.0.0.1") == 1  # nobody fills the log
+
+
+@async_test
+async def test_strangers_do_not_keep_readers_out_for_long(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reader_door, "MAX_STRANGERS", 3)
+    async with readable_cluster(tmp_path) as cluster:
+        place = await cluster.place(await a_log(cluster, 1))
+        silent = [await visitor(cluster) for _ in range(3)]
+        one = await visitor(cluster)
+        assert await one.answers() == []
+        await one.leave()
+        silent[0].show(place.ticket)
+        assert len(await silent[0].answers()) == 1  # who has a ticket is no stranger
+        one = await visitor(cluster)
+        one.show(place.ticket)
+        assert len(await one.answers()) == 1
+        for each in (*silent, one):
+            await each.leave()
 
 
 @async_test

@@ -1,0 +1,102 @@
+"""Where a front end says that a log can be read without it: at whoever leads the partition, if that one takes readers."""
+
+from __future__ import annotations
+
+import pytest
+
+from penstock.cluster.layout import (
+    NodeEntry,
+    PartitionEntry,
+    QueueEntry,
+    encode,
+    node_key,
+    partition_key,
+    queue_key,
+)
+from penstock.model.errors import ErrorCode, PenstockError
+from penstock.model.settings import QueueSettings
+from penstock.routing.cluster_map import ClusterMap
+from penstock.routing.context import ReadOffer, RoutingContext
+from penstock.routing.router import route
+from penstock.wire.log_messages import LocateLog, LogPlace
+from penstock.wire.read_ticket import LIFETIME_MS, ReadTicket, TicketDesk
+
+SETTINGS = QueueSettings(consumption="log", partitions=2)
+QUEUE_ID, FIRST, SECOND = 7, 8, 9
+NOW_MS = 1_700_000_000_000
+DESK = TicketDesk(b"what the processes of this cluster know")
+
+
+def partition(number: int, ordinal: int, primary: str | None, serving: int = 3) -> PartitionEntry:
+    return PartitionEntry(
+        partition=number,
+        queue_id=QUEUE_ID,
+        queue="clicks",
+        ordinal=ordinal,
+        settings=SETTINGS,
+        epoch=3,
+        primary=primary,
+        replicas=["a", "b"],
+        in_sync=["a", "b"],
+        serving=serving,
+    )
+
+
+def context(*, offered: bool = True) -> RoutingContext:
+    known = ClusterMap()
+    queue = QueueEntry(
+        name="clicks", queue_id=QUEUE_ID, settings=SETTINGS, created_ms=1, partitions=[FIRST, SECOND]
+    )
+    known.apply(queue_key("clicks"), encode(queue))
+    a = NodeEntry(node="a", native="a:1", peers="a:2", reader="a:3", started_ms=1)
+    b = NodeEntry(node="b", native="b:1", peers="b:2", started_ms=1)
+    for node in (a, b):
+        known.apply(node_key(node.node), encode(node))
+    for entry in (partition(FIRST, 0, "a"), partition(SECOND, 1, "b")):
+        known.apply(partition_key(entry.partition), encode(entry))
+    made = RoutingContext(known, producer=1, now_ms=lambda: NOW_MS, load=lambda _: 0.0)
+    if offered:
+        made.offer = ReadOffer(DESK, lambda: "an authority")
+    return made
+
+
+def place(context: RoutingContext, ordinal: int = 0, queue_id: int = QUEUE_ID) -> LogPlace:
+    steps = route(context, LocateLog(queue_id, ordinal), b"")
+    with pytest.raises(StopIteration) as end:
+        next(steps)  # nobody has to be asked
+    answer = end.value.value.answer
+    assert isinstance(answer, LogPlace)
+    return answer
+
+
+def test_it_is_at_the_node_that_leads_the_partition() -> None:
+    found = place(context())
+    assert (found.address, found.partition_id, found.authority) == ("a:3", FIRST, "an authority")
+    assert DESK.check(found.ticket, NOW_MS) == ReadTicket(FIRST, NOW_MS + LIFETIME_MS)
+
+
+def test_it_is_nowhere_else_where_that_node_takes_no_readers() -> None:
+    assert place(context(), 1) == LogPlace()
+
+
+def test_it_is_nowhere_else_where_nobody_leads_or_lives_or_offers() -> None:
+    without_leader = context()
+    without_leader.map.apply(partition_key(FIRST), encode(partition(FIRST, 0, None)))
+    assert place(without_leader) == LogPlace()
+    not_yet = context()
+    not_yet.map.apply(partition_key(FIRST), encode(partition(FIRST, 0, "a", serving=2)))
+    assert place(not_yet) == LogPlace()
+    dead = context()
+    dead.map.apply(node_key("a"), None)
+    assert place(dead) == LogPlace()
+    assert place(context(offered=False)) == LogPlace()
+
+
+@pytest.mark.parametrize(
+    ("queue_id", "ordinal", "code"),
+    [(QUEUE_ID, 2, ErrorCode.BAD_REQUEST), (QUEUE_ID + 1, 0, ErrorCode.QUEUE_NOT_FOUND)],
+)
+def test_there_are_no_tickets_for_what_is_not_there(queue_id: int, ordinal: int, code: ErrorCode) -> None:
+    with pytest.raises(PenstockError) as caught:
+        next(route(context(), LocateLog(queue_id, ordinal), b""))
+    assert caught.value.code is code
