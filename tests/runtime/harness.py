@@ -77,11 +77,11 @@ class RawClient:
         self._next_request = 1
 
     @classmethod
-    async def connect(cls, port: int, *, hello: bool = True) -> RawClient:
-        """Connects, and greets unless told not to."""
+    async def connect(cls, port: int, *, hello: bool = True, access_key: str = "") -> RawClient:
+        """Connects, and greets unless told not to; as `LINK_KEY`, nothing of what it does is recorded."""
         client = cls(*await asyncio.open_connection("127.0.0.1", port))
         if hello:
-            assert isinstance(await client.ask(Hello([PROTOCOL_VERSION], "test")), Welcome)
+            assert isinstance(await client.ask(Hello([PROTOCOL_VERSION], "test", access_key)), Welcome)
         return client
 
     def write(self, request: Request, body: bytes = b"", *, request_id: int | None = None) -> int:

@@ -25,6 +25,7 @@ from penstock.runtime.worker import Worker
 from penstock.storage.errors import JournalFailedError
 from penstock.storage.flush import Flush
 from penstock.storage.options import StorageOptions
+from penstock.wire.credentials import LINK_KEY
 from penstock.wire.messages import (
     Count,
     Delivery,
@@ -43,14 +44,14 @@ from tests.runtime.harness import RawClient, async_test, small_config, until
 async def test_messages_outlive_the_server(tmp_path: Path) -> None:
     async with running_server(tmp_path, small_config()) as server:
         assert server.broker.report.queues == 0
-        client = await RawClient.connect(server.port)
+        client = await RawClient.connect(server.port, access_key=LINK_KEY)
         queue_id = await client.create_queue("orders")
         for number in range(100):
             assert isinstance(await client.send(queue_id, [b"%d" % number]), SendResult)
     async with running_server(tmp_path, small_config()) as server:
         report = server.broker.report
         assert (report.queues, report.messages, report.torn, report.damages) == (1, 100, None, [])
-        client = await RawClient.connect(server.port)
+        client = await RawClient.connect(server.port, access_key=LINK_KEY)
         assert await client.ask(Purge(queue_id)) == Count(100)
 
 
@@ -78,7 +79,7 @@ async def test_what_came_due_while_the_server_was_down_is_done_without_being_ask
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with running_server(tmp_path, small_config()) as server:
-        client = await RawClient.connect(server.port)
+        client = await RawClient.connect(server.port, access_key=LINK_KEY)
         queue_id = await client.create_queue("orders", QueueSettings(default_ttl_ms=DAY_MS))
         assert isinstance(await client.send(queue_id, [b"stale tomorrow"]), SendResult)
     now_ms = WallClock.now_ms
@@ -243,7 +244,7 @@ def test_flushes_work_the_same_in_either_thread(
     @async_test
     async def scenario() -> None:
         async with running_server(tmp_path, small_config(durability=durability)) as server:
-            client = await RawClient.connect(server.port)
+            client = await RawClient.connect(server.port, access_key=LINK_KEY)
             queue_id = await client.create_queue("orders")
             for _ in range(20):
                 assert isinstance(await client.send(queue_id, [b"one"]), SendResult)

@@ -131,7 +131,7 @@ def _show(broker: Broker, config: ServeConfig, facts: dict[str, Any]) -> None:
         f"Penstock {facts['version']} is ready",
         {
             "sqs": sqs_line(broker.front_door),
-            "native": f"{facts['url']}  (no users here: loopback only)",
+            "native": native_line(broker, str(facts["url"])),
             "metrics": facts["metrics_url"] or "off",
             "data": broker.directory,
             "durability": durability,
@@ -147,6 +147,13 @@ def _show(broker: Broker, config: ServeConfig, facts: dict[str, Any]) -> None:
         target.print(f"  damaged, fenced: {damage}", style="bold red", markup=False)
     if target.is_terminal:
         target.print("  Ctrl-C stops it. Try: penstock queue create orders", style="dim", markup=False)
+
+
+def native_line(broker: Broker, url: str) -> str:
+    """Where the native protocol is spoken, and to whom."""
+    if broker.records is not None and broker.records.users.has_users():
+        return f"{url}  (clients show the access key of a user)"
+    return f"{url}  (no users yet: everybody on this machine may, loopback only)"
 
 
 def sqs_line(door: FrontDoor | None) -> str:

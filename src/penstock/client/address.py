@@ -1,11 +1,12 @@
-"""Where a server listens, as a url: `penstock://host:port`."""
+"""Where a server listens, as a url: `penstock://host:port`, with an access key before it where there is one."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from penstock.model.errors import ErrorCode, PenstockError
+from penstock.wire.credentials import Credentials
 
 DEFAULT_PORT = 9326
 DEFAULT_URL = f"penstock://127.0.0.1:{DEFAULT_PORT}"
@@ -22,22 +23,47 @@ class Address(NamedTuple):
 
 
 def parse_address(url: str) -> Address:
-    """Reads `penstock://host[:port]`; raises with what it should look like."""
+    """Reads `penstock://[key:secret@]host[:port]`; raises with what it should look like."""
+    return parse_url(url)[0]
+
+
+def parse_url(url: str) -> tuple[Address, Credentials | None]:
+    """The address, and the access key and secret before it; what is raised never repeats those."""
+    shown = _without_secret(url)
     try:
         parts = urlsplit(url)
         port = parts.port
-    except ValueError as error:
-        raise _bad(url, str(error)) from None
+    except ValueError:
+        raise _bad(shown, "it cannot be read as a host and a port from 0 to 65535") from None
     if parts.scheme != "penstock":
-        raise _bad(url, "it must start with penstock://")
+        raise _bad(shown, "it must start with penstock://")
     if not parts.hostname:
-        raise _bad(url, "it names no host")
-    if parts.path not in ("", "/") or parts.query or parts.fragment or parts.username is not None:
-        raise _bad(url, "there is more than a host and a port in it")
-    return Address(parts.hostname, DEFAULT_PORT if port is None else port)
+        raise _bad(shown, "it names no host")
+    if parts.path not in ("", "/") or parts.query or parts.fragment:
+        raise _bad(
+            shown,
+            "there is more than a host and a port in it"
+            + (" (in a secret write / as %2F and + as it is)" if "@" in url else ""),
+        )
+    credentials: Credentials | None = None
+    if parts.username is not None:
+        if not parts.username or not parts.password:
+            raise _bad(shown, "before the @ stand an access key and its secret, with a colon between them")
+        credentials = Credentials(unquote(parts.username), unquote(parts.password))
+    return Address(parts.hostname, DEFAULT_PORT if port is None else port), credentials
 
 
-def _bad(url: str, why: str) -> PenstockError:
+def without_secret(url: str) -> str:
+    """The url without the credentials in it, if there are any: for logs and errors."""
+    scheme, separator, rest = url.partition("://")
+    return f"{scheme}{separator}{rest.rpartition('@')[2]}" if separator else url.rpartition("@")[2]
+
+
+def _without_secret(url: str) -> str:
+    return f"{without_secret(url)!r} (credentials left out)" if "@" in url else repr(url)
+
+
+def _bad(shown: str, why: str) -> PenstockError:
     return PenstockError(
-        ErrorCode.BAD_REQUEST, f"{url!r} is no address of a server: {why}. Use for example {DEFAULT_URL}"
+        ErrorCode.BAD_REQUEST, f"{shown} is no address of a server: {why}. Use for example {DEFAULT_URL}"
     )

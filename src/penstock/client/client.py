@@ -10,9 +10,10 @@ from collections.abc import AsyncIterator, Generator
 from types import TracebackType
 from typing import Unpack
 
-from penstock.client.address import DEFAULT_URL, parse_address
+from penstock.client.address import DEFAULT_URL, parse_url
 from penstock.client.call import FutureCall, expecting
 from penstock.client.clock import LOCAL_CLOCK, ClientClock, ClockStatus
+from penstock.client.credentials import chosen_credentials
 from penstock.client.duration import Duration, milliseconds
 from penstock.client.failure import refused
 from penstock.client.link import Link
@@ -164,8 +165,11 @@ class Connecting:
         name: str | None,
         local_clock: LocalClock = LOCAL_CLOCK,
         drift_ppm: int = DRIFT_PPM,
+        access_key: str | None = None,
+        secret_key: str | None = None,
     ) -> None:
-        self._address = parse_address(url)
+        self._address, in_url = parse_url(url)
+        self._credentials = chosen_credentials(access_key, secret_key, in_url)
         self._timeout = milliseconds(timeout, "timeout") / 1000
         if not self._timeout:
             raise refused("timeout is 0: give seconds, above 0")
@@ -176,7 +180,8 @@ class Connecting:
 
     async def connect(self) -> Client:
         """Connects; raises when the server cannot be reached."""
-        link = Link(self._address, self._timeout, self._name, asyncio.get_running_loop())
+        loop = asyncio.get_running_loop()
+        link = Link(self._address, self._timeout, self._name, loop, self._credentials)
         try:
             await link.open()
         except BaseException:
@@ -205,11 +210,17 @@ def connect(
     name: str | None = None,
     local_clock: LocalClock = LOCAL_CLOCK,
     drift_ppm: int = DRIFT_PPM,
+    access_key: str | None = None,
+    secret_key: str | None = None,
 ) -> Connecting:
     """Connects to a server: `async with penstock.connect("penstock://127.0.0.1:9326") as client: ...`.
+
+    `access_key` and `secret_key`: whose client this is, where the server has users; without them the url
+    (`penstock://KEY:SECRET@host`) or the environment says it (`PENSTOCK_ACCESS_KEY` and `PENSTOCK_SECRET_KEY`, or
+    `AWS_ACCESS_KEY_ID` and `AWS_SECRET_ACCESS_KEY`). The secret is never sent.
 
     `timeout`: for how many seconds a lost connection is sought before what waits for it fails, with
     `unreachable`, and a send is tried again that a cluster cannot take just now. `name` is how operators see this client. `local_clock`: the clocks to go by instead of this
     computer's; `drift_ppm`: by how many millionths they may run wrong at most.
     """
-    return Connecting(url, timeout, name, local_clock, drift_ppm)
+    return Connecting(url, timeout, name, local_clock, drift_ppm, access_key, secret_key)

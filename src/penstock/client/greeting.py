@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Iterable
 
 import msgspec
@@ -12,8 +13,17 @@ from penstock.client.call import unexpected
 from penstock.client.connection import Connection, Receiver
 from penstock.client.failure import error_of
 from penstock.model.errors import ErrorCode, PenstockError
+from penstock.wire.credentials import NONCE_BYTES, Credentials, check_server, client_proof, encode_proof
 from penstock.wire.frames import Frame, encode_frame
-from penstock.wire.messages import PROTOCOL_VERSION, Failed, Hello, Welcome, decode_answer, encode_message
+from penstock.wire.messages import (
+    PROTOCOL_VERSION,
+    Challenge,
+    Failed,
+    Hello,
+    Welcome,
+    decode_answer,
+    encode_message,
+)
 
 _REQUEST_ID = 1
 
@@ -21,8 +31,19 @@ _REQUEST_ID = 1
 class _Greeter:
     """Owns a connection until the server has answered the greeting."""
 
-    def __init__(self, welcome: asyncio.Future[Welcome]) -> None:
+    def __init__(
+        self, welcome: asyncio.Future[Welcome], address: Address, credentials: Credentials | None
+    ) -> None:
         self._welcome = welcome
+        self._address = address
+        self._credentials = credentials
+        self._nonce = os.urandom(NONCE_BYTES) if credentials is not None else b""
+        self._server_nonce: bytes | None = None
+
+    def hello(self, name: str) -> bytes:
+        """What is said first."""
+        key = self._credentials.access_key if self._credentials is not None else ""
+        return encode_message(Hello([PROTOCOL_VERSION], name, key, self._nonce))
 
     def frames_received(self, connection: Connection, frames: Iterable[Frame]) -> None:
         for frame in frames:
@@ -35,10 +56,24 @@ class _Greeter:
                 continue
             if isinstance(answer, Failed):
                 self._fail(error_of(answer))
+            elif isinstance(answer, Challenge) and self._credentials is not None and not self._server_nonce:
+                self._server_nonce = answer.nonce
+                key, secret = self._credentials
+                proof = client_proof(secret, key, answer.nonce, self._nonce)
+                connection.write(encode_frame(_REQUEST_ID, encode_proof(proof)))
             elif isinstance(answer, Welcome) and not self._welcome.done():
-                self._welcome.set_result(answer)
+                self._welcomed(answer)
             else:
                 self._fail(unexpected(answer))
+
+    def _welcomed(self, welcome: Welcome) -> None:
+        if self._credentials is not None and self._server_nonce is not None:
+            try:
+                check_server(self._credentials, self._server_nonce, self._nonce, welcome.proof, self._address)
+            except PenstockError as error:
+                self._fail(error)
+                return
+        self._welcome.set_result(welcome)
 
     def connection_lost(self, connection: Connection, error: Exception | None) -> None:
         self._fail(error or ConnectionError("the server closed the connection"))
@@ -49,19 +84,24 @@ class _Greeter:
 
 
 async def connect_and_greet(
-    address: Address, name: str, seconds: float, receiver: Receiver, loop: asyncio.AbstractEventLoop
+    address: Address,
+    name: str,
+    credentials: Credentials | None,
+    seconds: float,
+    receiver: Receiver,
+    loop: asyncio.AbstractEventLoop,
 ) -> tuple[Connection, Welcome]:
     """A connection that `receiver` owns, and the server's greeting.
 
     Raises `OSError` (`TimeoutError` included) or `PenstockError`; then nothing is left behind.
     """
     greeting: asyncio.Future[Welcome] = loop.create_future()
-    connection = Connection(_Greeter(greeting), loop)
+    greeter = _Greeter(greeting, address, credentials)
+    connection = Connection(greeter, loop)
     try:
         async with asyncio.timeout(seconds):
             await loop.create_connection(lambda: connection, address.host, address.port)
-            hello = encode_message(Hello([PROTOCOL_VERSION], name))
-            connection.write(encode_frame(_REQUEST_ID, hello))
+            connection.write(encode_frame(_REQUEST_ID, greeter.hello(name)))
             welcome = await greeting
         if not connection.alive:
             raise ConnectionError("the server closed the connection")

@@ -25,6 +25,7 @@ from penstock.client.greeting import connect_and_greet
 from penstock.client.waiting import Waiting
 from penstock.model.batch import Buffer
 from penstock.model.errors import ErrorCode, PenstockError
+from penstock.wire.credentials import Credentials
 from penstock.wire.frames import Frame, encode_frame
 from penstock.wire.messages import (
     Answer,
@@ -46,14 +47,24 @@ log = logging.getLogger("penstock.client")
 
 ATTEMPT_SECONDS = 10.0
 """One attempt to connect takes no longer, so that a silent host does not use up the whole timeout."""
-_FINAL = {ErrorCode.UNSUPPORTED_VERSION, ErrorCode.BAD_REQUEST, ErrorCode.UNKNOWN_REQUEST}
+_FINAL = {
+    *(ErrorCode.UNSUPPORTED_VERSION, ErrorCode.BAD_REQUEST),
+    *(ErrorCode.UNKNOWN_REQUEST, ErrorCode.UNAUTHENTICATED),
+}
 """Refusals of the greeting that no further attempt would change."""
 
 
 class Link:
     """Requests in, answers out, over whichever connection works at the moment."""
 
-    def __init__(self, address: Address, timeout: float, name: str, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(
+        self,
+        address: Address,
+        timeout: float,
+        name: str,
+        loop: asyncio.AbstractEventLoop,
+        credentials: Credentials | None = None,
+    ) -> None:
         self.loop = loop
         self.timeout = timeout
         self.welcome: Welcome | None = None
@@ -61,6 +72,7 @@ class Link:
         self.background = Background(loop)
         self._address = address
         self._name = name
+        self._credentials = credentials
         self._waiting = Waiting(timeout)
         self._connection: Connection | None = None
         self._seeking: asyncio.Task[None] | None = None
@@ -229,9 +241,10 @@ class Link:
                 await asyncio.sleep(next(self._pauses))
             while self._waiting:
                 try:
-                    self._connected(
-                        *await connect_and_greet(self._address, self._name, ATTEMPT_SECONDS, self, self.loop)
+                    greeted = await connect_and_greet(
+                        self._address, self._name, self._credentials, ATTEMPT_SECONDS, self, self.loop
                     )
+                    self._connected(*greeted)
                     return
                 except (OSError, PenstockError) as error:
                     self._reason = str(error) or type(error).__name__

@@ -103,7 +103,7 @@ class Authenticator:
         known = self._sessions.get((owner.key_id, region))
         if known is not None and known[0] is owner:
             return known[1]
-        session = _session_of(owner, region)
+        session = session_of(owner, region)
         if len(self._sessions) > _SESSIONS:
             self._sessions.clear()
         self._sessions[owner.key_id, region] = (owner, session)
@@ -117,12 +117,12 @@ class Authenticator:
             authorization = None
         if authorization is None:
             region = region_of_host(request.headers.get("host", "")) or self._home.region
-            return _open_session(self._home.account, region, ANONYMOUS)
+            return open_session(self._home.account, region, ANONYMOUS)
         scope = authorization.scope
         account = account_of_access_key(scope.access_key)
         if account != scope.access_key:
             account = self._home.account
-        return _open_session(account, scope.region, scope.access_key)
+        return open_session(account, scope.region, scope.access_key)
 
 
 def _refuse_foreign_pages(headers: dict[str, str]) -> None:
@@ -145,12 +145,14 @@ def _refuse_foreign_pages(headers: dict[str, str]) -> None:
 
 
 @lru_cache(maxsize=4096)
-def _open_session(account: str, region: str, user: str) -> Session:
+def open_session(account: str, region: str, user: str) -> Session:
+    """Of anybody, while there are no users."""
     caller = Caller(account=account, arn=f"arn:aws:iam::{account}:root", root=True)
     return Session(caller=caller, account=account, region=region, user=user, unrestricted=True)
 
 
-def _session_of(owner: KeyOwner, region: str) -> Session:
+def session_of(owner: KeyOwner, region: str) -> Session:
+    """What the owner of a key may do, by its own policies."""
     user = owner.user
     arn = f"arn:aws:iam::{user.account}:" + ("root" if user.root else f"user/{user.name}")
     caller = Caller(account=user.account, arn=arn, user_name=user.name, root=user.root)

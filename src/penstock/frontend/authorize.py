@@ -57,35 +57,50 @@ def authorize(
     if caller.root and caller.account == resource.account:
         return  # as `is_allowed` says too, which takes longer to find out
     name = action or call.action.name
-    known = session.decisions.get((name, resource))
-    if known is not None and known[0] is policy:
-        allowed = known[1]
-    else:
-        allowed = _decide(call, request, session, name, resource, policy, peer, now_ms)
-    if not allowed:
+    owner_only = call.action.name in OWNER_ONLY
+    agent = request.headers.get("user-agent")
+    if not may(session, name, resource, policy, peer, now_ms, agent, owner_only=owner_only):
         raise access_denied(str(resource))
 
 
-def _decide(
-    call: Call,
-    request: HttpRequest,
+def may(
     session: Session,
     action: str,
     resource: QueueArn,
     policy: Policy | None,
     peer: Peer,
     now_ms: int,
+    user_agent: str | None,
+    *,
+    owner_only: bool,
+) -> bool:
+    """Whether the caller may do this to that, by what was decided before or by all policies."""
+    known = session.decisions.get((action, resource))
+    if known is not None and known[0] is policy:
+        return known[1]
+    return _decide(session, action, resource, policy, peer, now_ms, user_agent, owner_only)
+
+
+def _decide(
+    session: Session,
+    action: str,
+    resource: QueueArn,
+    policy: Policy | None,
+    peer: Peer,
+    now_ms: int,
+    user_agent: str | None,
+    owner_only: bool,
 ) -> bool:
     """Asks all policies (80 µs for a small one, twice all the rest), and remembers what they said where it depends on nothing else."""
     caller = session.caller
-    if caller.account != resource.account and call.action.name in OWNER_ONLY:
+    if caller.account != resource.account and owner_only:
         return False
     context = request_context(
         caller,
         now_s=now_ms / 1000,
         source_ip=peer.address,
         secure=peer.secure,
-        user_agent=request.headers.get("user-agent"),
+        user_agent=user_agent,
     )
     asked = AccessRequest(
         caller=caller, action=action, resource=str(resource), owner=resource.account, context=context

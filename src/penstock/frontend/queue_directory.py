@@ -109,6 +109,11 @@ class QueueDirectory:
         metadata = decode(entry.value)
         return (metadata if metadata.queue_id == queue_id else None), entry.version
 
+    def policy_of(self, native_name: str, queue_id: int) -> Policy | None:
+        """The policy of this incarnation of a queue, without asking the engine."""
+        metadata, _ = self.metadata_of(native_name, queue_id)
+        return _policy(metadata.attributes) if metadata is not None else None
+
     def _attributes(
         self, description: QueueDescription, metadata: QueueMetadata | None, arn: QueueArn
     ) -> QueueAttributes:

@@ -5,6 +5,7 @@ Whoever has the store's file without this one learns no secret. Randomness comes
 
 from __future__ import annotations
 
+import hmac
 import os
 import stat
 from collections.abc import Callable
@@ -33,6 +34,7 @@ class MasterKey:
 
     def __init__(self, key: bytes) -> None:
         self._cipher = AESGCM(key)
+        self._key = key
 
     def encrypt(self, secret: bytes, bound_to: str, token: Token) -> bytes:
         nonce = token(NONCE_BYTES)
@@ -43,6 +45,10 @@ class MasterKey:
             return self._cipher.decrypt(encrypted[:NONCE_BYTES], encrypted[NONCE_BYTES:], bound_to.encode())
         except (InvalidTag, ValueError):
             raise WrongMasterKeyError("the secret was not encrypted with this master key") from None
+
+    def derived(self, purpose: str) -> str:
+        """A secret that all who have this key have, for one purpose only."""
+        return hmac.digest(self._key, f"penstock {purpose}".encode(), "sha256").hex()
 
 
 def load_or_make_master_key(file: Path, token: Token, *, may_make: bool = True) -> MasterKey:

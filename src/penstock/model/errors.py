@@ -17,6 +17,8 @@ class ErrorCode(StrEnum):
     BAD_FRAME = "bad-frame"
     UNSUPPORTED_VERSION = "unsupported-version"
     UNKNOWN_REQUEST = "unknown-request"
+    UNAUTHENTICATED = "unauthenticated"
+    ACCESS_DENIED = "access-denied"
     QUEUE_NOT_FOUND = "queue-not-found"
     QUEUE_EXISTS = "queue-exists"
     QUEUE_DAMAGED = "queue-damaged"
@@ -58,6 +60,8 @@ ERRORS: dict[ErrorCode, ErrorRow] = {
     ErrorCode.BAD_FRAME: ErrorRow("the bytes are not the protocol; the connection is closed", False),
     ErrorCode.UNSUPPORTED_VERSION: ErrorRow("client and server share no protocol version", False),
     ErrorCode.UNKNOWN_REQUEST: ErrorRow("this server does not know the request", False),
+    ErrorCode.UNAUTHENTICATED: ErrorRow("the server has users, and the client is none of them", False),
+    ErrorCode.ACCESS_DENIED: ErrorRow("no policy allows the user to do this", False),
     ErrorCode.QUEUE_NOT_FOUND: ErrorRow("no such queue, or not this incarnation of it", False, True),
     ErrorCode.QUEUE_EXISTS: ErrorRow("a queue of that name exists with other settings", False),
     ErrorCode.QUEUE_DAMAGED: ErrorRow(

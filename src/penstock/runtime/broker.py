@@ -1,20 +1,22 @@
 """A broker: a node over a real directory, its driver, its server and its front door, in a written order.
 
 Opening:
-  1. the address: the native protocol knows no users, so loopback only
-  2. its socket is bound, not yet listening: a port in use is found before anything is read
-  3. the directory is taken and locked, the journal is replayed
-  4. the driver starts its threads, and the clock its own where a daemon keeps the time
-  5. the front door opens (see there), and the one for monitoring, linked to the node without a socket
-  6. the server listens: the first request finds everything in place
+  1. its socket is bound, not yet listening: a port in use is found before anything is read. Others than this machine may
+     reach it only if there are users
+  2. the directory is taken and locked, the journal is replayed
+  3. the driver starts its threads, and the clock its own where a daemon keeps the time
+  4. users and other metadata are read
+  5. the record of usage begins; the front door opens (see there), and the one for monitoring, linked to the node without
+     a socket
+  6. the server listens, with the native protocol's door behind it: the first request finds everything in place
 
 Closing:
   1. monitoring and the front door close: their requests are finished while the node is still there
-  2. the listening socket is closed, requests are no longer read
+  2. the listening socket is closed, requests are no longer read; the record of usage is handed on to its log
   3. what was handled is flushed and answered; jobs under way end
   4. the node is closed: its journal is marked as closed well
   5. answers are sent to those who read them, then connections are closed
-  6. the directory is given up
+  6. the directory is given up, and so is the metadata
 
 What stands in the way of opening is a `StartError`: one sentence, and what to do about it.
 """
@@ -28,21 +30,25 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from penstock import __version__
+from penstock.backend.catalogue import Catalogue
 from penstock.backend.node import Environment, Node
-from penstock.backend.opening import OpeningReport
+from penstock.backend.opening import OpeningReport, open_node
 from penstock.config.address import Address
 from penstock.config.engine import EngineOptions
 from penstock.config.serve import ServeConfig
+from penstock.frontend.native.door import NativeDoor
 from penstock.ordering.timestamp_id import draw_process
 from penstock.runtime.clock import WallClock
 from penstock.runtime.cluster_tls import ClusterTls
 from penstock.runtime.disk import RealDisk
 from penstock.runtime.driver import Driver
 from penstock.runtime.engine_link.local_link import LocalRoute
-from penstock.runtime.front_door import GRACE_SECONDS, FrontDoor, open_front_door
-from penstock.runtime.listening import StartError, bind, check_loopback
+from penstock.runtime.front_door import GRACE_SECONDS, FrontDoor, bind_front_door, open_front_door
+from penstock.runtime.listening import StartError, bind, check_users
 from penstock.runtime.monitoring import Monitoring, open_monitoring
+from penstock.runtime.native_entrance import CatalogueNames, native_door
 from penstock.runtime.node_clock import NodeClock, open_clock
+from penstock.runtime.records import Records, open_records
 from penstock.runtime.server import Server
 from penstock.runtime.usage import process_usage
 from penstock.storage.disk import DirectoryBusyError, DiskFailedError, DiskFullError
@@ -80,6 +86,8 @@ class Broker:
         self._node_clock = node_clock
         self._driver = driver
         self._server = server
+        self.records: Records | None = None
+        """Users, and the record of usage."""
         self.front_door: FrontDoor | None = None
         """Where SQS is spoken, unless it is turned off."""
         self.monitoring: Monitoring | None = None
@@ -112,24 +120,33 @@ class Broker:
             await self.monitoring.close()
         if self.front_door is not None:
             await self.front_door.close(0.0 if self._driver.failure else GRACE_SECONDS)
-        self._route.close("the server is stopping")
         self._server.stop_accepting()
+        if self.records is not None and self._driver.failure is None:
+            await self.records.hand_on()
+        self._route.close("the server is stopping")
         await self._driver.close()
         await self._server.close(0.0 if self._driver.failure else LAST_ANSWERS_SECONDS)
         self._driver.join(THREADS_SECONDS)
         self._node_clock.close()
         self._disk.close()
+        if self.records is not None:
+            await self.records.close()
 
 
 async def open_broker(config: ServeConfig) -> Broker:
     """A broker that listens; raises `StartError`."""
-    check_loopback(config.listen, "--listen 127.0.0.1:9326")
+    if not config.listen.is_loopback:
+        await _check_users(config)
     listener = bind(config.listen, "--listen")
+    catalogues: list[Catalogue] = []
+
+    def make(store: Store, environment: Environment, now_ms: int) -> Node:
+        opened = open_node(store, now_ms)
+        catalogues.append(opened[0].catalogue)
+        return Node(store, environment, now_ms, config.max_unflushed_bytes, opened)
+
     try:
-        disk, node, clock, node_clock = open_engine(
-            config,
-            lambda store, environment, now_ms: Node(store, environment, now_ms, config.max_unflushed_bytes),
-        )
+        disk, node, clock, node_clock = open_engine(config, make)
     except BaseException:
         listener.close()
         raise
@@ -139,7 +156,8 @@ async def open_broker(config: ServeConfig) -> Broker:
         hello_timeout_ms=config.hello_timeout_ms,
     )
     loop = asyncio.get_running_loop()
-    route = LocalRoute(server.write)
+    doors: list[NativeDoor] = []
+    route = LocalRoute(lambda connection, buffers: doors[0].write(connection, buffers))
 
     def congestion_changed(congested: bool) -> None:
         server.congestion_changed(congested)
@@ -159,21 +177,36 @@ async def open_broker(config: ServeConfig) -> Broker:
     broker = Broker(disk, node, node_clock, driver, server, route, address)
     node_clock.start()
     try:
+        records = broker.records = await open_records(config)
+        link = route.link(driver, loop)
         if config.sqs_listen is not None:
-            broker.front_door = await open_front_door(config, route.link(driver, loop), clock)
+            bound = bind_front_door(config, records.users.has_users())
+            records.begin_usage(str(bound[1]), link)
+            broker.front_door = await open_front_door(config, link, clock, records, bound)
+        else:
+            records.begin_usage(str(address), link)
         if config.monitoring_listen is not None:
             broker.monitoring = await open_monitoring(
-                config.monitoring_listen,
-                route.link(driver, loop),
-                clock,
-                broker.front_door.usage_totals if broker.front_door is not None else None,
+                config.monitoring_listen, link, clock, records.usage_totals
             )
-        await server.start(driver, listener)
+        names = CatalogueNames(catalogues[0])
+        door = native_door(server, records, names, config.listen, config.sqs_failed_signatures, clock.now_ms)
+        door.inside = driver
+        doors.append(door)
+        await server.start(door, listener)
     except BaseException:
         listener.close()
         await broker.close()
         raise
     return broker
+
+
+async def _check_users(config: ServeConfig) -> None:
+    records = await open_records(config)
+    try:
+        check_users(config.listen, records.users.has_users())
+    finally:
+        await records.close()
 
 
 def open_engine(

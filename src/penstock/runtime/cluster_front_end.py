@@ -17,12 +17,13 @@ from penstock.metadata.store.interface import MetadataStore
 from penstock.routing.context import ReadOffer
 from penstock.runtime.clock import WallClock
 from penstock.runtime.cluster_link.cluster_link import ClusterLink
-from penstock.runtime.cluster_link.gateway import NativeGateway, open_gateway
+from penstock.runtime.cluster_link.gateway import NativeGateway, bind_gateway, open_gateway
 from penstock.runtime.cluster_store import cluster_certificate, cluster_secret, open_cluster_store
 from penstock.runtime.cluster_tls import ClusterTls
 from penstock.runtime.engine_link.tcp_link import TcpLink
-from penstock.runtime.front_door import FrontDoor, open_front_door
+from penstock.runtime.front_door import FrontDoor, bind_front_door, open_front_door
 from penstock.runtime.introduction import introduce
+from penstock.runtime.records import Records, open_records
 from penstock.wire.read_ticket import TicketDesk
 
 FIRST_CONTACT_SECONDS = 2.0
@@ -45,6 +46,7 @@ class ClusterFrontEnd:
         link: ClusterLink,
         mirror: MetadataMirror,
         store: MetadataStore,
+        records: Records,
         door: FrontDoor | None,
         gateway: NativeGateway | None,
     ) -> None:
@@ -52,6 +54,7 @@ class ClusterFrontEnd:
         self.front_door = door
         self._mirror = mirror
         self._store = store
+        self._records = records
         self._gateway = gateway
         self._closed = asyncio.Event()
 
@@ -80,6 +83,7 @@ class ClusterFrontEnd:
             await self._gateway.close()
         if self.front_door is not None:
             await self.front_door.close()
+        await self._records.close()
         await self.link.close()
         await self._mirror.close()
         await self._store.close()
@@ -100,9 +104,10 @@ async def open_cluster_front_end(
     mirror.start()
     link: ClusterLink | None = None
     gateway: NativeGateway | None = None
+    records: Records | None = None
     name = config.cluster_name or f"frontend-{os.getpid()}"
     try:
-        await mirror.ready.wait()
+        records = await open_records(config, mirror)
         link = ClusterLink(
             mirror,
             loop,
@@ -118,17 +123,24 @@ async def open_cluster_front_end(
                 await link.found()
         except TimeoutError:
             pass  # the links have said so in the log, and go on looking
-        if config.native_listen is not None:
-            gateway = await open_gateway(config.native_listen, link, name, clock.now_ms)
-        door = await open_front_door(config, link, clock, mirror) if config.sqs_listen is not None else None
+        has_users = records.users.has_users()
+        native = bind_gateway(config.native_listen, has_users) if config.native_listen is not None else None
+        sqs = bind_front_door(config, has_users) if config.sqs_listen is not None else None
+        records.begin_usage(str(sqs[1] if sqs is not None else native[1] if native else name), link)
+        if native is not None:
+            limit = config.sqs_failed_signatures
+            gateway = await open_gateway(native, link, records, limit, name, clock.now_ms)
+        door = await open_front_door(config, link, clock, records, sqs) if sqs is not None else None
     except BaseException:
         if gateway is not None:
             await gateway.close()
+        if records is not None:
+            await records.close()
         if link is not None:
             await link.close()
         await mirror.close()
         await store.close()
         raise
-    service = ClusterFrontEnd(link, mirror, store, door, gateway)
+    service = ClusterFrontEnd(link, mirror, store, records, door, gateway)
     service.cluster_tls = tls
     return service

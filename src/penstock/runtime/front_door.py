@@ -1,15 +1,12 @@
 """The SQS front end and all it runs on, opened and closed in a written order.
 
 Opening:
-  1. the metadata store is opened and read, the master key is loaded
-  2. the address: loopback only, while there are no users; its socket is bound
-  3. the record of usage begins, with what a process before has left of it
-  4. the HTTP server listens
+  1. its socket is bound; the users are known (see `records`): loopback only, while there are none
+  2. the HTTP server listens
 
 Closing:
   1. the listening socket is closed; requests that were read are finished, long polls are told to end
-  2. writes of metadata under way end, the store is closed
-  3. the record of usage is handed on to its log
+  2. writes of metadata under way end
 
 What stands in the way of opening is a `StartError`: one sentence, and what to do about it.
 """
@@ -29,14 +26,8 @@ from penstock.frontend.engine import EngineLink
 from penstock.frontend.failed_signatures import limit_of
 from penstock.frontend.front_end import FrontEnd
 from penstock.frontend.move_tasks.mover import Mover
-from penstock.frontend.native_names import Home
 from penstock.frontend.services import Services
-from penstock.metadata.master_key import MasterKey, MasterKeyError, load_or_make_master_key
-from penstock.metadata.mirror import MetadataMirror
-from penstock.metadata.store.interface import MetadataStore, StoreUnavailableError
-from penstock.metadata.store.sqlite import open_sqlite_store
 from penstock.metadata.user_directory import UserDirectory
-from penstock.metadata.users import KEYS
 from penstock.model.limits import SECOND_MS
 from penstock.runtime.clock import WallClock
 from penstock.runtime.engine_link.local_link import LocalLink
@@ -45,13 +36,12 @@ from penstock.runtime.http.limits import HttpLimits
 from penstock.runtime.http.proxies import TrustedProxies
 from penstock.runtime.http.server import HttpServer
 from penstock.runtime.http.tls import Tls, TlsError
-from penstock.runtime.listening import StartError, bind
+from penstock.runtime.listening import StartError, bind, check_users
 from penstock.runtime.metadata_registry import MetadataRegistry
 from penstock.runtime.move_timer import MoveTimer
+from penstock.runtime.records import Records
 from penstock.runtime.turn import Turn
-from penstock.runtime.usage_sender import UsageSender
 from penstock.sqs.compatibility import EXTENDED, STRICT
-from penstock.usage.collector import UsageCollector, UsageTotals
 
 GRACE_SECONDS = 5.0
 """How long requests that were read get to be finished when the server stops."""
@@ -66,23 +56,17 @@ class FrontDoor:
     def __init__(
         self,
         front: FrontEnd,
-        usage: UsageSender,
         server: HttpServer,
         registry: MetadataRegistry,
-        mirror: MetadataMirror,
-        store: MetadataStore | None,
         tls: Tls | None,
         address: Address,
         users: UserDirectory,
         moves: MoveTimer,
     ) -> None:
         self._front = front
-        self._usage = usage
         self._moves = moves
         self._server = server
         self._registry = registry
-        self._mirror = mirror
-        self._store = store
         self._tls = tls
         self._users = users
         self.address = address
@@ -96,10 +80,6 @@ class FrontDoor:
     def has_users(self) -> bool:
         """Whether requests must be signed by a user; without users any credentials will do."""
         return self._users.has_users()
-
-    def usage_totals(self) -> UsageTotals:
-        """What became of the record of requests so far."""
-        return self._usage.totals()
 
     def reload_certificate(self) -> None:
         """Takes over a renewed certificate; raises `TlsError` and keeps the old one where that fails."""
@@ -124,55 +104,42 @@ class FrontDoor:
         self._front.end_waiting()
         await self._server.close(grace_seconds)
         await self._registry.close()
-        if self._store is not None:
-            await self._mirror.close()
-            await self._store.close()
-        await self._usage.close()
+
+
+def bind_front_door(config: FrontDoorConfig, has_users: bool) -> tuple[socket.socket, Address]:
+    """The socket of a front door, and where it is; raises `StartError`."""
+    assert config.sqs_listen is not None
+    check_users(config.sqs_listen, has_users)
+    listener = bind(config.sqs_listen, "--sqs-listen")
+    return listener, Address(config.sqs_listen.host, listener.getsockname()[1])
 
 
 async def open_front_door(
-    config: FrontDoorConfig, link: EngineLink, clock: WallClock, shared: MetadataMirror | None = None
+    config: FrontDoorConfig,
+    link: EngineLink,
+    clock: WallClock,
+    records: Records,
+    bound: tuple[socket.socket, Address],
 ) -> FrontDoor:
-    """A front door that listens; raises `StartError`. A `shared` mirror of the metadata stays the caller's."""
+    """A front door that listens; raises `StartError`, and lets go of its socket then."""
     assert config.sqs_listen is not None
     turn = link.turn if isinstance(link, LocalLink) else Turn(asyncio.get_running_loop())
-    store = await _open_store(config) if shared is None else None
-    mirror = shared if store is None else MetadataMirror(store)
-    assert mirror is not None
-    listener: socket.socket | None = None
+    listener, address = bound
+    users = records.users
     try:
-        if store is not None:
-            mirror.start()
-        await mirror.ready.wait()
-        users = UserDirectory(mirror.cache, _master_key(config, mirror))
-        listen = config.sqs_listen
-        if not listen.is_loopback and not users.has_users():
-            raise StartError(
-                f"will not listen on {listen}: there are no users yet, so anybody who can reach it could read and "
-                "delete every message. Make the first one with `penstock user create NAME --root`, or listen on "
-                "127.0.0.1"
-            )
         tls = _tls(config)
-        listener = bind(listen, "--sqs-listen")
-        address = Address(listen.host, listener.getsockname()[1])
-        registry = MetadataRegistry(mirror)
-        usage = UsageCollector(
-            config.usage_path,
-            str(address),
-            token=secrets.token_bytes(16),
-            spool_bytes=config.usage_spool_bytes,
-        )
+        registry = MetadataRegistry(records.mirror)
         services = Services(
             engine=link,
             registry=registry,
-            metadata=mirror.cache,
+            metadata=records.metadata,
             users=users,
-            usage=usage,
-            home=Home(config.sqs_account, config.sqs_region),
+            usage=records.usage,
+            home=records.home,
             compatibility=STRICT if config.sqs_compatibility == "strict" else EXTENDED,
             address=str(address),
             public_url=config.sqs_public_url.rstrip("/") if config.sqs_public_url else None,
-            open_without_users=listen.is_loopback,
+            open_without_users=config.sqs_listen.is_loopback,
             now_ms=clock.now_ms,
             timer_us=_timer_us,
             token=secrets.token_bytes,
@@ -184,16 +151,10 @@ async def open_front_door(
         server = HttpServer(_handler(config, front), limits=_limits(config), refuse=front.refuse, turn=turn)
         await server.start(listener, tls.context if tls is not None else None)
     except BaseException:
-        if listener is not None:
-            listener.close()
-        if store is not None:
-            await mirror.close()
-            await store.close()
+        listener.close()
         raise
-    moves = MoveTimer(services, Mover(secrets.token_hex(8), mirror.cache), clock.now_ms)
-    sender = UsageSender(usage, link)
-    sender.start()
-    return FrontDoor(front, sender, server, registry, mirror, store, tls, address, users, moves)
+    moves = MoveTimer(services, Mover(secrets.token_hex(8), records.metadata), clock.now_ms)
+    return FrontDoor(front, server, registry, tls, address, users, moves)
 
 
 def _handler(config: FrontDoorConfig, front: FrontEnd) -> Handler:
@@ -202,30 +163,6 @@ def _handler(config: FrontDoorConfig, front: FrontEnd) -> Handler:
         return front.handle
     client_of = TrustedProxies(config.sqs_trusted_proxies).client_of
     return lambda request, peer, reply: front.handle(request, client_of(request, peer), reply)
-
-
-async def _open_store(config: FrontDoorConfig) -> MetadataStore:
-    file = Path(config.metadata_path)
-    try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        return await open_sqlite_store(file)
-    except StoreUnavailableError as error:
-        raise StartError(f"cannot use the metadata: {error}") from None
-    except OSError as error:
-        raise StartError(f"cannot use the metadata file {file}: {error.strerror or error}") from None
-
-
-def _master_key(config: FrontDoorConfig, mirror: MetadataMirror) -> MasterKey:
-    has_secrets = bool(mirror.cache.list(KEYS))
-    key_file = Path(config.metadata_key_path)
-    try:
-        key_file.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise StartError(f"cannot make the directory of {key_file}: {error.strerror or error}") from None
-    try:
-        return load_or_make_master_key(key_file, secrets.token_bytes, may_make=not has_secrets)
-    except MasterKeyError as error:
-        raise StartError(str(error)) from None
 
 
 def _tls(config: FrontDoorConfig) -> Tls | None:

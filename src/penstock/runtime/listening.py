@@ -25,6 +25,16 @@ def check_loopback(address: Address, instead: str, danger: str = "read and delet
         )
 
 
+def check_users(address: Address, has_users: bool) -> None:
+    """Raises where others than this machine could reach the address while everybody may do everything."""
+    if not address.is_loopback and not has_users:
+        raise StartError(
+            f"will not listen on {address}: there are no users yet, so anybody who can reach it could read and "
+            "delete every message. Make the first one with `penstock user create NAME --root`, or listen on "
+            "127.0.0.1"
+        )
+
+
 def bind(address: Address, flag: str) -> socket.socket:
     """A socket that is bound and does not listen yet; `flag` is how another address can be chosen."""
     try:

@@ -8,7 +8,9 @@ from penstock.config.frontend import FrontendConfig
 from penstock.runtime.clock import WallClock
 from penstock.runtime.cluster_tls import ClusterTls
 from penstock.runtime.engine_link.tcp_link import TcpLink
-from penstock.runtime.front_door import FrontDoor, open_front_door
+from penstock.runtime.front_door import FrontDoor, bind_front_door, open_front_door
+from penstock.runtime.records import Records, open_records
+from penstock.wire.credentials import LINK_KEY, Credentials
 
 FIRST_CONTACT_SECONDS = 2.0
 """How long the start waits for the back end; without it requests are answered with 503 until it is found."""
@@ -24,10 +26,11 @@ class RemoteFrontEnd:
     partner_threads: tuple[int, ...] = ()
     """Next to all it does is done by the event loop's thread."""
 
-    def __init__(self, door: FrontDoor, link: TcpLink, config: FrontendConfig) -> None:
+    def __init__(self, door: FrontDoor, link: TcpLink, records: Records, config: FrontendConfig) -> None:
         self.front_door = door
         self.backend = config.backend
         self._link = link
+        self._records = records
         self._closed = asyncio.Event()
 
     @property
@@ -42,13 +45,17 @@ class RemoteFrontEnd:
     async def close(self) -> None:
         """Finishes what has begun, then lets go of the back end."""
         await self.front_door.close()
+        await self._records.close()
         await self._link.close()
         self._closed.set()
 
 
 async def open_front_end(config: FrontendConfig) -> RemoteFrontEnd:
     """A front end that listens; raises `StartError`."""
-    link = TcpLink(config.backend, asyncio.get_running_loop())
+    records = await open_records(config)
+    # The back end is shown that we have its master key: to it a front end is no user, and what it asks was asked here.
+    credentials = Credentials(LINK_KEY, records.link_secret)
+    link = TcpLink(config.backend, asyncio.get_running_loop(), credentials=credentials)
     link.start()
     try:
         async with asyncio.timeout(FIRST_CONTACT_SECONDS):
@@ -56,8 +63,11 @@ async def open_front_end(config: FrontendConfig) -> RemoteFrontEnd:
     except TimeoutError:
         pass  # the link has said so in the log, and goes on looking
     try:
-        door = await open_front_door(config, link, WallClock())
+        bound = bind_front_door(config, records.users.has_users())
+        records.begin_usage(str(bound[1]), link)
+        door = await open_front_door(config, link, WallClock(), records, bound)
     except BaseException:
+        await records.close()
         await link.close()
         raise
-    return RemoteFrontEnd(door, link, config)
+    return RemoteFrontEnd(door, link, records, config)

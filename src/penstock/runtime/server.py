@@ -41,8 +41,10 @@ JOIN_BYTES = 16 * limits.KIBIBYTE
 class Handler(Protocol):
     """Who handles what arrives: the driver of a node, or a gateway to a cluster."""
 
-    congested: bool
-    """Whether nobody is to be read from for the moment."""
+    @property
+    def congested(self) -> bool:
+        """Whether nobody is to be read from for the moment."""
+        ...
 
     def connected(self, connection: int) -> None:
         """A client has connected."""
@@ -248,6 +250,11 @@ class Connection(asyncio.Protocol):
     # -- called by the server --------------------------------------------------------------------------------
 
     @property
+    def transport(self) -> asyncio.Transport:
+        """The socket."""
+        return self._transport
+
+    @property
     def peer(self) -> str:
         """Who this is, for the log."""
         name = self._transport.get_extra_info("peername")
@@ -267,14 +274,14 @@ class Connection(asyncio.Protocol):
         else:
             transport.writelines(buffers)
 
-    def refuse(self, error: PenstockError) -> None:
+    def refuse(self, error: PenstockError, request_id: int = 0) -> None:
         """Says what is wrong, once, and closes.
 
         What still arrives is thrown away for a moment: closing a socket with unread bytes in it resets the
         connection, and the client would never see why.
         """
         self._leave()
-        answer = encode_frame(0, encode_message(Failed(error.code, error.message)))
+        answer = encode_frame(request_id, encode_message(Failed(error.code, error.message)))
         self._transport.write(b"".join(answer))
         if self._transport.can_write_eof():  # TLS has no half-closed connections
             self._transport.write_eof()

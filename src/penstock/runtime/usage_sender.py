@@ -41,7 +41,7 @@ class UsageSender:
         return self._collector.totals()
 
     async def close(self) -> None:
-        """Hands on what waits, if the log takes it soon; the rest is kept for the next process."""
+        """Hands on what waits, if the log takes it soon; the rest stays with the collector."""
         self._closing.set()
         self._many.set()
         if self._task is not None:
@@ -50,7 +50,6 @@ class UsageSender:
                     await self._task
             except TimeoutError:
                 pass
-        self._collector.close()
 
     async def _run(self) -> None:
         while True:
@@ -59,10 +58,12 @@ class UsageSender:
             while (batch := self._collector.next_batch()) is not None:
                 if await self._stored(batch):
                     self._collector.reported(batch)
-                    continue
-                if self._closing.is_set():
+                elif self._closing.is_set():
                     return
-                await _until(self._closing, AGAIN_SECONDS)
+                else:
+                    await _until(self._closing, AGAIN_SECONDS)
+                if not self._collector.has_many and not self._closing.is_set():
+                    break  # else every few requests of a busy client would be written on their own
             if self._closing.is_set():
                 return
 

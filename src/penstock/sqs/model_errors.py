@@ -15,6 +15,8 @@ KIND_OF: dict[ErrorCode, ErrorKind] = {
     ErrorCode.BAD_FRAME: ErrorKind.INTERNAL_FAILURE,
     ErrorCode.UNSUPPORTED_VERSION: ErrorKind.INTERNAL_FAILURE,
     ErrorCode.UNKNOWN_REQUEST: ErrorKind.INTERNAL_FAILURE,
+    ErrorCode.UNAUTHENTICATED: ErrorKind.SERVICE_UNAVAILABLE,  # the back end does not take this front end's word
+    ErrorCode.ACCESS_DENIED: ErrorKind.ACCESS_DENIED,
     ErrorCode.QUEUE_NOT_FOUND: ErrorKind.QUEUE_DOES_NOT_EXIST,
     ErrorCode.QUEUE_EXISTS: ErrorKind.QUEUE_NAME_EXISTS,
     ErrorCode.QUEUE_DAMAGED: ErrorKind.SERVICE_UNAVAILABLE,

@@ -105,6 +105,11 @@ class UsageCollector:
             taken[-1][1],
         )
 
+    @property
+    def has_many(self) -> bool:
+        """Whether a whole batch waits, or what an earlier process has left."""
+        return len(self._waiting) >= BATCH_EVENTS or bool(self._left)
+
     def reported(self, batch: UsageBatch) -> None:
         """The log has the batch."""
         batch.spool.release(batch.end)

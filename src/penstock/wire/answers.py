@@ -30,12 +30,20 @@ class Failed(msgspec.Struct, frozen=True, array_like=True, tag=100):
 
 
 class Welcome(msgspec.Struct, frozen=True, array_like=True, tag=101):
-    """Answers `Hello`."""
+    """Answers `Hello`, or the proof that was asked for."""
 
     version: int
     server: str
     node: str
     now_ms: int
+    proof: bytes = b""
+    """After a `Challenge`: that the server knows the secret too."""
+
+
+class Challenge(msgspec.Struct, frozen=True, array_like=True, tag=122):
+    """Answers a `Hello` with an access key, where there are users; the client goes on with `Prove`."""
+
+    nonce: bytes
 
 
 class Done(msgspec.Struct, frozen=True, array_like=True, tag=102):
@@ -253,4 +261,5 @@ Answer = (
     | ClaimedIds
     | FoundIds
     | LogPlace
+    | Challenge
 )

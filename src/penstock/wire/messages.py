@@ -13,6 +13,7 @@ import msgspec
 
 from penstock.wire.answers import (
     Answer,
+    Challenge,
     Count,
     DeliveredBatch,
     Delivery,
@@ -86,6 +87,7 @@ __all__ = [
     "AddCredit",
     "AlterQueue",
     "Answer",
+    "Challenge",
     "ClaimIds",
     "ClaimedIds",
     "ClockReading",

@@ -30,6 +30,9 @@ class Hello(msgspec.Struct, frozen=True, array_like=True, tag=1):
 
     versions: list[int]
     client: str
+    access_key: str = ""
+    """Whose client this is; empty: nobody's. A server with users answers with `Challenge`: see `credentials`."""
+    nonce: bytes = b""
 
 
 class Ping(msgspec.Struct, frozen=True, array_like=True, tag=2):

@@ -31,6 +31,7 @@ from penstock.runtime.clock import WallClock
 from penstock.runtime.cluster_link.cluster_link import ClusterLink
 from penstock.runtime.embedded import EmbeddedServer, running_server
 from penstock.runtime.engine_link.tcp_link import TcpLink
+from penstock.wire.credentials import LINK_KEY, Credentials
 from tests.runtime.harness import small_config
 
 SECRET = b"what the processes of this cluster know"
@@ -133,7 +134,9 @@ class SmallCluster:
         link = ClusterLink(
             mirror,
             loop,
-            make_link=lambda address: TcpLink(address, loop, secret=SECRET),
+            make_link=lambda address: TcpLink(
+                address, loop, secret=SECRET, credentials=Credentials(LINK_KEY, "")
+            ),
             producer=1_000 + self._links,
             now_ms=WallClock().now_ms,
         )

@@ -106,12 +106,22 @@ def connect_blocking(
     name: str | None = None,
     local_clock: LocalClock = LOCAL_CLOCK,
     drift_ppm: int = DRIFT_PPM,
+    access_key: str | None = None,
+    secret_key: str | None = None,
 ) -> BlockingClient:
     """Connects to a server: `with penstock.connect_blocking("penstock://127.0.0.1:9326") as client: ...`.
 
     The arguments are those of `connect`.
     """
-    connecting = connect(url, timeout=timeout, name=name, local_clock=local_clock, drift_ppm=drift_ppm)
+    connecting = connect(
+        url,
+        timeout=timeout,
+        name=name,
+        local_clock=local_clock,
+        drift_ppm=drift_ppm,
+        access_key=access_key,
+        secret_key=secret_key,
+    )
     bridge = Bridge()
     try:
         return BlockingClient(bridge, bridge.call(connecting.connect))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from collections.abc import Callable, Iterable
 from functools import partial
 
@@ -17,8 +18,11 @@ from penstock.frontend.steps import Reply
 from penstock.model.batch import Buffer
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.model.limits import MEBIBYTE
+from penstock.runtime.cluster_link.cluster_link import ClusterLink
 from penstock.runtime.cluster_link.subscription import Subscription
-from penstock.runtime.listening import bind, check_loopback
+from penstock.runtime.listening import bind, check_users
+from penstock.runtime.native_entrance import ClusterNames, native_door
+from penstock.runtime.records import Records
 from penstock.runtime.server import Server
 from penstock.wire import messages
 from penstock.wire.frames import Frame, encode_frame
@@ -283,25 +287,39 @@ class NativeGateway:
         await self._server.close(LAST_ANSWERS_SECONDS)
 
 
-async def open_gateway(
-    listen: Address, link: EngineLink, name: str, now_ms: Callable[[], int]
-) -> NativeGateway:
-    """A gateway that listens; raises `StartError`."""
-    check_loopback(listen, "--native-listen 127.0.0.1:9326")
+def bind_gateway(listen: Address, has_users: bool) -> tuple[socket.socket, Address]:
+    """The socket of a gateway, and where it is; raises `StartError`."""
+    check_users(listen, has_users)
     listener = bind(listen, "--native-listen")
+    return listener, Address(listen.host, listener.getsockname()[1])
+
+
+async def open_gateway(
+    bound: tuple[socket.socket, Address],
+    link: ClusterLink,
+    records: Records,
+    failed_signatures: int | None,
+    name: str,
+    now_ms: Callable[[], int],
+) -> NativeGateway:
+    """A gateway that listens; raises `StartError`, and lets go of its socket then."""
+    listener, address = bound
     server = Server(
         max_connections=ServeConfig.max_connections,
         write_buffer_bytes=ServeConfig.write_buffer_bytes,
         hello_timeout_ms=ServeConfig.hello_timeout_ms,
     )
     loop = asyncio.get_running_loop()
-    gateway = Gateway(link, loop, name, now_ms, server.write, server.congestion_changed)
+    names = ClusterNames(link.map)
+    door = native_door(server, records, names, address, failed_signatures, now_ms)
+    gateway = Gateway(link, loop, name, now_ms, door.write, server.congestion_changed)
+    door.inside = gateway
     try:
-        await server.start(gateway, listener)
+        await server.start(door, listener)
     except BaseException:
         listener.close()
         raise
-    return NativeGateway(gateway, server, Address(listen.host, listener.getsockname()[1]))
+    return NativeGateway(gateway, server, address)
 
 
 def _nothing() -> None:

@@ -10,12 +10,14 @@ from penstock.frontend.engine import Answered
 from penstock.frontend.steps import Reply
 from penstock.model.batch import Buffer
 from penstock.model.errors import ErrorCode, PenstockError
+from penstock.wire.credentials import Prove
 from penstock.wire.frames import FrameReader, encode_frame
-from penstock.wire.messages import Failed, Request, decode_answer, encode_message
+from penstock.wire.messages import Failed, Request, decode_answer
 
 log = logging.getLogger(__name__)
 
 LARGEST_ID = 0xFFFF_FFFF
+_encode = msgspec.msgpack.Encoder().encode
 
 
 class Correlation:
@@ -49,10 +51,10 @@ class Correlation:
         self.outstanding_bytes += body_bytes
         return ticket
 
-    def ask(self, request: Request, body: Buffer, done: Answered) -> tuple[int, list[Buffer]]:
+    def ask(self, request: Request | Prove, body: Buffer, done: Answered) -> tuple[int, list[Buffer]]:
         """A question's request id, and its frame to send."""
         ticket = self.enter(done, len(body))
-        return ticket, encode_frame(ticket, encode_message(request), (body,) if len(body) else ())
+        return ticket, encode_frame(ticket, _encode(request), (body,) if len(body) else ())
 
     def successor(self) -> Correlation:
         """For the next connection: its tickets are none of this one's."""

@@ -22,8 +22,19 @@ from penstock.runtime.cluster_streams import dial
 from penstock.runtime.cluster_tls import ClusterTls
 from penstock.runtime.engine_link.backend_connection import BackendConnection
 from penstock.runtime.engine_link.correlation import Correlation, tell, unreachable
+from penstock.wire.credentials import Credentials, Prove, check_server, client_proof
 from penstock.wire.handshake import NONCE_BYTES, ClientHandshake, HandshakeError
-from penstock.wire.messages import PROTOCOL_VERSION, SERVICE, Hello, Ping, Request, Unsubscribe, Welcome
+from penstock.wire.messages import (
+    PROTOCOL_VERSION,
+    SERVICE,
+    Answer,
+    Challenge,
+    Hello,
+    Ping,
+    Request,
+    Unsubscribe,
+    Welcome,
+)
 
 log = logging.getLogger(__name__)
 
@@ -48,6 +59,7 @@ class TcpLink:
         outstanding_bytes: int = OUTSTANDING_BYTES,
         secret: bytes | None = None,
         tls: ClusterTls | None = None,
+        credentials: Credentials | None = None,
     ) -> None:
         self._address = address
         self._loop = loop
@@ -55,6 +67,8 @@ class TcpLink:
         self._secret = secret
         """Of the cluster: the node must prove that it knows it, and so do we; None: nobody proves anything."""
         self._tls = tls
+        self._credentials = credentials
+        """What is shown to a server that asks who is there."""
         self._outstanding_bytes = outstanding_bytes
         self._correlation = Correlation()
         self._connection: BackendConnection | None = None
@@ -130,25 +144,14 @@ class TcpLink:
 
     async def _connect(self) -> None:
         """Raises `OSError` (`TimeoutError` included) or `PenstockError`; then nothing is left behind."""
-        loop, greeting = self._loop, self._loop.create_future()
+        loop = self._loop
         handshake = ClientHandshake(self._secret, SERVICE, os.urandom(NONCE_BYTES)) if self._secret else None
         connection = BackendConnection(self._correlation, loop, self._lost, handshake)
-
-        def greeted(outcome: Reply | PenstockError) -> None:
-            if not greeting.done():
-                greeting.set_result(outcome)
-
         try:
             async with asyncio.timeout(GREETING_SECONDS):
                 await dial(lambda: connection, self._address.host, self._address.port, self._tls)
                 await _introduced(connection)
-                hello = Hello([PROTOCOL_VERSION], self._name)
-                connection.write(self._correlation.ask(hello, b"", greeted)[1])
-                outcome = await greeting
-            if isinstance(outcome, PenstockError):
-                raise outcome
-            if not isinstance(outcome.answer, Welcome):
-                raise PenstockError(ErrorCode.BAD_FRAME, "what listens there is no Penstock server")
+                welcome = await self._greeted(connection)
         except BaseException as error:
             connection.end("given up")
             if isinstance(error, TimeoutError):
@@ -158,7 +161,36 @@ class TcpLink:
         self._probed = False
         self._watch = loop.call_later(SILENT_SECONDS, self._look_alive)
         self._found.set()
-        log.info("connected to the back end %s (%s)", self._address, outcome.answer.server)
+        log.info("connected to the back end %s (%s)", self._address, welcome.server)
+
+    async def _greeted(self, connection: BackendConnection) -> Welcome:
+        """The server's welcome; raises where it is none, or says that we are not welcome."""
+        shown = self._credentials
+        nonce = os.urandom(NONCE_BYTES) if shown is not None else b""
+        hello = Hello([PROTOCOL_VERSION], self._name, shown.access_key if shown is not None else "", nonce)
+        answer = await self._said(connection, hello)
+        if isinstance(answer, Challenge) and shown is not None:
+            challenge = answer.nonce
+            proof = client_proof(shown.secret, shown.access_key, challenge, nonce)
+            answer = await self._said(connection, Prove(proof))
+            if isinstance(answer, Welcome):
+                check_server(shown, challenge, nonce, answer.proof, self._address)
+        if not isinstance(answer, Welcome):
+            raise PenstockError(ErrorCode.BAD_FRAME, "what listens there is no Penstock server")
+        return answer
+
+    async def _said(self, connection: BackendConnection, request: Hello | Prove) -> Answer:
+        answered: asyncio.Future[Reply | PenstockError] = self._loop.create_future()
+
+        def done(outcome: Reply | PenstockError) -> None:
+            if not answered.done():
+                answered.set_result(outcome)
+
+        connection.write(self._correlation.ask(request, b"", done)[1])
+        outcome = await answered
+        if isinstance(outcome, PenstockError):
+            raise outcome
+        return outcome.answer
 
     def _failed_to_connect(self, reason: str) -> None:
         """Says why once, not at every attempt."""

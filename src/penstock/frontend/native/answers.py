@@ -1,0 +1,52 @@
+"""What an answer of the native protocol says to the record of usage: how it went, and how many messages it was about."""
+
+from __future__ import annotations
+
+from penstock.model.errors import ERRORS, ErrorCode
+from penstock.model.runs import Runs
+from penstock.wire import messages
+from penstock.wire.answers import DeliveredBatch
+from penstock.wire.log_messages import LoggedBatch
+
+OK_STATUS = 200
+_STATUSES = {
+    ErrorCode.UNAUTHENTICATED: 403,
+    ErrorCode.ACCESS_DENIED: 403,
+    ErrorCode.INTERNAL: 500,
+}
+
+
+def status_of(code: str) -> int:
+    """What HTTP would say, so that rows of both protocols compare."""
+    try:
+        known = ErrorCode(code)
+    except ValueError:
+        return 500
+    return _STATUSES.get(known, 503 if ERRORS[known].retryable else 400)
+
+
+def messages_in(answer: messages.Answer) -> int:
+    """How many messages a request that succeeded sent, received, deleted or changed."""
+    match answer:
+        case messages.SendResult():
+            return _count_of_runs(answer.runs)
+        case messages.Delivery() | messages.Peeked():
+            return _count_of_batches(answer.batches)
+        case messages.Settled():
+            return sum(outcome.done + outcome.gone for outcome in answer.outcomes)
+        case messages.LogSlice():
+            return _count_of_batches(answer.batches)
+        case messages.GroupDelivery():
+            return sum(_count_of_batches(delivery.batches) for delivery in answer.deliveries)
+        case messages.Count() | messages.Redriven():
+            return answer.messages
+        case _:
+            return 0
+
+
+def _count_of_runs(runs: Runs) -> int:
+    return sum(count for _, count in runs)
+
+
+def _count_of_batches(batches: list[DeliveredBatch] | list[LoggedBatch]) -> int:
+    return sum(batch.count for batch in batches)

@@ -1,0 +1,212 @@
+"""What a user may do through the native protocol: each request as actions of SQS on queues, decided by the same policies.
+
+What was decided is remembered by user, action and queue until users, policies or queues' metadata change, so that a
+request costs a look into a dictionary.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Protocol
+
+from penstock.frontend.authorize import may
+from penstock.frontend.native.rules import WITH_A_MOVE, About, Rule
+from penstock.frontend.native_names import Home, arn_of
+from penstock.frontend.queue_directory import QueueDirectory
+from penstock.frontend.session import Session
+from penstock.model.errors import ErrorCode, PenstockError
+from penstock.sqs.http import Peer
+from penstock.sqs.names import QueueArn
+from penstock.wire import messages
+
+REMEMBERED = 10_000
+_TOKEN_ID_BYTES = 8
+_SEVERAL = ""
+"""What stands for the queue of a request about more than one."""
+
+
+class QueueNames(Protocol):
+    """What the engine calls its queues, at once and without asking it."""
+
+    def name_of(self, queue_id: int) -> str | None:
+        """The name of a queue; None: there is none with this id."""
+        ...
+
+    def id_of(self, name: str) -> int | None:
+        """The incarnation that has a name now."""
+        ...
+
+
+class Ruling(NamedTuple):
+    """What was decided, and the queue's ARN for the record of usage."""
+
+    allowed: bool
+    queue: str
+
+
+class AccessDeniedError(PenstockError):
+    """Nothing allows a request; `queue` is the ARN of what it was about."""
+
+    def __init__(self, message: str, queue: str) -> None:
+        super().__init__(ErrorCode.ACCESS_DENIED, message)
+        self.queue = queue
+
+
+_UNKNOWN = Ruling(True, "")
+"""A queue that is not there: the engine says so."""
+
+
+class Visit:
+    """What is remembered of one connection's rights."""
+
+    __slots__ = ("agent", "peer", "rulings", "session")
+
+    def __init__(self, session: Session, peer: Peer, agent: str) -> None:
+        self.session = session
+        self.peer = peer
+        self.agent = agent
+        self.rulings: dict[tuple[str, int], Ruling] = {}
+
+
+class Permissions:
+    """Decides; owns no connection."""
+
+    def __init__(self, home: Home, queues: QueueDirectory, names: QueueNames) -> None:
+        self._home = home
+        self._queues = queues
+        self._names = names
+
+    def check(self, visit: Visit, rule: Rule, request: messages.Request, now_ms: int) -> str:
+        """The ARN of the queue that a request is about, empty for none or several; raises `access-denied`."""
+        match rule.about:
+            case About.QUEUE_ID:
+                ruling = self._on_id(visit, rule, request.queue_id, now_ms)  # type: ignore[union-attr]
+                self._demand(visit, rule, ruling)
+                if isinstance(request, messages.Send):
+                    if request.internal and not visit.session.unrestricted:
+                        raise AccessDeniedError("only Penstock itself sends so", ruling.queue)
+                elif isinstance(request, messages.Redrive):
+                    self._check_move(visit, rule, request, now_ms)
+                return ruling.queue
+            case About.RECEIPTS:
+                ids = {
+                    int.from_bytes(receipt.token[:_TOKEN_ID_BYTES], "little")
+                    for receipt in request.receipts  # type: ignore[union-attr]
+                }
+                return self._on_several(visit, rule, ids, now_ms)
+            case About.NAME:
+                return self._on_name(visit, rule, request, now_ms)
+            case About.QUEUES:
+                ids = {queue.queue_id for queue in request.queues}  # type: ignore[union-attr]
+                return self._on_several(visit, rule, ids, now_ms)
+            case About.ALL:
+                prefix = request.prefix if isinstance(request, messages.ListQueues) else ""
+                self._demand(visit, rule, self._decide(visit, rule, self._account_of(prefix), None, now_ms))
+                return ""
+            case About.NOTHING:
+                return ""
+
+    def recheck(self, visit: Visit, rule: Rule, queue_id: int, now_ms: int) -> None:
+        """Raises where what was allowed once is no longer."""
+        self._demand(visit, rule, self._on_id(visit, rule, queue_id, now_ms))
+
+    # -- queues ----------------------------------------------------------------------------------------------
+
+    def _on_id(self, visit: Visit, rule: Rule, queue_id: int, now_ms: int) -> Ruling:
+        known = visit.rulings.get((rule.permission, queue_id))
+        if known is not None:
+            return known
+        name = self._names.name_of(queue_id)
+        if name is None:
+            return _UNKNOWN
+        return self._decide(visit, rule, self._arn(name), queue_id, now_ms, name)
+
+    def _on_several(self, visit: Visit, rule: Rule, ids: set[int], now_ms: int) -> str:
+        queue = _SEVERAL
+        for queue_id in ids:
+            ruling = self._on_id(visit, rule, queue_id, now_ms)
+            self._demand(visit, rule, ruling)
+            queue = ruling.queue
+        return queue if len(ids) == 1 else _SEVERAL
+
+    def _on_name(self, visit: Visit, rule: Rule, request: messages.Request, now_ms: int) -> str:
+        name: str = request.name  # type: ignore[union-attr]
+        arn = self._arn(name)
+        queue_id = self._names.id_of(name)
+        self._demand(visit, rule, self._decide(visit, rule, arn, queue_id, now_ms, name))
+        target: object = None
+        if isinstance(request, messages.CreateQueue):
+            target = request.settings.dead_letter_queue
+        elif isinstance(request, messages.AlterQueue):
+            target = request.changes.get("dead_letter_queue")
+        if (
+            isinstance(target, str)
+            and not visit.session.unrestricted
+            and self._arn(target).account != arn.account
+        ):
+            raise AccessDeniedError("a dead-letter queue belongs to the account of its queue", str(arn))
+        return str(arn)
+
+    def _check_move(self, visit: Visit, rule: Rule, request: messages.Redrive, now_ms: int) -> None:
+        """Who moves messages receives, deletes and sends."""
+        for permission in WITH_A_MOVE:
+            beside = rule._replace(permission=permission, owner_only=False)
+            self._demand(visit, beside, self._on_id(visit, beside, request.queue_id, now_ms))
+        if request.target is not None:
+            sends = rule._replace(permission="SendMessage", owner_only=False)
+            arn, target = self._arn(request.target), self._names.id_of(request.target)
+            self._demand(visit, sends, self._decide(visit, sends, arn, target, now_ms, request.target))
+
+    # -- decisions -------------------------------------------------------------------------------------------
+
+    def _decide(
+        self,
+        visit: Visit,
+        rule: Rule,
+        arn: QueueArn,
+        queue_id: int | None,
+        now_ms: int,
+        name: str = "",
+    ) -> Ruling:
+        session, lasting = visit.session, True
+        caller = session.caller
+        if session.unrestricted or (caller.root and caller.account == arn.account):
+            allowed = True
+        else:
+            policy = None
+            if queue_id is not None:
+                policy = self._queues.policy_of(name, queue_id)
+            lasting = not session.conditional and (policy is None or not policy.conditional)
+            allowed = may(
+                session,
+                rule.permission,
+                arn,
+                policy,
+                visit.peer,
+                now_ms,
+                visit.agent,
+                owner_only=rule.owner_only,
+            )
+        ruling = Ruling(allowed, str(arn))
+        if lasting and queue_id is not None:
+            if len(visit.rulings) >= REMEMBERED:
+                visit.rulings.clear()
+            visit.rulings[rule.permission, queue_id] = ruling
+        return ruling
+
+    def _demand(self, visit: Visit, rule: Rule, ruling: Ruling) -> None:
+        if not ruling.allowed:
+            raise AccessDeniedError(
+                f"user {visit.session.user!r} may not do this: no policy allows sqs:{rule.permission} on {ruling.queue}",
+                ruling.queue,
+            )
+
+    def _arn(self, name: str) -> QueueArn:
+        """Queues whose names SQS cannot say belong to the server's own account."""
+        return arn_of(self._home, name) or QueueArn(self._home.region, self._home.account, name)
+
+    def _account_of(self, prefix: str) -> QueueArn:
+        """What is asked of who lists queues: the account that the prefix names, or the server's own."""
+        probe = arn_of(self._home, f"{prefix}x") if prefix.count(".") >= 2 else None
+        if probe is None:
+            return QueueArn(self._home.region, self._home.account, "*")
+        return QueueArn(probe.region, probe.account, "*")

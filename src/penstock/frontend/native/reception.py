@@ -1,0 +1,148 @@
+"""Who is there: greets clients of the native protocol, challenges those who show an access key, and says who they are."""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Callable
+from typing import NamedTuple
+
+from penstock.frontend.authenticate import ANONYMOUS, open_session, session_of
+from penstock.frontend.failed_signatures import FailedSignatures
+from penstock.frontend.native_names import Home
+from penstock.frontend.session import Session
+from penstock.metadata.user_directory import KeyOwner, UserDirectory
+from penstock.model.errors import ErrorCode, PenstockError
+from penstock.wire.credentials import LINK_KEY, NONCE_BYTES, client_proof, server_proof
+from penstock.wire.requests import Hello
+
+KEYS_REMEMBERED = 10_000
+
+
+class Guest(NamedTuple):
+    """Somebody who was let in."""
+
+    session: Session | None
+    """None: a front end of this server, which is no user: its own clients were looked at there."""
+    owner: KeyOwner | None
+    """Whose key was shown; None while there are no users."""
+    proof: bytes = b""
+    """For the welcome."""
+
+
+class Challenged(NamedTuple):
+    """Somebody who has to prove something first."""
+
+    hello: Hello
+    nonce: bytes
+
+
+class Reception:
+    """Knows users and their keys. What it raises says what to do, and nothing of which keys there are."""
+
+    def __init__(
+        self,
+        users: UserDirectory,
+        home: Home,
+        failures: FailedSignatures,
+        *,
+        link_secret: str,
+        open_without_users: bool,
+        token: Callable[[int], bytes],
+    ) -> None:
+        self._users = users
+        self._home = home
+        self._failures = failures
+        self._link_secret = link_secret
+        self._open_without_users = open_without_users
+        self._token = token
+        self._nobodys_secret = token(32).hex()
+        """What proofs of unknown keys are compared with, so that they take as long as others."""
+        self._proven: set[str] = set()
+        """Keys that were proven before: their failures elsewhere lock nobody out."""
+
+    @property
+    def is_open(self) -> bool:
+        """Whether anybody may do anything."""
+        return self._open_without_users and not self._users.has_users()
+
+    def greet(self, hello: Hello) -> Guest | Challenged:
+        """What a greeting leads to; raises where it leads to nothing."""
+        if self.is_open:
+            if hello.access_key == LINK_KEY:
+                return Guest(None, None)
+            user = hello.access_key or ANONYMOUS
+            return Guest(open_session(self._home.account, self._home.region, user), None)
+        if not hello.access_key:
+            raise _no_key()
+        if len(hello.nonce) != NONCE_BYTES:
+            raise PenstockError(
+                ErrorCode.BAD_REQUEST, f"with an access key goes a nonce of {NONCE_BYTES} bytes"
+            )
+        return Challenged(hello, self._token(NONCE_BYTES))
+
+    def prove(self, challenged: Challenged, proof: bytes, address: str, now_ms: int) -> Guest:
+        """Who has proven to be there; raises the same for a key that is unknown and a secret that is wrong."""
+        hello, nonce = challenged
+        key = hello.access_key
+        if self._failures.are_used_up(address, now_ms) and key not in self._proven:
+            raise PenstockError(
+                ErrorCode.OVERLOADED,
+                "too many wrong access keys came from your address lately; try again later",
+            )
+        owner: KeyOwner | None = None
+        secret = self._nobodys_secret
+        if key == LINK_KEY:
+            secret = self._link_secret
+        elif (owner := self._users.find_key(key)) is not None:
+            secret = owner.secret
+        if not hmac.compare_digest(client_proof(secret, key, nonce, hello.nonce), proof):
+            self._failures.count(address, now_ms)
+            raise _wrong_link() if key == LINK_KEY else _wrong_key(key)
+        if len(self._proven) >= KEYS_REMEMBERED:
+            self._proven.clear()
+        self._proven.add(key)
+        shown = server_proof(secret, key, nonce, hello.nonce)
+        if owner is None:
+            return Guest(None, None, shown)
+        return Guest(session_of(owner, self._home.region), owner, shown)
+
+    def review(self, guest: Guest) -> Guest:
+        """The same guest after users, keys or policies have changed; raises where it may stay no longer."""
+        if guest.session is None:
+            if guest.proof or self.is_open:
+                return guest
+            raise _wrong_link()  # it came while everybody might, and has to prove itself when it comes again
+        if guest.owner is None:
+            if self.is_open:
+                return guest
+            raise _no_key()
+        owner = self._users.find_key(guest.owner.key_id)
+        if owner is guest.owner:
+            return guest
+        if owner is None or owner.secret != guest.owner.secret:
+            raise _wrong_key(guest.owner.key_id)
+        return Guest(session_of(owner, self._home.region), owner)
+
+
+def _no_key() -> PenstockError:
+    return PenstockError(
+        ErrorCode.UNAUTHENTICATED,
+        "this server has users: say whose client this is, with access_key and secret_key, or with the variables "
+        "PENSTOCK_ACCESS_KEY and PENSTOCK_SECRET_KEY. `penstock user key create NAME` makes a key",
+    )
+
+
+def _wrong_key(key: str) -> PenstockError:
+    return PenstockError(
+        ErrorCode.UNAUTHENTICATED,
+        f"access key {key[:64]!r} is not one that this server takes, or its secret is another. `penstock user key list "
+        "NAME` shows the keys of a user, `penstock user key create NAME` makes a new one",
+    )
+
+
+def _wrong_link() -> PenstockError:
+    return PenstockError(
+        ErrorCode.UNAUTHENTICATED,
+        "this front end does not have the server's master key: give it the same `metadata.file` and `metadata.key_file` "
+        "as the server has",
+    )

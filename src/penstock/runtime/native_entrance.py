@@ -1,0 +1,109 @@
+"""The native protocol's sockets with the door behind them: put together here for a node's driver and a cluster's gateway."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import time
+from collections.abc import Callable
+
+from penstock.backend.catalogue import Catalogue
+from penstock.columnar.usage import USAGE_QUEUE
+from penstock.config.address import Address
+from penstock.frontend.failed_signatures import FailedSignatures, limit_of
+from penstock.frontend.native.door import NativeDoor
+from penstock.frontend.native.permissions import Permissions, QueueNames
+from penstock.frontend.native.reception import Reception
+from penstock.frontend.native.record import NativeRecord
+from penstock.frontend.request_ids import RequestIds
+from penstock.model.batch import Buffer
+from penstock.model.errors import ErrorCode, PenstockError
+from penstock.routing.cluster_map import ClusterMap
+from penstock.runtime.http.peer import peer_of
+from penstock.runtime.records import Records
+from penstock.runtime.server import Server
+from penstock.sqs.http import Peer
+from penstock.sqs.names import QueueArn
+
+
+class NativeSockets:
+    """See `Outside`: a server's connections, for the door."""
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+        self.write: Callable[[int, list[Buffer]], None] = server.write
+
+    def peer_of(self, connection: int) -> Peer:
+        """Where a client connects from."""
+        return peer_of(self._server.connections[connection].transport)
+
+    def refuse(self, connection: int, error: PenstockError, request_id: int) -> None:
+        """Says what is wrong, and ends the connection."""
+        if (client := self._server.connections.get(connection)) is not None:
+            client.refuse(error, request_id)
+
+    def expect(self, connection: int) -> Callable[[], None]:
+        """Ends the connection unless what is returned is called soon."""
+        late = PenstockError(ErrorCode.UNAUTHENTICATED, "the proof that was asked for did not come in time")
+        loop = asyncio.get_running_loop()
+        return loop.call_later(self._server.hello_timeout_seconds, self.refuse, connection, late, 0).cancel
+
+
+class CatalogueNames:
+    """See `QueueNames`: those of a node that is alone."""
+
+    def __init__(self, catalogue: Catalogue) -> None:
+        self._catalogue = catalogue
+
+    def name_of(self, queue_id: int) -> str | None:
+        """The name of a queue."""
+        partition = self._catalogue.partitions.get(queue_id)
+        return partition.name if partition is not None else None
+
+    def id_of(self, name: str) -> int | None:
+        """The incarnation that has a name now."""
+        return self._catalogue.names.get(name)
+
+
+class ClusterNames:
+    """See `QueueNames`: those of a cluster."""
+
+    def __init__(self, layout: ClusterMap) -> None:
+        self._layout = layout
+
+    def name_of(self, queue_id: int) -> str | None:
+        """The name of a queue."""
+        entry = self._layout.incarnation(queue_id)
+        return entry.name if entry is not None else None
+
+    def id_of(self, name: str) -> int | None:
+        """The incarnation that has a name now."""
+        entry = self._layout.named(name)
+        return entry.queue_id if entry is not None else None
+
+
+def native_door(
+    server: Server,
+    records: Records,
+    names: QueueNames,
+    listen: Address,
+    failed_signatures: int | None,
+    now_ms: Callable[[], int],
+) -> NativeDoor:
+    """The door of a server that listens there; its `inside` is still to be set."""
+    reception = Reception(
+        records.users,
+        records.home,
+        FailedSignatures(limit_of(failed_signatures)),
+        link_secret=records.link_secret,
+        open_without_users=listen.is_loopback,
+        token=secrets.token_bytes,
+    )
+    own_queue = str(QueueArn(records.home.region, records.home.account, USAGE_QUEUE))
+    record = NativeRecord(records.usage, RequestIds(secrets.token_bytes(10)), _timer_us, own_queue)
+    permissions = Permissions(records.home, records.queues, names)
+    return NativeDoor(reception, permissions, record, records.metadata, NativeSockets(server), now_ms)
+
+
+def _timer_us() -> int:
+    return time.perf_counter_ns() // 1000

@@ -1,0 +1,85 @@
+"""How a client of the native protocol shows whose access key it has, without saying the secret.
+
+    client: Hello(access_key, nonce) → server: Challenge(nonce) → client: Prove(proof) → server: Welcome(proof)
+
+Each proof is an HMAC with the key's secret over both nonces, the side that gives it and the key's id, so that none can be
+used again, turned round or taken elsewhere. A server that needs no credentials welcomes at once. Nonces come in as
+arguments. It says who is there when the connection begins; a wire that others can change needs TLS or a tunnel as well.
+"""
+
+from __future__ import annotations
+
+import hmac
+from typing import NamedTuple
+
+import msgspec
+
+from penstock.model.batch import Buffer
+from penstock.model.errors import ErrorCode, PenstockError
+from penstock.wire.requests import Hello
+
+NONCE_BYTES = 32
+LINK_KEY = "penstock.link"
+"""What front ends of a server call themselves in place of an access key: they are no users, and what they prove is that
+they have the server's own master key."""
+
+
+class Prove(msgspec.Struct, frozen=True, array_like=True, tag=33):
+    """Answers a `Challenge`; itself answered with `Welcome`, or with `unauthenticated` and the end of the connection."""
+
+    proof: bytes
+
+
+_encode = msgspec.msgpack.Encoder().encode
+_read_greeting: msgspec.msgpack.Decoder[Hello | Prove] = msgspec.msgpack.Decoder(Hello | Prove)
+
+
+class Credentials(NamedTuple):
+    """An access key and its secret."""
+
+    access_key: str
+    secret: str
+
+    def __repr__(self) -> str:
+        return f"Credentials({self.access_key})"  # secrets never reach logs
+
+
+def encode_proof(proof: bytes) -> bytes:
+    """The head of a `Prove`."""
+    return _encode(Prove(proof))
+
+
+def read_greeting(head: Buffer) -> Hello | Prove | None:
+    """What is said before the welcome; None: something else."""
+    try:
+        return _read_greeting.decode(head)
+    except (msgspec.MsgspecError, RecursionError):
+        return None
+
+
+def client_proof(secret: str, access_key: str, server_nonce: bytes, client_nonce: bytes) -> bytes:
+    """What shows a server that a client has the secret of its key."""
+    return _proof(secret, "client", access_key, server_nonce, client_nonce)
+
+
+def server_proof(secret: str, access_key: str, server_nonce: bytes, client_nonce: bytes) -> bytes:
+    """What shows a client that the server knows the secret too."""
+    return _proof(secret, "server", access_key, server_nonce, client_nonce)
+
+
+def check_server(
+    credentials: Credentials, server_nonce: bytes, client_nonce: bytes, proof: bytes, server: object
+) -> None:
+    """Raises unless the server that challenged us knows the secret itself."""
+    expected = server_proof(credentials.secret, credentials.access_key, server_nonce, client_nonce)
+    if not hmac.compare_digest(expected, proof):
+        raise PenstockError(
+            ErrorCode.UNAUTHENTICATED,
+            f"{server} does not know the secret of access key {credentials.access_key!r}: it is not the server that it "
+            "seems to be",
+        )
+
+
+def _proof(secret: str, side: str, access_key: str, server_nonce: bytes, client_nonce: bytes) -> bytes:
+    said = f"penstock native 1\0{side}\0{access_key}\0".encode() + server_nonce + client_nonce
+    return hmac.digest(secret.encode(), said, "sha256")

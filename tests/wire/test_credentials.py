@@ -1,0 +1,54 @@
+"""Proofs of access keys: each good for one side, one key and one pair of nonces."""
+
+from __future__ import annotations
+
+import pytest
+
+from penstock.model.errors import ErrorCode, PenstockError
+from penstock.wire.credentials import (
+    Credentials,
+    Prove,
+    check_server,
+    client_proof,
+    encode_proof,
+    read_greeting,
+    server_proof,
+)
+from penstock.wire.messages import Hello, Ping, encode_message
+
+OURS, THEIRS = b"c" * 32, b"s" * 32
+
+
+def test_a_proof_is_about_the_key_both_nonces_and_the_side() -> None:
+    proofs = {
+        client_proof("secret", "KEY", THEIRS, OURS),
+        server_proof("secret", "KEY", THEIRS, OURS),
+        client_proof("other", "KEY", THEIRS, OURS),
+        client_proof("secret", "KEX", THEIRS, OURS),
+        client_proof("secret", "KEY", OURS, THEIRS),
+        client_proof("secret", "KEY", THEIRS, b"d" * 32),
+    }
+    assert len(proofs) == 6
+    assert not any(b"secret" in proof for proof in proofs)
+
+
+def test_a_server_that_does_not_know_the_secret_is_noticed() -> None:
+    credentials = Credentials("KEY", "secret")
+    check_server(credentials, THEIRS, OURS, server_proof("secret", "KEY", THEIRS, OURS), "there")
+    for wrong in (b"", client_proof("secret", "KEY", THEIRS, OURS), server_proof("x", "KEY", THEIRS, OURS)):
+        with pytest.raises(PenstockError, match="does not know the secret") as caught:
+            check_server(credentials, THEIRS, OURS, wrong, "there")
+        assert caught.value.code is ErrorCode.UNAUTHENTICATED
+        assert "'secret'" not in str(caught.value)
+
+
+def test_credentials_do_not_show_their_secret() -> None:
+    assert "s3cret" not in repr(Credentials("KEY", "s3cret"))
+    assert "s3cret" not in f"{[Credentials('KEY', 's3cret')]}"
+
+
+def test_only_greetings_are_read_before_the_welcome() -> None:
+    assert read_greeting(encode_proof(b"p")) == Prove(b"p")
+    assert read_greeting(encode_message(Hello([1], "me"))) == Hello([1], "me")
+    assert read_greeting(encode_message(Ping())) is None
+    assert read_greeting(b"\xff\xff") is None
