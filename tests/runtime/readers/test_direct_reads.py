@@ -15,8 +15,9 @@ from penstock.client.log import node_reads
 from penstock.client.log.node_reads import connect_to_node
 from penstock.cluster.layout import DrainEntry, drain_key, encode
 from penstock.model.partition_numbers import partition_of
+from penstock.runtime.embedded import running_server
 from penstock.runtime.local_cluster.certificates import ThrowAwayAuthority
-from tests.runtime.harness import async_test
+from tests.runtime.harness import async_test, small_config
 from tests.runtime.readers.cluster import Readable, Wire, readable_cluster
 
 MESSAGES = 2_000
@@ -213,3 +214,23 @@ async def test_a_partition_that_moves_is_read_on_and_then_at_its_new_node(tmp_pa
         assert [message.sequence async for message in log.messages(direct=True)] == [
             *range(1, MESSAGES + number + 1)
         ]
+
+
+@async_test
+async def test_a_single_server_is_read_as_ever(tmp_path: Path) -> None:
+    config = small_config(sqs_listen=None)
+    async with running_server(tmp_path, config) as server, penstock.connect(server.url) as client:
+        queue = await client.create_queue("clicks", consumption="log")
+        await queue.send_batch(BODIES[:100])
+        assert [body for _, body in await read(queue.log(), direct=True)] == BODIES[:100]
+        assert queue.log().direct_bytes == 0
+
+    def blocking(url: str) -> list[bytes]:
+        with penstock.connect_blocking(url) as client:
+            log = client.queue("clicks").log()
+            assert log.direct_bytes == 0
+            assert sum(len(piece) for piece in log.batches(direct=True)) == 100
+            return [message.body for message in log.messages(direct=True)]
+
+    async with running_server(tmp_path, config) as server:
+        assert await asyncio.to_thread(blocking, server.url) == BODIES[:100]
