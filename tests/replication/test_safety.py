@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 import pytest
 
 from penstock.replication.primary_secondary.epochs import EpochHistory
-from penstock.replication.primary_secondary.primary import LAG_MS, Primary
+from penstock.replication.primary_secondary.follower import LAG_MS
+from penstock.replication.primary_secondary.primary import Primary
 from penstock.replication.primary_secondary.secondary import (
     Continue,
     CutFirst,

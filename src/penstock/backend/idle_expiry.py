@@ -1,5 +1,6 @@
 """Deletes queues that nobody has used for as long as their `idle_expiry_ms` says, with what is in them.
 
+In a cluster a node only says that a partition is idle, and all of them are asked once more before the queue goes.
 Use is to send to it, to receive or read from it, to settle what was received, and to wait for its messages; to
 look at it is not. What is deleted is deleted by the same records as on request.
 """
@@ -43,8 +44,6 @@ def note_departures(parts: NodeParts, now_ms: int) -> None:
 def delete_idle(parts: NodeParts, now_ms: int) -> None:
     """Looks at the queues whose time may be up, and deletes those whose time is."""
     note_departures(parts, now_ms)
-    if parts.cluster is not None:  # a queue of a cluster is not one node's to delete
-        return
     for queue_id in parts.idle.take_due(now_ms):
         partition = parts.catalogue.partitions.get(queue_id)
         expiry_ms = partition.settings.idle_expiry_ms if partition is not None else None
@@ -56,7 +55,10 @@ def delete_idle(parts: NodeParts, now_ms: int) -> None:
         if awaited or queue_id in parts.catalogue.damage:
             parts.idle.used(queue_id, now_ms)
         due_ms = parts.idle.used_ms(queue_id) + expiry_ms
-        if due_ms <= now_ms:
+        if due_ms <= now_ms and parts.cluster is not None:  # a queue of a cluster is not one node's to delete
+            parts.idle.find(queue_id)
+            parts.cluster.found_idle(queue_id)
+        elif due_ms <= now_ms:
             _delete(parts, partition, expiry_ms, now_ms)
         else:
             parts.idle.look_again(queue_id, due_ms)

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from penstock.backend.upkeep_times import UpkeepTimes
 
+_LOOK_AGAIN_MS = 1_000
+
 
 class IdleQueues:
     """When each queue that may go was last used."""
@@ -14,6 +16,10 @@ class IdleQueues:
     def __init__(self) -> None:
         self._used_ms: dict[int, int] = {}
         self._times = UpkeepTimes()
+        self._found: set[int] = set()
+        """In a cluster: queues that were found idle; they go only when the whole cluster agrees."""
+        self.woken: dict[int, None] = {}
+        """Of those, the ones that somebody uses after all."""
 
     def __bool__(self) -> bool:
         return bool(self._used_ms)
@@ -29,11 +35,25 @@ class IdleQueues:
         """The queue is gone, or may stay for good."""
         if self._used_ms.pop(queue_id, None) is not None:
             self._times.forget(queue_id)
+            self._found.discard(queue_id)
+            self.woken.pop(queue_id, None)
 
     def used(self, queue_id: int, now_ms: int) -> None:
         """Somebody uses the queue."""
         if queue_id in self._used_ms:
             self._used_ms[queue_id] = now_ms
+            if queue_id in self._found:
+                self._found.discard(queue_id)
+                self.woken[queue_id] = None
+                self._times.ask(queue_id, now_ms + _LOOK_AGAIN_MS)
+
+    def find(self, queue_id: int) -> None:
+        """It is idle, until somebody uses it."""
+        self._found.add(queue_id)
+
+    def is_found(self, queue_id: int) -> bool:
+        """Whether it was found idle, and nobody has used it since."""
+        return queue_id in self._found
 
     def look_again(self, queue_id: int, at_ms: int) -> None:
         """It could not be told by now."""

@@ -69,6 +69,9 @@ class ClusterPart(Protocol):
     def check_takes_sends(self, queue_id: int) -> None:
         """Raises where too few replicas are in sync."""
 
+    def found_idle(self, queue_id: int) -> None:
+        """Nobody has used the partition for as long as its idle expiry is."""
+
     def describe(self, queue_id: int) -> ReplicaStatus | None:
         """The node's part in a partition."""
 

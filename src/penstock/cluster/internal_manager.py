@@ -14,6 +14,7 @@ import msgspec
 
 from penstock.cluster.changes import Change, change_partition
 from penstock.cluster.failover import depose_unfit, elect, leaderless, spent_orders
+from penstock.cluster.idle_expiry import expire_idle
 from penstock.cluster.layout import PartitionEntry
 from penstock.cluster.manager_settings import ManagerSettings
 from penstock.cluster.placement import Census
@@ -56,6 +57,7 @@ def decide(view: ClusterView, now_ms: int, settings: ManagerSettings = DEFAULT_S
             under_way += 1
     changes += _mend_and_spread(view, healthy, quiet, under_way, census, now_ms, settings)
     changes += clear_abandoned(view, now_ms, settings)
+    changes += expire_idle(view)
     return [*changes, *spent_orders(view), *finish_queues(view), *finish_removals(view)]
 
 

@@ -24,6 +24,7 @@ NEXT_ID = "cluster/next-id"
 """Ids of queues and partitions are one rising count, never used again."""
 
 QueueState = Literal["ready", "deleting"]
+Expiry = Literal["", "asked", "closed"]
 
 
 class NodeEntry(msgspec.Struct, frozen=True, kw_only=True):
@@ -55,6 +56,8 @@ class QueueEntry(msgspec.Struct, frozen=True, kw_only=True):
     created_ms: int
     partitions: list[int]
     state: QueueState = "ready"
+    expiring: bool = False
+    """Whether it is to go because nobody used it (`cluster/idle_expiry.py`); taken back where somebody does after all."""
 
 
 class PartitionEntry(msgspec.Struct, frozen=True, kw_only=True):
@@ -85,6 +88,11 @@ class PartitionEntry(msgspec.Struct, frozen=True, kw_only=True):
     `elections.elected` for it itself."""
     made_ms: int = 0
     """When it was written first, by the clock of whoever was making the queue; 0: that is not known."""
+    idle: int = 0
+    """The epoch whose primary says that nobody has used it for as long as the queue's idle expiry is."""
+    expiry: Expiry = ""
+    """`asked`: its primary is to close it, if it is idle still. `closed`: it has; nobody serves it, whoever leads, until
+    the queue is deleted or the manager takes this back."""
     leaving: list[str] = []
     """Nodes that are to drop what they hold of it; each takes itself off this list when it has."""
     reason: str = ""

@@ -230,6 +230,7 @@ class ClusterMoves:
             if self._state.streams.get(node) is stream:
                 stream.send(MovedIn(message.number))
 
+        self._state.parts.idle.used(message.target, self._state.now_ms)
         try:
             if not self._state.serves(message.target):
                 raise PenstockError(ErrorCode.NOT_PRIMARY, "this node does not lead the target")
@@ -239,6 +240,7 @@ class ClusterMoves:
 
     def _take_in(self, message: MoveIn, batch: Batch, now_ms: int, arrived: Callable[[], None]) -> None:
         target = self._state.parts.catalogue.partitions[message.target]
+        self._state.parts.idle.used(message.target, now_ms)
         self._state.parts.write(target, moving.arrive(target, batch, message.origin, now_ms, message.stamps))
         # Also what arrived before may not be committed yet.
         self._state.led[message.target].when_committed(target.index, arrived)

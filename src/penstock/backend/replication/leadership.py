@@ -52,6 +52,7 @@ class Leadership:
         """(journal position, partition, index) of what waits for this node's disk."""
         self._awaiting: dict[int, None] = {}
         """Partitions whose commits wait for a replica that comes in."""
+        proposer.closes = self._close
         state.parts.outbox.is_committed = self.is_committed
         state.parts.outbox.has_copies = self.has_copies
         state.parts.logbook.written = self._written
@@ -184,6 +185,7 @@ class Leadership:
         primary.synchronous = settings.replication == "sync"
         primary.least_in_sync = settings.least_in_sync
         primary.decided(entry.in_sync)
+        led.closes = False
         partition = self.state.parts.catalogue.partitions[led.queue_id]
         self._ask_all(led)
         if partition.settings != settings or led.tells_settings:
@@ -203,12 +205,17 @@ class Leadership:
             known is not None
             and known.entry.serving == known.entry.epoch == led.epoch
             and known.entry.hand_over_to is None
+            and known.entry.expiry != "closed"
+            and not led.closes
             and led.primary.committed >= led.begun
             and self._has_lease(led)
         )
         assert parts.catalogue.serves is not None
         if serves and queue_id not in parts.catalogue.serves:
             parts.catalogue.serves.add(queue_id)
+            parts.idle.forget(
+                queue_id
+            )  # what others know of its use is not known here: it counts from now on
             partition = parts.catalogue.partitions[queue_id]
             parts.timed.add(queue_id)
             if partition.moves:
@@ -231,11 +238,17 @@ class Leadership:
             return
         log.info("partition %d: this node no longer leads epoch %d: %s", queue_id, led.epoch, why)
         self._turn_away(queue_id)
+        self.state.parts.idle.forget(queue_id)
         self._recent.forget(queue_id)
         self.state.parts.outbox.replicated(queue_id, self.state.connections)
         self.deposed(queue_id)
         if queue_id in self.state.parts.catalogue.partitions:
             self.follower.follow(queue_id, led.epoch)
+
+    def _close(self, led: LedPartition) -> None:
+        """The store is asked to close an idle partition: who wants to use it from now on is a moment too late."""
+        led.closes = True
+        self._turn_away(led.queue_id)
 
     def _turn_away(self, queue_id: int) -> None:
         """Whoever waits at the partition is sent elsewhere."""

@@ -51,6 +51,8 @@ class LedPartition:
         """The index of the record with which the epoch began: nothing is sent before it is on this node's disk, so that
         after a crash this node knows that the epoch was used."""
         self.may_send = False
+        self.closes = False
+        """Whether this node has asked for the word that the partition is closed: it serves nobody then."""
         self.tells_settings = False
         """Whether the settings are still to be written, though they are what they should be."""
         self.cursors: dict[str, Cursor] = {}
@@ -145,8 +147,7 @@ class Sender:
         while stream.has_room and not cursor.parts and not cursor.reading and cursor.next <= partition.index:
             entries = self._recent.since(led.queue_id, cursor.next, APPEND_BYTES)
             if not entries:
-                self._read_on(led, partition, stream, cursor)
-                if cursor.next is None:
+                if not self._read_on(led, partition, stream, cursor):
                     return  # it is asked again where it stands, and goes on from there
                 break
             self._append(led, partition, stream, cursor, entries)
@@ -187,8 +188,8 @@ class Sender:
 
     # -- what is read by a helper thread ---------------------------------------------------------------------
 
-    def _read_on(self, led: LedPartition, partition: Partition, stream: PeerStream, cursor: Cursor) -> None:
-        """Records that are not in memory come from the journal; where they are not there either, all is sent anew."""
+    def _read_on(self, led: LedPartition, partition: Partition, stream: PeerStream, cursor: Cursor) -> bool:
+        """Records that are not in memory come from the journal; False: they are not there either, all is sent anew."""
         log = self._store.replica_log
         assert log is not None
         assert cursor.next is not None
@@ -196,12 +197,13 @@ class Sender:
         if oldest is None or cursor.next < oldest:
             stream.send(Lead(led.queue_id, led.epoch))
             cursor.next = None
-            return
+            return False
         job = log.read_job(led.queue_id, cursor.next, partition.index)
         if job is not None:
             cursor.reading = True
             self._reads[job] = (led, stream, cursor, None)
             self.jobs.append(job)
+        return True
 
     def _walk_on(self, led: LedPartition, partition: Partition, stream: PeerStream, cursor: Cursor) -> None:
         log, walk = self._store.replica_log, cursor.walk

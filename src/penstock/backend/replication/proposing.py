@@ -6,12 +6,15 @@ it is under way both in-sync sets count, and it is asked for again, the same, un
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import msgspec
 
 from penstock.backend.replication.layout_view import KnownEntry, Proposal
 from penstock.backend.replication.leading import LedPartition
 from penstock.backend.replication.state import ClusterState
 from penstock.cluster.elections import handed_over
+from penstock.cluster.idle_expiry import primary_says
 from penstock.replication.primary_secondary.follower import LAG_MS
 
 LOOK_MS = 50
@@ -33,6 +36,8 @@ class Proposer:
         """When the stream to a node was lost."""
         self._asked: dict[int, tuple[Proposal, int | None]] = {}
         """By partition: what was asked for, and when to ask again (None: an answer is awaited)."""
+        self.closes: Callable[[LedPartition], None] = lambda led: None
+        """Told before a partition is said to be closed: nobody may use it any more."""
         self._next_look_ms = 0
         self._looks_by_ms: int | None = None
         """When the next look is due at the latest; None: nobody said that there has to be one."""
@@ -140,8 +145,11 @@ class Proposer:
             )
         if entry.serving != led.epoch and led.primary.committed >= led.begun:
             changed = msgspec.structs.replace(changed, serving=led.epoch)
+        changed = primary_says(changed, idle=self._state.parts.idle.is_found(entry.partition))
         if changed == entry:
             return None
+        if changed.expiry != entry.expiry:
+            self.closes(led)
         if in_sync is not None:
             led.primary.propose(in_sync)
         return Proposal(known.version, changed)

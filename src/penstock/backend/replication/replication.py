@@ -62,6 +62,10 @@ class Replication:
         """See `ClusterPart`."""
         self.leadership.check_takes_sends(queue_id)
 
+    def found_idle(self, queue_id: int) -> None:
+        """See `ClusterPart`."""
+        self.proposer.look_at(queue_id)
+
     def describe(self, queue_id: int) -> ReplicaStatus | None:
         """See `ClusterPart`."""
         return describe(self.state, self.follower, queue_id)
@@ -184,6 +188,10 @@ class Replication:
             self._act()
         self.dispatch.retry()
         self.follower.step()
+        woken = self.state.parts.idle.woken
+        for queue_id in woken:
+            self.proposer.look_now(queue_id)
+        woken.clear()
 
     @property
     def is_waiting(self) -> bool:
