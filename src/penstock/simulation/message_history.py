@@ -78,6 +78,8 @@ class Span:
 
     asked_ms: int
     answered_ms: int | None = None
+    messages: int | None = None
+    """How many it was about, where the answer says so."""
 
 
 @dataclass(slots=True, eq=False)
@@ -100,6 +102,8 @@ class SentMessage:
     sequence: int = 0
     """Its own, or that of the message it is a duplicate of."""
     sent_ms: int = 0
+    sent_at_most: bool = False
+    """Whether it may have been sent earlier than that."""
     answered_ms: int = 0
     deliveries: list[DeliveredMessage] = field(default_factory=list)
     identifier: TimestampId | None = None

@@ -6,6 +6,7 @@ import dataclasses
 import os
 import subprocess
 import sys
+from collections import Counter
 from hashlib import sha256
 from random import Random
 
@@ -19,6 +20,11 @@ from penstock.simulation.cluster.machine import ClusterMachine
 from penstock.simulation.cluster.scenario import CLUSTER_KINDS, ClusterFaultPlan, draw_cluster_scenario
 from penstock.simulation.cluster.world import ClusterWorld
 from penstock.simulation.queue_plan import QueuePlan
+
+OPERATED = (
+    *("queue altered", "number of replicas altered", "purge"),
+    *("queue deleted and made again", "message redriven"),
+)
 
 
 @pytest.mark.parametrize(("nodes", "seeds"), [(3, range(1, 6)), (5, range(1, 3))])
@@ -40,6 +46,25 @@ def test_the_runs_are_worth_it() -> None:
     assert sum(world.witness.epochs - len(world.entries()) for world in worlds) > 5
 
 
+def test_operators_change_queues_while_they_are_used() -> None:
+    drawn = ((seed, draw_cluster_scenario(Random(f"cluster of 3: {seed}"), 3)) for seed in range(1, 400))
+    seeds = [
+        seed
+        for seed, one in drawn
+        if one.destructive
+        and one.altered_replicas
+        and any(queue.settings.dead_letter_queue for queue in one.base.queues)
+    ]
+    done: Counter[str] = Counter()
+    for seed in seeds[:8]:
+        report = run_seed(seed, nodes=3)
+        assert report.violations == []
+        done.update(report.faults)
+        if all(done[kind] for kind in OPERATED):
+            return
+    pytest.fail(f"operators did {done}")
+
+
 def test_everything_is_drawn() -> None:
     """Every kind of fault, every hunt, and queues of every sort, within as many seeds as a campaign has at least."""
     drawn = [draw_cluster_scenario(Random(f"cluster of 5: {seed}"), 5) for seed in range(400)]
@@ -49,6 +74,8 @@ def test_everything_is_drawn() -> None:
     assert {plan.hunt for plan in plans} == {None, *HUNTS}
     assert {one.replicas for one in drawn} == {3, 5}
     assert {one.late_nodes for one in drawn} == {0, 1}
+    assert {(one.base.operators, one.destructive) for one in drawn} == {(0, False), (1, False), (1, True)}
+    assert {one.altered_replicas for one in drawn} == {(), (2, 3, 4), (2, 3, 4, 5)}
     queues = [queue for one in drawn for queue in one.base.queues]
     assert {queue.name for queue in queues} == set(CLUSTER_KINDS)
     assert {queue.settings.replication for queue in queues} == {"sync", "async"}

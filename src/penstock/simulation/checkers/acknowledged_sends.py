@@ -62,6 +62,7 @@ def _books(life: QueueLife, stored: int, excused: int, history: History) -> Iter
         yield f"{numbers.sent_total} came in, {living} are there and {ended} ended: {numbers}"
     if numbers.sent_total < stored:
         yield f"{stored} messages were acknowledged, the queue counts {numbers.sent_total}"
+    yield from _purges(life, numbers.purged_total)
     lives = reachable(life, history)
     if all(other.statistics is not None and other.damaged_ms is None for other in lives):
         accounted = sum(
@@ -71,3 +72,12 @@ def _books(life: QueueLife, stored: int, excused: int, history: History) -> Iter
         )
         if excused > accounted:
             yield f"{excused} messages are missing, the queues account for {accounted}"
+
+
+def _purges(life: QueueLife, purged_total: int) -> Iterator[str]:
+    """Each purge took what its answer says, once, and nothing else did."""
+    if life.settings[0].has_log:
+        return  # what waits there may be in the log too, and is counted once
+    told = sum(purge.messages for purge in life.purges if purge.messages is not None)
+    if purged_total < told or (purged_total > told and all(p.messages is not None for p in life.purges)):
+        yield f"purges said that they took {told} messages, the queue counts {purged_total}"

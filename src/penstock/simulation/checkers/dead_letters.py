@@ -82,6 +82,8 @@ def _first_home(delivery: DeliveredMessage) -> Iterator[Violation]:
     message, source = delivery.message, delivery.source
     if message is None or source is None or message.fate != "stored":
         return
+    if message.life.deletion_asked_ms is not None:
+        return  # a front end that never heard of the queue can only tell the partition
     if source.root != (message.life.queue_id, message.sequence):
         yield Violation(
             NAME,

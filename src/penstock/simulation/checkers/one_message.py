@@ -74,7 +74,7 @@ def _identifiers(history: History) -> Iterator[Violation]:
             by_place[message.life.queue_id, message.sequence] = message
         times = [delivery.sent_ms for delivery in message.deliveries if delivery.source is None]
         sent_ms = message.sent_ms if message.fate == "stored" else min(times, default=None)
-        if message.deduplication_id and sent_ms is not None:
+        if message.deduplication_id and sent_ms is not None and not message.sent_at_most:
             key = (message.life.queue_id, message.deduplication_id)
             stored.setdefault(key, []).append((sent_ms, message.number, message))
     for (queue_id, identifier), found in stored.items():
@@ -90,8 +90,19 @@ def _identifiers(history: History) -> Iterator[Violation]:
                     f"messages {first.number} and {second.number} of queue {life.name!r} have the same id "
                     f"{identifier!r} and were sent within {second_ms - first_ms} ms",
                 )
+    known: dict[tuple[int, bytes], set[int]] = {}
+    for message in history.messages.values():
+        if message.fate in ("stored", "unknown"):
+            known.setdefault((message.life.queue_id, message.deduplication_id), set()).add(message.number)
     for message in history.messages.values():
         if message.fate == "duplicate":
+            if not known.get((message.life.queue_id, message.deduplication_id)):
+                yield Violation(
+                    NAME,
+                    message.answered_ms,
+                    f"message {message.number} is said to be a duplicate, but nobody sent {message.deduplication_id!r} to "
+                    f"queue {message.life.name!r} (id {message.life.queue_id}) before",
+                )
             original = by_place.get((message.life.queue_id, message.sequence))
             if original is not None and original.deduplication_id != message.deduplication_id:
                 yield Violation(

@@ -55,6 +55,8 @@ class Fabric:
         """(who dials, who is dialled)."""
         self._connected: set[tuple[str, str]] = set()
         self.client_names: list[str] = []
+        self.defects: list[tuple[int, str]] = []
+        """(when, what) of front ends that failed by themselves."""
         self.calm = False
         """Once this is so nothing is cut any more."""
         for one in self._names:

@@ -18,9 +18,7 @@ def unlike(
 ) -> Iterator[str]:
     """Replicas that are not what their primary is; with damage, bytes that a replica knows to be bad are no lie."""
     for entry in entries.values():
-        if entry.retired:
-            continue
-        primary = machines[entry.primary or ""].replicated
+        primary = machines[entry.primary].replicated if entry.primary is not None else None
         if primary is None:
             yield f"partition {entry.partition}: its primary {entry.primary} is down"
             continue
@@ -43,6 +41,16 @@ def unlike(
                         yield f"{where}: the batch from {first} on is damaged, or the primary's is"
                 elif data != stored[first]:
                     yield f"{where}: the batch from {first} on is not the primary's (byte for byte)"
+
+
+def left_over(machines: Mapping[str, ClusterMachine], entries: Mapping[int, PartitionEntry]) -> Iterator[str]:
+    """What no entry gives a node is gone from it: moved elsewhere, or deleted with its queue."""
+    for name, machine in machines.items():
+        node = machine.replicated
+        for queue_id in node._parts.catalogue.partitions if node is not None else ():
+            entry = entries.get(queue_id)
+            if entry is None or name not in entry.replicas:
+                yield f"partition {queue_id}: {name} still has it, and no entry says that it should"
 
 
 def _batches(node: ReplicatedNode, partition: Partition) -> Iterator[tuple[int, bytes | None]]:

@@ -21,6 +21,11 @@ from penstock.replication.primary_secondary.epochs import EpochHistory
 from penstock.replication.primary_secondary.primary import Primary
 from penstock.replication.primary_secondary.secondary import Secondary
 from penstock.simulation.cluster.hunts import HuntName
+from penstock.simulation.cluster.planted_changes import (
+    purges_alone,
+    purges_one_partition,
+    sends_by_name,
+)
 from penstock.simulation.cluster.scenario import ClusterScenario
 from penstock.simulation.planted_patches import Patch, forget_leases, forget_producers
 
@@ -201,6 +206,10 @@ def _on_failover(spoil: Callable[[Partition], None]) -> Callable[[], Sequence[Pa
     return patches
 
 
+def _operates(*, destructive: bool = False) -> Callable[[ClusterScenario], bool]:
+    return lambda scenario: bool(scenario.base.operators) and scenario.destructive >= destructive
+
+
 CLUSTER_BUGS: dict[str, ClusterBug] = {
     "acknowledge-before-replicas": ClusterBug(
         ("I1", "I8", "I10"),
@@ -288,5 +297,26 @@ CLUSTER_BUGS: dict[str, ClusterBug] = {
         "a node that takes over makes leased messages ready",
         _on_failover(forget_leases),
         _hunts("hand-over"),
+    ),
+    "purge-not-replicated": ClusterBug(
+        ("I1", "I2", "I9"),
+        "a primary purges what its replicas keep",
+        purges_alone,
+        lambda scenario: _fails_over(scenario) and _operates(destructive=True)(scenario),
+    ),
+    "purge-one-partition": ClusterBug(
+        ("I2",),
+        "a purge takes the messages of one partition only",
+        purges_one_partition,
+        lambda scenario: (
+            _operates(destructive=True)(scenario)
+            and all(queue.settings.partitions > 1 for queue in scenario.base.queues)
+        ),
+    ),
+    "send-to-next-incarnation": ClusterBug(
+        ("I2",),
+        "a send to a queue that was deleted is stored in the next queue of its name",
+        sends_by_name,
+        _operates(destructive=True),
     ),
 }

@@ -15,11 +15,15 @@ from penstock.simulation.client import SimulatedClient
 from penstock.simulation.cluster.desk import Call, Desk
 from penstock.simulation.cluster.fabric import Fabric
 from penstock.simulation.cluster.metadata import SimulatedMetadata, StoredChange
+from penstock.simulation.message_history import QueueLife
 from penstock.simulation.network import Network
 from penstock.simulation.tasks import Reply
 from penstock.simulation.trace import Trace
 from penstock.simulation.workload.stage import Stage
 from penstock.wire import messages
+
+_STALE_SHARE = 0.3
+"""How often a client goes on with an incarnation that may be gone."""
 
 Done = Callable[[Reply | None], None]
 
@@ -39,6 +43,7 @@ class RoutingClient(SimulatedClient):
         network = next(iter(networks.values()))
         super().__init__(name, network, random, trace)
         self._schedule = network.schedule
+        self._fabric = fabric
         self._inner = {node: SimulatedClient(name, way, random, trace) for node, way in networks.items()}
         self.map = ClusterMap()
         self._desk = Desk(name, self.map, self._inner, fabric, metadata, self._schedule, random)
@@ -58,7 +63,7 @@ class RoutingClient(SimulatedClient):
     def ask(self, request: messages.Request, body: bytes, timeout_ms: int, done: Done) -> None:
         """Has a request routed; `done` gets the answer, or None where there is none that is certain."""
         self._number += 1
-        number, is_open = self._number, True
+        name, number, is_open = self.name, self._number, True
 
         def end(reply: Reply | None) -> None:
             nonlocal is_open
@@ -69,7 +74,7 @@ class RoutingClient(SimulatedClient):
 
         def ended(outcome: Outcome) -> None:
             if isinstance(outcome, PenstockError) and outcome.__cause__ is not None:
-                raise outcome.__cause__  # a defect of the router is nothing to tell a client
+                self._fabric.defects.append((self._schedule.now_ms, f"{name}: {outcome.message}"))
             reply = self._told(request, outcome)
             # Never from within: whoever asks may go on only after it has asked.
             self._schedule.after(0, lambda: end(reply))
@@ -93,7 +98,7 @@ class RoutingClient(SimulatedClient):
                     None  # a partition does not answer, or is about to get another primary: asked again later
                 )
             return Reply(answer, memoryview(outcome.body))
-        if outcome.code is ErrorCode.UNREACHABLE:
+        if outcome.code in (ErrorCode.UNREACHABLE, ErrorCode.INTERNAL):
             return None
         if isinstance(request, messages.Send) and ERRORS[outcome.code].retryable:
             queue = self.map.incarnation(request.queue_id)
@@ -135,3 +140,17 @@ class ClusterStage(Stage):
         self.fabric.client_names.append(name)
         self.clients.append(client)
         return client
+
+    def life_of(self, name: str) -> QueueLife | None:
+        """Some have not heard yet that a queue was deleted and made again."""
+        return self._earlier(self.queues.get(name))
+
+    def pick_queue(self) -> QueueLife | None:
+        """The same for those who receive."""
+        return self._earlier(super().pick_queue())
+
+    def _earlier(self, life: QueueLife | None) -> QueueLife | None:
+        if life is None or self.stopping:
+            return life
+        others = [other for other in self.recorder.history.lives_named(life.name) if other is not life]
+        return self.random.choice(others) if others and self.random.random() < _STALE_SHARE else life

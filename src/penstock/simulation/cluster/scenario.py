@@ -65,6 +65,10 @@ class ClusterScenario:
     faults: ClusterFaultPlan
     late_nodes: int = 0
     """Nodes that join later."""
+    destructive: bool = False
+    """Whether operators purge and delete."""
+    altered_replicas: tuple[int, ...] = ()
+    """How many replicas operators may give a queue; none: they leave that alone."""
 
 
 def draw_cluster_scenario(random: Random, nodes: int) -> ClusterScenario:
@@ -106,8 +110,18 @@ def draw_cluster_scenario(random: Random, nodes: int) -> ClusterScenario:
         faults.clock_ms = faults.clock_ms or 3_000
     if random.random() < 0.2:
         faults.lossy_network = random.choice((0.01, 0.05, 0.2))
+    base.operators = 1 if random.random() < 0.55 else 0
+    # With one disk damaged the last good replica is nobody's to give up.
+    may_alter = bool(base.operators) and not faults.flips_ms and random.random() < 0.7
     return ClusterScenario(
-        base, nodes, replicas, sorted(extra.items(), key=lambda item: item[0]), faults, late_nodes
+        base,
+        nodes,
+        replicas,
+        sorted(extra.items(), key=lambda item: item[0]),
+        faults,
+        late_nodes,
+        destructive=bool(base.operators) and random.random() < 0.6,
+        altered_replicas=tuple(range(2, nodes - late_nodes + 1)) if may_alter else (),
     )
 
 

@@ -56,6 +56,11 @@ class Witness:
         """How many times somebody began to lead."""
         return len(self._leaders)
 
+    @property
+    def partitions(self) -> int:
+        """How many partitions anybody ever led."""
+        return len({queue_id for queue_id, _ in self._leaders})
+
     # -- what nodes do ---------------------------------------------------------------------------------------
 
     def started(self, name: str, node: ReplicatedNode) -> None:
@@ -103,6 +108,14 @@ class Witness:
         """Everything that was ever written to a partition and is part of its log, wherever that was seen."""
         epochs = partition.epochs
         keys = ((partition.queue_id, index, epochs.at(index)) for index in range(1, partition.index + 1))
+        return [self._records[key][0] for key in keys]
+
+    def committed_log(self, queue_id: int) -> list[AppendedRecord]:
+        """The same of a partition that was deleted: as much of it as was ever committed."""
+        known = self._committed.get(queue_id)
+        if known is None:
+            return []
+        keys = ((queue_id, index, known.newest.at(index)) for index in range(1, known.newest_index + 1))
         return [self._records[key][0] for key in keys]
 
     def _compare(

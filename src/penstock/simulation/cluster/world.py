@@ -7,17 +7,19 @@ from collections.abc import Callable
 from random import Random
 
 from penstock.cluster import layout
-from penstock.cluster.layout import NodeEntry, PartitionEntry
+from penstock.cluster.layout import NodeEntry, PartitionEntry, QueueEntry
+from penstock.cluster.shares import share_of
 from penstock.simulation.checkers import CHECKERS
 from penstock.simulation.clocks import NodeClock
 from penstock.simulation.cluster import loose_queues
 from penstock.simulation.cluster.fabric import Fabric
 from penstock.simulation.cluster.faults import ClusterFaults
 from penstock.simulation.cluster.hunts import Hunter
-from penstock.simulation.cluster.likeness import unlike
+from penstock.simulation.cluster.likeness import left_over, unlike
 from penstock.simulation.cluster.local_time import FREEZE_MS, LocalTime
 from penstock.simulation.cluster.machine import ClusterMachine
 from penstock.simulation.cluster.metadata import SimulatedMetadata
+from penstock.simulation.cluster.operator import ClusterOperator
 from penstock.simulation.cluster.router import ClusterStage
 from penstock.simulation.cluster.scenario import draw_cluster_scenario
 from penstock.simulation.cluster.witness import Witness
@@ -114,6 +116,7 @@ class ClusterWorld:
         self.faults.heal()
         self._wait_for("every replica is in sync again", self._all_in_sync, _HEALED_MS)
         self._wait_for("clients stop", lambda: not self.tasks.active, _SETTLED_MS)
+        self._wait_for("every replica is in sync", self._all_in_sync, _HEALED_MS)
         self._check_alike()
         well.answered_ms = self.schedule.now_ms
         self.tasks.start(Auditor(self.stage).run())
@@ -174,19 +177,45 @@ class ClusterWorld:
             self.tasks.start(LogReader(self.stage, f"reader-{number}").run())
         for number in range(base.group_members):
             self.tasks.start(GroupMember(self.stage, f"member-{number}").run())
+        if base.operators:
+            scenario, counts = self.scenario, self.faults.counts
+            operator = ClusterOperator(
+                self.stage,
+                "operator-0",
+                scenario.altered_replicas,
+                counts,
+                destructive=scenario.destructive,
+            )
+            self.tasks.start(operator.run())
 
     # -- checks ----------------------------------------------------------------------------------------------
 
+    def _queues(self) -> dict[int, QueueEntry]:
+        """The queues by the store."""
+        found = [
+            layout.decode_queue(stored.value)
+            for key, stored in self.metadata.entries.items()
+            if key.startswith(layout.QUEUES)
+        ]
+        return {queue.queue_id: queue for queue in found}
+
     def _all_in_sync(self) -> bool:
-        return all(
-            entry.retired
-            or (
-                entry.serving == entry.epoch
-                and sorted(entry.in_sync) == sorted(entry.replicas)
-                and len(entry.replicas) == self.scenario.replicas
-                and entry.hand_over_to is None
-            )
-            for entry in self.entries().values()
+        """Every partition is served by as many as its queue wants; what is deleted is gone from every node."""
+        entries = self.entries()
+        if not all(
+            entry.serving == entry.epoch
+            and sorted(entry.in_sync) == sorted(entry.replicas)
+            and entry.hand_over_to is None
+            and not entry.leaving
+            for entry in entries.values()
+        ):
+            return False
+        queues = self._queues()
+        return all(queue.state == "ready" for queue in queues.values()) and all(
+            len(entry.replicas) == queues[entry.queue_id].settings.replicas
+            and entry.settings == share_of(queues[entry.queue_id].settings)
+            for entry in entries.values()
+            if entry.queue_id in queues  # else its making was never finished
         )
 
     def _wait_for(self, what: str, condition: Callable[[], bool], most_ms: int) -> None:
@@ -202,6 +231,8 @@ class ClusterWorld:
         for pause_ms in _ALIKE_MS:
             self.schedule.run_for(pause_ms)
             found = list(unlike(self.machines, self.entries(), has_damage=bool(self.history.flips)))
+            if not self.scenario.faults.flips_ms:  # a disk that lies may bring back what was dropped
+                found += left_over(self.machines, self.entries())
             if not found:
                 return
         for sentence in found[:5]:
@@ -213,6 +244,7 @@ class ClusterWorld:
             if message.life.settings[0].partitions > 1 and message.fate == "stored":
                 times = [delivery.sent_ms for delivery in message.deliveries if delivery.source is None]
                 message.sent_ms = min([message.sent_ms, *times])
+                message.sent_at_most = not times
 
     def _gather_logs(self) -> None:
         """The records of queues of one partition, for checkers that read them."""
@@ -221,6 +253,11 @@ class ClusterWorld:
             partition = node._parts.catalogue.partitions.get(entry.partition) if node is not None else None
             if partition is not None and entry.settings.partitions == 1:
                 self.history.records[entry.queue_id] = self.witness.log_of(partition)
+        for change in self.metadata.log:
+            if change.key.startswith(layout.PARTITIONS) and change.key not in self.metadata.entries:
+                gone = layout.decode_partition(change.value) if change.value is not None else None
+                if gone is not None and gone.epoch == gone.serving and gone.settings.partitions == 1:
+                    self.history.records[gone.queue_id] = self.witness.committed_log(gone.partition)
 
     def _finish(self) -> None:
         history = self.history
@@ -233,6 +270,8 @@ class ClusterWorld:
                 self.violations.append(
                     Violation("engine", at_ms, f"{machine.name} failed by itself: {sentence}")
                 )
+        for at_ms, sentence in self.fabric.defects:
+            self.violations.append(Violation("engine", at_ms, f"a front end failed by itself: {sentence}"))
         for at_ms, sentence in self.faults.refusals:
             self.violations.append(Violation("I10", at_ms, f"a node refused to start: {sentence}"))
         tight = loose_queues.without(history)
@@ -244,7 +283,7 @@ class ClusterWorld:
         self.violations += loose_queues.check(history, lost)
         for kind, count in (
             ("acknowledged message lost by async", len(loose_queues.lost_messages(history))),
-            ("failover", self.witness.epochs - len(self.entries())),
+            ("failover", self.witness.epochs - self.witness.partitions),
         ):
             if count > 0:
                 self.faults.counts[kind] += count

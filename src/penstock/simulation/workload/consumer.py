@@ -108,7 +108,8 @@ class Settler:
         if reply is None or (isinstance(reply.answer, Failed) and reply.answer.code == ErrorCode.BAD_RECEIPT):
             return
         # A front end takes a receipt of a queue that is not there for one of a queue that was deleted.
-        answer, of_nobody = reply.answer, token[:8] != old[0].token[:8]
+        answer = reply.answer
+        of_nobody = token[:8] != old[0].token[:8] or old[0].life.deletion_asked_ms is not None
         if not (
             of_nobody and isinstance(answer, Settled) and not any(outcome.done for outcome in answer.outcomes)
         ):

@@ -146,7 +146,7 @@ class Operator:
         life.purges.append(span)
         reply = yield Ask(self._client, Purge(life.queue_id))
         if reply is not None and isinstance(reply.answer, Count):
-            span.answered_ms = stage.schedule.now_ms
+            span.answered_ms, span.messages = stage.schedule.now_ms, reply.answer.messages
             stage.trace.add(self._name, f"purged {reply.answer.messages} messages of {life.name}")
         else:
             self._note_failure(life, reply)

@@ -39,7 +39,7 @@ class Producer:
         while not stage.stopping:
             yield Pause(random.randint(1, 2 * pace_ms))
             plan = random.choice(stage.plans())
-            life = stage.queues.get(plan.name)
+            life = stage.life_of(plan.name)
             if life is None:
                 yield from stage.look_up(self._client, plan.name)
                 continue

@@ -52,6 +52,10 @@ class Stage:
         """Any queue that is believed to exist, dead-letter queues among them."""
         return self.queues[self.random.choice(sorted(self.queues))] if self.queues else None
 
+    def life_of(self, name: str) -> QueueLife | None:
+        """The incarnation that a producer sends to; None where it must look."""
+        return self.queues.get(name)
+
     def pick_queue(self) -> QueueLife | None:
         """Any queue whose messages are received."""
         names = [name for name in sorted(self.queues) if self.queues[name].settings[0].has_queue]

@@ -1,0 +1,121 @@
+"""Operators of a cluster: what those of one node do, more of it, and another number of replicas now and then.
+
+One who gets no answer to a change asks again until there is one, as anybody does who wants it made.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from penstock.model.errors import ERRORS, ErrorCode
+from penstock.model.settings import changed_settings
+from penstock.simulation.message_history import QueueLife
+from penstock.simulation.tasks import Ask, Pause, Steps
+from penstock.simulation.workload.operator import Operator
+from penstock.simulation.workload.stage import MOVED_TO, Stage
+from penstock.wire.messages import AlterQueue, Failed, QueueDescription, Redrive, Redriven
+
+_ATTEMPTS = 40
+_REDRIVES = 4
+
+
+class ClusterOperator(Operator):
+    """One operator; there is never more than one, so that a delete is for the queue that it knows."""
+
+    def __init__(
+        self,
+        stage: Stage,
+        name: str,
+        replicas: tuple[int, ...],
+        counts: Counter[str],
+        *,
+        destructive: bool,
+    ) -> None:
+        super().__init__(stage, name)
+        self._counts = counts
+        self._replicas = replicas
+        """How many a queue may have; none: nobody changes that."""
+        self._destructive = destructive
+
+    def run(self) -> Steps[None]:
+        """Does something every now and then."""
+        stage, random = self._stage, self._stage.random
+        while not stage.stopping:
+            yield Pause(random.randint(100, 1_000))
+            life = stage.pick_life()
+            if life is None:
+                continue
+            action = random.random()
+            if action < 0.1:
+                yield from self._peek(life)
+            elif action < 0.2:
+                late = life.late_queue if random.random() < 0.6 else None
+                yield from stage.look_up(self._client, late or life.name)
+            elif action < 0.4:
+                yield from self._alter(life)
+            elif action < 0.5 or not self._destructive:
+                yield from self._redrive()
+            elif action < 0.8:
+                yield from self._purge(life)
+            else:
+                yield from self._delete(life)
+
+    def _alter(self, life: QueueLife) -> Steps[None]:
+        stage, random = self._stage, self._stage.random
+        current = life.settings[-1]
+        changes: dict[str, str | int | bool | None] = {
+            "visibility_timeout_ms": random.choice((200, 1_000, 4_000))
+        }
+        if life.name == "delays" and random.random() < 0.4:
+            changes["delay_ms"] = random.choice((0, 300, 900))
+        if current.sorted and random.random() < 0.4:
+            changes["window_ms"] = random.choice((0, 20, 300))
+        if self._replicas and random.random() < 0.6:
+            changes["replicas"] = random.choice(self._replicas)
+        life.settings.append(changed_settings(current, dict(changes)))
+        for _ in range(_ATTEMPTS):
+            reply = yield Ask(self._client, AlterQueue(life.name, changes))
+            if reply is not None and isinstance(reply.answer, QueueDescription):
+                stage.note(reply.answer)
+                stage.trace.add(self._name, f"altered {life.name}: {changes}")
+                self._counts["queue altered"] += 1
+                self._counts["number of replicas altered"] += "replicas" in changes
+                return
+            self._note_failure(life, reply)
+            failed = reply.answer if reply is not None else None
+            if isinstance(failed, Failed) and not ERRORS[ErrorCode(failed.code)].retryable:
+                return
+            yield Pause(random.randint(50, 400))
+
+    def _redrive(self) -> Steps[None]:
+        """Walks through some of a queue for dead or late letters, back to where they came from or to another queue."""
+        stage, random = self._stage, self._stage.random
+        dead = [stage.queues[name] for name in sorted(stage.queues) if name.endswith(MOVED_TO)]
+        if not dead:
+            return
+        life = random.choice(dead)
+        life.redriven = True
+        plain = stage.queues.get("plain")
+        is_tight = plain is not None and plain.settings[0].replication == "sync"
+        target = "plain" if is_tight and random.random() < 0.2 else None
+        start: int | None = 0
+        for _ in range(_REDRIVES):
+            if start is None:
+                return
+            request = Redrive(life.queue_id, target, random.choice((1, 10, 100)), start)
+            reply = yield Ask(self._client, request)
+            if reply is None or not isinstance(reply.answer, Redriven):
+                self._note_failure(life, reply)
+                return
+            stage.trace.add(self._name, f"redrove {reply.answer.messages} messages of {life.name}")
+            self._counts["message redriven"] += reply.answer.messages
+            start = reply.answer.next
+
+    def _purge(self, life: QueueLife) -> Steps[None]:
+        yield from super()._purge(life)
+        self._counts["purge"] += life.purges[-1].answered_ms is not None
+
+    def _delete(self, life: QueueLife) -> Steps[None]:
+        yield from super()._delete(life)
+        now = self._stage.queues.get(life.name)
+        self._counts["queue deleted and made again"] += now is not None and now is not life

@@ -1,0 +1,63 @@
+"""Bugs to plant in what operators do to queues of a cluster: the patches; `planted_bugs` names them and their checkers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from penstock.cluster.layout import QUEUES
+from penstock.model.batch import Buffer
+from penstock.queue import settling
+from penstock.queue.decision import Decision
+from penstock.queue.partition import Partition
+from penstock.routing import browsing, sending
+from penstock.routing.cluster_map import ClusterMap
+from penstock.routing.context import RoutingContext
+from penstock.routing.steps import Ask, Reply, Steps
+from penstock.simulation.planted_patches import Patch
+from penstock.wire.messages import Purge, Send
+
+
+def purges_alone() -> Sequence[Patch]:
+    """The record of a purge is never written: only the primary that was asked knows of it."""
+
+    def purge(partition: Partition, now_ms: int) -> Decision[int]:
+        decision = real(partition, now_ms)
+        for written in decision.records:
+            partition.apply(written.record)
+            partition.index -= 1  # as if nothing had been appended
+        return Decision((), decision.reply)
+
+    real = settling.purge
+    return [(settling, "purge", purge)]
+
+
+def purges_one_partition() -> Sequence[Patch]:
+    def purge(context: RoutingContext, request: Purge) -> Steps[Reply]:
+        first = context.queue(request.queue_id).partitions[0]
+        reply: Reply = yield Ask(first, Purge(first))
+        return reply
+
+    return [(browsing, "purge", purge)]
+
+
+def sends_by_name() -> Sequence[Patch]:
+    """What is sent to a queue that was deleted goes to the next one of its name."""
+    names: dict[int, str] = {}
+
+    def take_queue(self: ClusterMap, key: str, value: bytes | None) -> None:
+        real(self, key, value)
+        entry = self.named(key.removeprefix(QUEUES))
+        if entry is not None:
+            names[entry.queue_id] = entry.name
+
+    def send(context: RoutingContext, request: Send, body: Buffer) -> Steps[Reply]:
+        if context.map.incarnation(request.queue_id) is None:
+            following = context.map.ready(names.get(request.queue_id, ""))
+            if following is not None:
+                request = msgspec.structs.replace(request, queue_id=following.queue_id)
+        return real_send(context, request, body)
+
+    real, real_send = ClusterMap._take_queue, sending.send
+    return [(ClusterMap, "_take_queue", take_queue), (sending, "send", send)]
