@@ -98,12 +98,17 @@ class ClusterMap:
             self.partitions[entry.partition] = entry
             self.census.count(entry)
             self._homes[entry.partition] = Home(entry.queue_id, entry.ordinal)
+        elif before is not None and before.queue_id not in self._incarnations:
+            self._homes.pop(before.partition, None)
 
     def _take_queue(self, key: str, value: bytes | None) -> None:
         name = key.removeprefix(QUEUES)
         before = self._queues.pop(name, None)
         if before is not None:
             self._incarnations.pop(before.queue_id, None)
+            for partition in before.partitions:
+                if partition not in self.partitions:
+                    self._homes.pop(partition, None)
         if value is None:
             return
         entry = decode_queue(value)
@@ -148,7 +153,7 @@ class ClusterMap:
         return (entry for entry in self._queues.values() if entry.state == "ready")
 
     def home(self, partition: int) -> Home | None:
-        """Which queue a partition is or was part of."""
+        """Which queue a partition is part of; None where neither of them is there any more."""
         return self._homes.get(partition)
 
     def name_of(self, partition: int) -> str | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from penstock.cluster.layout import QueueEntry, queue_key
+from penstock.cluster.layout import PARTITIONS, QueueEntry, queue_key
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.routing.cluster_map import ClusterMap
 from penstock.routing.spread import REMEMBERED, Spread
@@ -64,14 +64,24 @@ class RoutingContext:
         """Of queues whose maker says nothing of it."""
         self.spread = Spread(load)
         self._numbers: dict[int, int] = {}
+        self._highest_forgotten = 0
+        """No number up to this is given again: a partition that seemed gone may be back, and know its batches."""
         self.ids = FreeIds()
         self.offer: ReadOffer | None = None
         """None: all reading goes through this router."""
         self._credits: dict[tuple[tuple[int, int], ...], list[float]] = {}
+        cluster.listen(self._changed)
+
+    def _changed(self, key: str) -> None:
+        """Partitions that are no more need no numbers."""
+        if key.startswith(PARTITIONS):
+            partition = int(key.removeprefix(PARTITIONS))
+            if partition not in self.map.partitions:
+                self._highest_forgotten = max(self._highest_forgotten, self._numbers.pop(partition, 0))
 
     def next_number(self, partition: int) -> int:
         """The number of the next batch of this router's own for a partition."""
-        number = self._numbers.get(partition, 0) + 1
+        number = self._numbers.get(partition, self._highest_forgotten) + 1
         self._numbers[partition] = number
         return number
 

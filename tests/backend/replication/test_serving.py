@@ -262,3 +262,20 @@ def test_what_was_under_way_when_replicas_left_is_not_acknowledged_by_too_few() 
     described = asked(cluster, "a", messages.DescribeQueue("q"))
     assert isinstance(described, messages.QueueDescription)
     assert described.statistics.sent_total == 1
+
+
+def test_what_was_asked_about_a_partition_is_forgotten_with_it() -> None:
+    cluster = Cluster()
+    cluster.create()
+    cluster.settle(500)
+    cluster.machines["c"].crash()
+    cluster.now_ms += 1_500
+    leader = cluster.machines["a"]
+    leader.turn()
+    leader.turn()
+    assert leader.node is not None
+    proposer = leader.node.replication.proposer
+    assert proposer._asked
+    leader.node.partition_gone(1, cluster.now_ms)
+    assert not proposer._asked
+    assert not leader.node.take_proposals(cluster.now_ms + 1_000)

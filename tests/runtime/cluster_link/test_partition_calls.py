@@ -122,3 +122,22 @@ async def test_too_few_replicas_for_the_whole_patience_is_said_in_the_nodes_word
     assert (outcome.code, outcome.message) == (ErrorCode.NOT_ENOUGH_REPLICAS, "not yet")
     assert len(leader.asked) >= 2
     await calls.close()
+
+
+@async_test
+async def test_nothing_is_remembered_of_a_partition_that_is_gone() -> None:
+    cluster = map_of_one()
+    loop = asyncio.get_running_loop()
+    calls = PartitionCalls(cluster, cast(NodeLinks, Leader(refusals=1)), _nothing_new, loop)
+    answered: asyncio.Future[Outcome] = loop.create_future()
+    calls.start(Ask(1, Purge(1)), answered.set_result)
+    await answered
+    assert calls._refreshed
+    cluster.apply(partition_key(1), None)
+    assert not calls._refreshed
+    too_late: asyncio.Future[Outcome] = loop.create_future()
+    calls.start(Ask(1, Purge(1)), too_late.set_result)
+    assert isinstance(await too_late, PenstockError)
+    await asyncio.sleep(0)
+    assert not calls._refreshed
+    await calls.close()

@@ -57,6 +57,11 @@ class Proposer:
         if asked is not None and version > asked[0].version:
             del self._asked[queue_id]
 
+    def gone(self, queue_id: int) -> None:
+        """There is no entry any more: nothing is wanted of it."""
+        for table in (self._watched, self._urgent, self._asked):
+            table.pop(queue_id, None)
+
     def failed(self, queue_id: int, now_ms: int) -> None:
         """The store could not be asked, or its answer was lost."""
         asked = self._asked.get(queue_id)

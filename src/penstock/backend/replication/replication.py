@@ -108,6 +108,7 @@ class Replication:
         """An entry is no longer in the store: nothing is deleted by that, but nobody leads it either."""
         self.state.layout.gone(partition)
         self.leadership.stand_down(partition, "it is no longer in the layout")
+        self.proposer.gone(partition)
 
     def new_life(self, started_ms: int, now_ms: int) -> None:
         """The node's lease was lost and made anew: what it led is for somebody to give it again."""

@@ -264,6 +264,8 @@ class PartitionCalls:
         finally:
             del self._refreshing[partition]
         entry = self._map.partitions.get(partition)
+        if entry is None:
+            self._refreshed.pop(partition, None)
         if entry is None or entry.retired:
             self._give_up_line(partition)
         else:
@@ -302,6 +304,8 @@ class PartitionCalls:
     def _changed(self, key: str) -> None:
         if key.startswith(PARTITIONS):
             partition = int(key.removeprefix(PARTITIONS))
+            if partition not in self._map.partitions:
+                self._refreshed.pop(partition, None)
             leader = self._map.leader(partition)
             if leader is not None and any(
                 call.leader is not None and call.leader.epoch < leader.epoch
