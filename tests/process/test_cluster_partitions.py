@@ -6,8 +6,6 @@ import asyncio
 import signal
 from pathlib import Path
 
-import pytest
-
 import penstock
 from penstock.cluster.layout import decode_partition, decode_queue, partition_key, queue_key
 from penstock.metadata.store.etcd import open_etcd_store
@@ -44,33 +42,10 @@ async def scenario(url: str, place: Path) -> None:
             await read_through_a_failover(client, native, nodes, store)
             await find_ids_after_a_failover(client, nodes, store)
             await give_replicas(client, store)
-            await expire_idle_queues(client, store)
     finally:
         await store.close()
         for program in programs:
             await program.end(signal.SIGKILL)
-
-
-async def expire_idle_queues(client: penstock.Client, store: MetadataStore) -> None:
-    """A queue that nobody uses goes with what is in it; one that somebody waits at stays."""
-    kept = await client.create_queue("kept", idle_expiry=1, partitions=2)
-    waiting = asyncio.create_task(kept.receive(wait=60))
-    await client.create_queue("fleeting", idle_expiry=2, partitions=2)
-    await client.queue("fleeting").send(b"left behind")
-    key = queue_key("fleeting")
-    listing = await store.list(key)
-    states = [decode_queue(entry.value).state for entry in listing.entries]
-    async for change in store.watch(key, listing.version):
-        if change.value is None:
-            break
-        states.append(decode_queue(change.value).state)
-    assert states[-1] == "deleting"
-    with pytest.raises(penstock.PenstockError, match="queue-not-found"):
-        await client.queue("fleeting").send(b"too late")
-    await kept.send(b"still there")
-    (message,) = await waiting
-    assert message.body == b"still there"
-    await message.delete()
 
 
 async def primary_of(store: MetadataStore, queue: str, ordinal: int) -> str:
