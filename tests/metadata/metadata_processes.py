@@ -15,7 +15,7 @@ from pathlib import Path
 from penstock.metadata.remote.store import RemoteStore, open_remote_store
 from tests.metadata.metadata_servers import SECRET
 
-READY_SECONDS = 20
+READY_SECONDS = 60
 
 
 class MetadataProcesses:
