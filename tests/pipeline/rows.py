@@ -6,9 +6,10 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from penstock.columnar.arrow import arrow_stream
-from penstock.columnar.lifecycle import LIFECYCLE, Change
+from penstock.columnar.lifecycle import CENSUS, LIFECYCLE, Change
 from penstock.columnar.table import Table
 from penstock.columnar.usage import USAGE
+from penstock.pipeline.local_rows import local_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -43,7 +44,7 @@ def usage_row(number: int, **values: Any) -> dict[str, Any]:
 def frame(spark: SparkSession, table: Table, rows: list[dict[str, Any]]) -> DataFrame:
     """The rows as Spark has them."""
     schema = ", ".join(f"`{column.name}` {_TYPES[column.kind]}" for column in table.columns)
-    return spark.createDataFrame([tuple(row.get(name) for name in table.names) for row in rows], schema)
+    return local_rows(spark, [tuple(row.get(name) for name in table.names) for row in rows], schema)
 
 
 def usage_frame(spark: SparkSession, rows: list[dict[str, Any]]) -> DataFrame:
@@ -70,9 +71,16 @@ def _cell(value: Any) -> Any:
 class Partition:
     """Writes the rows of one partition, a number and a second each."""
 
-    def __init__(self, queue: str = "orders", partition_id: int = 70, ordering: str = "best-effort") -> None:
+    def __init__(
+        self,
+        queue: str = "orders",
+        partition_id: int = 70,
+        ordering: str = "best-effort",
+        queue_id: int = 7,
+    ) -> None:
         self.rows: list[dict[str, Any]] = []
         self._queue = queue
+        self._queue_id = queue_id
         self._partition_id = partition_id
         self._ordering = ordering
         self.number = 0
@@ -85,7 +93,7 @@ class Partition:
         row = {
             "time": self.time,
             "queue": self._queue,
-            "queue_id": 7,
+            "queue_id": self._queue_id,
             "partition": 0,
             "partition_id": self._partition_id,
             "number": self.number,
@@ -97,8 +105,22 @@ class Partition:
         if change in (Change.SENT, Change.ARRIVED, Change.STOOD):
             row.setdefault("ordering", self._ordering)
             row.setdefault("bytes", 100 * count)
+        if change in CENSUS:
+            row.setdefault("census_first", self.number)
+            row.setdefault("census_last", self.number)
         self.rows.append(row)
         return row
+
+    def counts(self, change: Change, *runs: tuple[int, int]) -> None:
+        """Names all that is there, in as many rows as there are runs; none: nothing is there."""
+        first = self.number + 1
+        named = runs or ((1, 0),)
+        for run in named:
+            self.happens(change, *run, census_first=first, census_last=first + len(named) - 1)
+
+    def forgets(self, count: int = 1) -> None:
+        """Rows from the last one back never reach the log."""
+        del self.rows[-count:]
 
     def sent(self, first: int, count: int = 1, **values: Any) -> None:
         """A producer's send was acknowledged."""

@@ -49,6 +49,7 @@ def queue_facts(queue: QueueDescription) -> dict[str, Any]:
     is_log = not settings.has_queue
     return {
         "name": queue.name,
+        "queue_id": queue.queue_id,
         "messages": now.log_messages
         if is_log
         else now.ready + now.leased + now.delayed + now.held + now.moving,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -12,14 +11,16 @@ from penstock.frontend.message_id import message_id
 from penstock.pipeline.jobs import ledger_tables as tables
 from penstock.pipeline.jobs.job import Surroundings
 from penstock.pipeline.jobs.ledger import (
+    begun_counts,
     by_hour,
     check_everything,
     ended_counts,
+    judged,
     new_messages,
     open_messages,
 )
 from penstock.pipeline.jobs.ledger_findings import findings
-from penstock.pipeline.numbers import Gap
+from penstock.pipeline.local_rows import local_rows
 from tests.pipeline.rows import NOON, Partition, lifecycle_frame
 
 if TYPE_CHECKING:
@@ -31,6 +32,12 @@ AT_NOON = Surroundings(now_us=int(NOON.timestamp() * 1e6))
 def found_in(spark: SparkSession, partition: Partition, around: Surroundings = AT_NOON) -> list[Row]:
     found = check_everything(lifecycle_frame(spark, partition.rows), around)
     return sorted(found.collect(), key=lambda row: (row["kind"], row["sequence"] or 0))
+
+
+def all_known(spark: SparkSession, partition: Partition, around: Surroundings = AT_NOON) -> DataFrame:
+    """What a first roll-up knows, if it sees all rows."""
+    rows = lifecycle_frame(spark, partition.rows)
+    return judged(new_messages(rows, local_rows(spark, [], tables.STATE.file_schema())), rows, rows, around)
 
 
 def kinds(rows: list[Row]) -> list[tuple[str, int | None]]:
@@ -57,9 +64,7 @@ def planted(kind: str, partition_id: int) -> tuple[Partition, list[tuple[str, in
         return partition, [("delivered-after-end", 7)]
     partition.sent(11, 3)
     if kind == "lost":
-        happens(Change.QUEUE_DELETED, 11)
-        happens(Change.QUEUE_DELETED, 13)
-        partition.rows[-1]["time"] = partition.rows[-2]["time"]
+        partition.counts(Change.QUEUE_DELETED, (11, 1), (13, 1))
         return partition, [("lost", 12)]
     if kind == "unsent":
         partition.leased(20)
@@ -68,9 +73,10 @@ def planted(kind: str, partition_id: int) -> tuple[Partition, list[tuple[str, in
         happens(Change.MOVE_STARTED, 11, 2, reason="max-receives", other_queue="dead")
         happens(Change.MOVE_FINISHED, 11, 2, reason="max-receives", other_queue="dead")
         other = Partition("dead", partition_id=partition_id + 1000)
-        other.happens(
-            Change.ARRIVED, 1, other_queue="orders", other_partition_id=partition_id, other_first=11
-        )
+        came = {"other_queue": "orders", "other_partition_id": partition_id}
+        other.happens(Change.ARRIVED, 1, **came, other_first=11)
+        other.time = partition.time
+        other.deleted(1)
         partition.rows += other.rows
         return partition, [("never-arrived", 12)]
     return partition, []
@@ -102,23 +108,6 @@ def test_what_was_planted_is_found_and_nothing_else(spark: SparkSession) -> None
         assert row["message_id"] == (message_id(7, row["sequence"]) if sent else None)
 
 
-def test_lost_rows_and_overdue_messages_are_found(spark: SparkSession) -> None:
-    partition = Partition()
-    partition.sent(1, 2)
-    partition.worked_on(1)
-    partition.time += timedelta(hours=9)
-    partition.sent(3)
-    later = AT_NOON._replace(
-        now_us=AT_NOON.now_us + 10 * 3_600_000_000,
-        queues=({"name": "orders", "retention_ms": 3_600_000},),
-        gaps=(Gap("70", 4, 6),),
-    )
-    assert kinds(found_in(spark, partition, later)) == [("gap", None), ("lost", 2)]
-    assert kinds(found_in(spark, partition)) == []
-    partition.rows = partition.rows[:3]  # a reader that is behind does not know yet how messages ended
-    assert kinds(found_in(spark, partition, later._replace(gaps=()))) == []
-
-
 def test_a_queue_that_is_followed_no_more_and_then_again_is_no_finding(spark: SparkSession) -> None:
     partition = Partition()
     partition.sent(1, 4)
@@ -128,16 +117,16 @@ def test_a_queue_that_is_followed_no_more_and_then_again_is_no_finding(spark: Sp
     partition.worked_on(2)
     partition.leased(3)
     assert kinds(found_in(spark, partition)) == []
-    known = new_messages(
-        lifecycle_frame(spark, partition.rows), spark.createDataFrame([], tables.STATE.file_schema())
-    )
+    known = all_known(spark, partition)
     states = {one["sequence"]: one["state"] for one in open_messages(known).collect()}
     assert states == {3: "leased", 4: "waiting"}
     (counts,) = ended_counts(known).collect()
-    assert (counts["ended"], counts["deleted"], counts["unfollowed"]) == (2, 1, 1)
-    assert (
-        counts["dwell_ms_max"] == 5000
-    )  # from second 1 to the delete at 6, not to the end of following at 3
+    assert (counts["ended"], counts["deleted"], counts["unfollowed"]) == (1, 1, 0)
+    # From second 1 to the delete at 6, not to the end of following at 3.
+    assert counts["dwell_ms_max"] == 5000
+    (begun,) = begun_counts(lifecycle_frame(spark, partition.rows)).collect()
+    assert (begun["began"], begun["ended"], begun["unfollowed"]) == (7, 4, 4)
+    assert begun["began"] == begun["ended"] + counts["ended"] + len(states)
     partition.deleted(2)
     assert kinds(found_in(spark, partition)) == [("duplicate-end", 2)]
 
@@ -167,9 +156,7 @@ def test_what_is_normal_is_no_finding(spark: SparkSession) -> None:
     partition.leased(4)  # the one before it is gone
     partition.happens(Change.MOVE_STARTED, 4, reason="max-receives", other_queue="dead")
     partition.happens(Change.MOVE_FINISHED, 4, reason="max-receives", other_queue="dead")
-    partition.happens(Change.UNFOLLOWED, 5, 2)
-    partition.happens(Change.UNFOLLOWED, 7, 2)
-    partition.rows[-1]["time"] = partition.rows[-2]["time"]
+    partition.counts(Change.UNFOLLOWED, (5, 2), (7, 2))
     assert kinds(found_in(spark, partition)) == []
 
 
@@ -185,12 +172,12 @@ def test_roll_ups_in_steps_come_to_what_all_at_once_comes_to(spark: SparkSession
     partition.deleted(5)
     rows = lifecycle_frame(spark, partition.rows)
     steps = [lifecycle_frame(spark, partition.rows[:first]), lifecycle_frame(spark, partition.rows[first:])]
-    state: DataFrame = spark.createDataFrame([], tables.STATE.file_schema())
+    state: DataFrame = local_rows(spark, [], tables.STATE.file_schema())
     found: list[Any] = []
     ended = 0
     for step in steps:
         known = new_messages(step, state)
-        found += findings(known, step, AT_NOON).collect()
+        found += findings(judged(known, step, rows, AT_NOON)).collect()
         ended += sum(row["ended"] for row in ended_counts(known).collect())
         state = known.where("finals = 0").select(*tables.STATE.names)
     assert kinds(found) == kinds(check_everything(rows, AT_NOON).collect()) == [("reordered", 5)]
@@ -206,9 +193,7 @@ def test_times_and_redeliveries_are_those_of_the_messages(spark: SparkSession) -
     partition.worked_on(1)  # 4, 5
     partition.deleted(2)  # 6
     partition.happens(Change.RELEASED, 3, reason="unreceived")  # 7: nobody saw it, whoever leased it
-    known = new_messages(
-        lifecycle_frame(spark, partition.rows), spark.createDataFrame([], tables.STATE.file_schema())
-    )
+    known = all_known(spark, partition)
     counts = ended_counts(known).selectExpr("*", "to_date(hour) as day")
     row = by_hour(counts).collect()[0]
     assert (row["ended"], row["deleted"], row["expired"], row["redeliveries"]) == (2, 2, 0, 1)

@@ -12,18 +12,19 @@ from pyspark.sql import functions as sf
 from penstock.columnar.lifecycle import LIFECYCLE, LIFECYCLE_QUEUE, Change
 from penstock.pipeline.jobs import ledger_tables as tables
 from penstock.pipeline.jobs.job import Job, Reader, Rolled, Surroundings, Tables
-from penstock.pipeline.jobs.ledger_findings import findings, gap_findings, never_arrived
+from penstock.pipeline.jobs.ledger_findings import findings, never_arrived, with_message_ids
+from penstock.pipeline.jobs.ledger_gaps import gap_findings, with_doubts
 from penstock.pipeline.jobs.ledger_messages import (
     BEGINNINGS,
-    CHANGE_MASK,
     ENDED,
     KEYS,
+    UNFOLLOWED,
     change_of,
-    ending,
     has_ended,
     messages,
     without_forgotten,
 )
+from penstock.pipeline.jobs.ledger_missing import with_missing
 
 _STRANGE_AT_ONCE = 10_000
 
@@ -39,14 +40,14 @@ def new_messages(rows: DataFrame, state: DataFrame) -> DataFrame:
 
 
 def ended_counts(known: DataFrame) -> DataFrame:
-    """Messages that are at an end, by the hour in which that was, and queue; those looked up were counted before."""
-    last = ending().bitwiseAND(CHANGE_MASK).cast("int")
+    """Messages that ended, by the hour in which that was, and queue; those looked up were counted before."""
+    last = change_of("first_final")
     deleted = last == int(Change.DELETED)
     dwell = sf.floor((sf.col("ended_us") - sf.col("began_us")) / 1000)
     work = sf.when(deleted, sf.floor((sf.col("ended_us") - sf.col("leased_us")) / 1000))
     hour = sf.date_trunc("hour", sf.timestamp_micros("ended_us"))
     return (
-        known.where(has_ended() & (~sf.col("looked_up") | (sf.col("begins") == 0)))
+        known.where((sf.col("finals") > 0) & (~sf.col("looked_up") | (sf.col("begins") == 0)))
         .select(
             hour.alias("hour"),
             "queue",
@@ -73,13 +74,22 @@ def ended_counts(known: DataFrame) -> DataFrame:
 
 
 def begun_counts(rows: DataFrame) -> DataFrame:
-    """Messages that began, by hour and queue."""
-    nothing = sf.lit(0).cast("long")
-    empty = [name for name in tables.COUNTS if name != "began" and not name.endswith("_max")]
+    """Messages that began, and those that were followed no more, by hour and queue.
+
+    A message that is found standing afterwards begins again, so that what began ended or is there still.
+    """
+    nothing, counted = sf.lit(0).cast("long"), ("began", "ended", "unfollowed")
+    empty = [name for name in tables.COUNTS if name not in counted and not name.endswith("_max")]
+    begins, leaves = sf.col("change").isin(*map(int, BEGINNINGS)), sf.col("change") == UNFOLLOWED
+    count = sf.col("count").cast("long")
     return (
-        rows.where(sf.col("change").isin(*map(int, BEGINNINGS)))
+        rows.where((begins | leaves) & (count > 0))
         .groupBy(sf.date_trunc("hour", "time").alias("hour"), "queue")
-        .agg(sf.sum("count").alias("began"))
+        .agg(
+            sf.sum(sf.when(begins, count).otherwise(0)).alias("began"),
+            sf.sum(sf.when(leaves, count).otherwise(0)).alias("ended"),
+            sf.sum(sf.when(leaves, count).otherwise(0)).alias("unfollowed"),
+        )
         .select(
             "*",
             *(nothing.alias(name) for name in (*empty, *tables.DWELL.names, *tables.PROCESSING.names)),
@@ -92,7 +102,7 @@ def by_hour(parts: DataFrame) -> DataFrame:
     """Counts added up, with percentiles."""
     largest = [name for name in tables.COUNTS if name.endswith("_max")]
     summed = [name for name in tables.COUNTS if name not in largest]
-    total = {"dwell": sf.col("ended"), "processing": sf.col("deleted")}
+    total = {"dwell": sf.col("ended") - sf.col("unfollowed"), "processing": sf.col("deleted")}
     return (
         parts.groupBy("day", "hour", "queue")
         .agg(
@@ -113,6 +123,16 @@ def by_hour(parts: DataFrame) -> DataFrame:
     )
 
 
+def still_there() -> Column:
+    """Not at an end, as far as anybody knows. What may have ended in a gap and cannot be there any more is not."""
+    return ~has_ended() & ~(sf.col("missing").isNotNull() & sf.col("doubted"))
+
+
+def judged(known: DataFrame, rows: DataFrame, history: DataFrame, surroundings: Surroundings) -> DataFrame:
+    """Messages with what is not known of them, and what is missing; `rows` are the new ones, `history` all there are."""
+    return with_missing(with_doubts(known, history, surroundings.gaps), rows, surroundings)
+
+
 def open_messages(known: DataFrame) -> DataFrame:
     """Those that have not ended, for people."""
     last = change_of("last")
@@ -122,7 +142,7 @@ def open_messages(known: DataFrame) -> DataFrame:
         .when(last.isin(int(Change.LEASED), int(Change.EXTENDED), int(Change.RESUMED)), "leased")
         .otherwise("waiting")
     )
-    return known.where(~has_ended()).select(
+    return known.where(still_there()).select(
         *KEYS,
         state.alias("state"),
         sf.timestamp_micros("began_us").alias("began"),
@@ -132,10 +152,10 @@ def open_messages(known: DataFrame) -> DataFrame:
 
 def check_everything(rows: DataFrame, surroundings: Surroundings) -> DataFrame:
     """All findings, from all rows at once."""
-    known = without_forgotten(messages(rows), rows)
+    known = judged(without_forgotten(messages(rows), rows), rows, rows, surroundings)
     known = known.withColumn("newly_leased", sf.col("first_lease").isNotNull())
-    found = findings(known, rows, surroundings).unionByName(never_arrived(known, rows))
-    return found.unionByName(gap_findings(rows, surroundings.gaps))
+    found = with_message_ids(findings(known).unionByName(never_arrived(known, rows, surroundings)))
+    return found.unionByName(gap_findings(rows, surroundings.gaps)) if surroundings.gaps else found
 
 
 def _batch(rows: DataFrame) -> Tables:
@@ -144,13 +164,15 @@ def _batch(rows: DataFrame) -> Tables:
 
 def _roll(reader: Reader, surroundings: Surroundings) -> Rolled:
     rows = reader.new_rows(tables.ROWS)
-    known = _with_history(new_messages(rows, reader.all_rows(tables.STATE)), reader).persist()
-    found = findings(known, rows, surroundings).persist()
+    history = reader.all_rows(tables.ROWS)
+    known = _with_history(new_messages(rows, reader.all_rows(tables.STATE)), history)
+    known = judged(known, rows, history, surroundings).persist()
+    found = with_message_ids(findings(known)).persist()
     told_before = {
         (row["partition_id"], row["first_missing"]) for row in reader.all_rows(tables.GAPS).collect()
     }
     new_gaps = tuple(gap for gap in surroundings.gaps if (gap.writer, gap.first) not in told_before)
-    all_found = found.unionByName(gap_findings(reader.all_rows(tables.ROWS), new_gaps)) if new_gaps else found
+    all_found = found.unionByName(gap_findings(history, new_gaps)) if new_gaps else found
     parts = ended_counts(known).unionByName(begun_counts(rows)).withColumn("day", sf.to_date("hour"))
     days = sorted(row["day"] for row in parts.select("day").distinct().collect())
     before = reader.old_rows(tables.PARTS).where(sf.col("day").isin(*days))
@@ -159,7 +181,7 @@ def _roll(reader: Reader, surroundings: Surroundings) -> Rolled:
         "partition_id", "sequence", sf.lit(1).cast("long").alias("told_now")
     )
     state = (
-        known.where(~has_ended())
+        known.where(still_there())
         .join(lost, ["partition_id", "sequence"], "left")
         .withColumn("told", sf.greatest("told", sf.coalesce("told_now", sf.lit(0).cast("long"))))
     )
@@ -171,7 +193,7 @@ def _roll(reader: Reader, surroundings: Surroundings) -> Rolled:
     )
 
 
-def _with_history(known: DataFrame, reader: Reader) -> DataFrame:
+def _with_history(known: DataFrame, everything: DataFrame) -> DataFrame:
     """A message without a beginning may have ended before: then everything that was ever said of it is looked up."""
     strange = (
         known.where("begins = 0 and told = 0")
@@ -182,7 +204,7 @@ def _with_history(known: DataFrame, reader: Reader) -> DataFrame:
     partitions = [row[0] for row in strange.select("partition_id").distinct().collect()]
     if not partitions:
         return known
-    history = reader.all_rows(tables.ROWS).where(sf.col("partition_id").isin(*partitions))
+    history = everything.where(sf.col("partition_id").isin(*partitions))
     again = (
         messages(history)
         .join(sf.broadcast(strange), ["partition_id", "sequence"], "left_semi")

@@ -14,17 +14,17 @@ from penstock.pipeline.jobs.ledger_tables import PACKED
 
 KEYS = ("queue", "queue_id", "partition", "partition_id", "sequence")
 BEGINNINGS = (Change.SENT, Change.ARRIVED, Change.STOOD)
-UNFOLLOWED = 17
+UNFOLLOWED = int(Change.UNFOLLOWED)
 ENDED = (*sorted(FINAL), UNFOLLOWED)
-"""After one of these the ledger has no more to say of a message."""
+"""After one of these the ledger has no more to say of a message, unless it is found standing when a queue is followed again."""
 CHANGE_BITS = 5
 CHANGE_MASK = (1 << CHANGE_BITS) - 1
-ORDERED = ("fifo", "clock")
-"""Orders by number. Where producers' stamps order a queue, a message may well overtake an earlier number."""
+ALWAYS = 1 << 62
+"""A number that no change has."""
 
 _SUMS = ("begins", "sent", "finals", "leases")
-_LEAST = ("began_us", "first_lease", "first_final")
-_GREATEST = ("last_lease", "leased_us", "last_final", "ended_us", "last", "ordering", "group_hash", "told")
+_LEAST = ("began_us", "first_lease", "first_final", "ordering")
+_GREATEST = ("last_lease", "leased_us", "last_final", "ended_us", "last", "group_hash", "told")
 
 
 def single(rows: DataFrame) -> DataFrame:
@@ -32,11 +32,12 @@ def single(rows: DataFrame) -> DataFrame:
     change, number = sf.col("change").cast("long"), sf.col("number")
     micros = sf.unix_micros("time")
     packed = sf.shiftleft(number, CHANGE_BITS).bitwiseOR(change)
-    begins, ends = change.isin(*map(int, BEGINNINGS)), change.isin(*map(int, ENDED))
+    begins, ends = change.isin(*map(int, BEGINNINGS)), change.isin(*map(int, FINAL))
     leases = change == int(Change.LEASED)
     unseen = (change == int(Change.RELEASED)) & (sf.col("reason") == "unreceived")
     long = "long"
-    return rows.select(
+    # A count of 0 says that nothing was there: it is about no message.
+    return rows.where("count > 0").select(
         *KEYS[:-1],
         # Runs of one message, by far the most, need no list.
         sf.explode(
@@ -56,7 +57,7 @@ def single(rows: DataFrame) -> DataFrame:
         sf.when(ends, packed).alias("last_final"),
         sf.when(ends, micros).alias("ended_us"),
         packed.alias("last"),
-        sf.coalesce(sf.col("ordering").isin(*ORDERED), sf.lit(False)).cast("int").alias("ordering"),
+        _ordered_until(change, number).alias("ordering"),
         sf.when(begins, sf.coalesce(sf.xxhash64("message_group"), sf.lit(0))).alias("group_hash"),
         sf.lit(0).cast(long).alias("told"),
     )
@@ -86,18 +87,22 @@ def number_of(packed: str) -> Column:
 
 
 def has_ended() -> Column:
-    """Whether a message is at an end; one that was unfollowed goes on where it is found standing again."""
-    stands_again = (
-        (change_of("last_final") == UNFOLLOWED)
-        & (sf.col("begins") > 1)
-        & (sf.col("last") > sf.col("last_final"))
+    """Whether a message is at an end. One that is followed no more is, until it is heard of again."""
+    return (sf.col("finals") > 0) | (change_of("last") == UNFOLLOWED)
+
+
+def _ordered_until(change: Column, number: Column) -> Column:
+    """Up to which change order is looked at; 0: never, null: this row does not tell. The least one counts.
+
+    By producers' stamps a message may well overtake an earlier number. And of messages that are followed no more or are
+    found standing nobody knows whether they were handed out meanwhile.
+    """
+    by_clock = (sf.col("ordering") == "clock") & (sf.col("stamps") == "server")
+    by_number = sf.coalesce((sf.col("ordering") == "fifo") | by_clock, sf.lit(False))
+    enters = change.isin(int(Change.SENT), int(Change.ARRIVED))
+    return sf.when(enters, sf.when(by_number, sf.lit(ALWAYS)).otherwise(0)).when(
+        change.isin(int(Change.STOOD), UNFOLLOWED), number
     )
-    return (sf.col("finals") > 0) & ~sf.coalesce(stands_again, sf.lit(False))
-
-
-def ending() -> Column:
-    """The packed change that ended it: the first, or of a message that was followed more than once the last."""
-    return sf.when(sf.col("begins") > 1, sf.col("last_final")).otherwise(sf.col("first_final"))
 
 
 def without_forgotten(known: DataFrame, rows: DataFrame) -> DataFrame:

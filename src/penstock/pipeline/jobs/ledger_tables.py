@@ -36,13 +36,17 @@ ROWS = WarehouseTable(
         column("other_queue", "string", "Where they go to or come from."),
         column("other_partition_id", "int64", "Of messages that arrived: the partition they came from."),
         column("other_first", "int64", "Of messages that arrived: the first one's number there."),
+        column("census_first", "int64", "Of rows that name all that was there: the number of the first."),
+        column("census_last", "int64", "The number of the last of them."),
+        column("stamps", "string", "Of messages sent to a `clock` queue: whose stamps order them."),
     ),
+    ages="numbers",
 )
 
 PACKED = (
     column("begins", "int64", "How often the message began here: sent, arrived or found standing."),
     column("sent", "int64", "How often it was sent here."),
-    column("finals", "int64", "How often it ended here; more than once is a finding."),
+    column("finals", "int64", "How often it ended; more than once is a finding."),
     column("leases", "int64", "How often it was handed out and seen."),
     column("began_us", "int64", "When it began, in microseconds since 1970."),
     column("first_lease", "int64", "The change that handed it out first."),
@@ -52,9 +56,11 @@ PACKED = (
     column("last_final", "int64", "The change that ended it last, in the same way."),
     column("ended_us", "int64", "When it ended last."),
     column("last", "int64", "The last change of all, in the same way."),
-    column("ordering", "int32", "1: its queue gives groups out by number; 0: it does not."),
+    column("ordering", "int64", "Up to which change its queue gives groups out by number; 0: never."),
     column("group_hash", "int64", "Tells its group from others."),
-    column("told", "int64", "1: it was reported as lost or unsent already."),
+    column(
+        "told", "int64", "1: it was reported as lost or unsent already, or nobody can know where it began."
+    ),
 )
 """What is known of a message: sums, smallest and largest numbers, so that what is known now and what comes later add up."""
 
@@ -141,8 +147,8 @@ _FINDING = (
     column(
         "message_id", "string", "The message's id as SQS shows it, where it was first sent to this queue."
     ),
-    column("number", "int64", "The partition's change that shows it."),
-    column("time", "timestamp", "When the message last changed."),
+    column("number", "int64", "The partition's change that shows it; of a gap the first that is missing."),
+    column("time", "timestamp", "When the message last changed; of a gap the last change before it."),
     column("explanation", "string", "What is wrong, in a sentence."),
 )
 FINDINGS = WarehouseTable(

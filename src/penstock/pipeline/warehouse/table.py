@@ -23,6 +23,14 @@ days      rows of a day are replaced together
 whole     all rows are replaced together
 """
 
+Ages = Literal["time", "numbers", "never"]
+"""Which rows are too old, where rows are to be kept for a time only.
+
+time      those before it, by the day, or by the column `time` where a table has no days
+numbers   of each partition what stands before the first row that is not: no row is missing between others
+never     none, because what comes later is added to them
+"""
+
 PLACE_COLUMNS = ("gen", "block", "span", "batch_id")
 """Of tables that are filled by batches: which run of which batches a row came with. `gen` all tables have."""
 
@@ -45,6 +53,7 @@ class WarehouseTable:
     filling: Filling
     columns: tuple[WarehouseColumn, ...]
     by_day: bool = False
+    ages: Ages = "time"
 
     @property
     def names(self) -> tuple[str, ...]:
