@@ -47,9 +47,14 @@ def test_a_death_has_its_cause(spark: SparkSession) -> None:
     for attempt in range(3):
         partition.leased(1, 4, consumer="worker-1")
         partition.happens(Change.RELEASED, 1, 4, reason="released", error=f"no stock for order {attempt}")
-    partition.happens(Change.MOVE_STARTED, 1, 4, reason="max-receives", receives=3, other_queue="dead")
+    killed = {"reason": "max-receives", "receives": 3, "other_queue": "dead"}
+    partition.happens(Change.MOVE_STARTED, 1, 4, **killed)
+    partition.happens(Change.MOVE_ABANDONED, 1, 4, **killed)  # they die once, however often it is tried
+    partition.happens(Change.MOVE_STARTED, 1, 4, **killed)
+    partition.happens(Change.MOVE_FINISHED, 1, 4, **killed)
     partition.happens(Change.MOVE_STARTED, 5, reason="expired", receives=0, other_queue="dead")
-    partition.happens(Change.MOVE_STARTED, 6, reason="redrive", other_queue="elsewhere")
+    partition.happens(Change.MOVE_FINISHED, 5, reason="expired", receives=0, other_queue="dead")
+    partition.happens(Change.MOVE_FINISHED, 6, reason="redrive", other_queue="elsewhere")
     rows = of_interest(lifecycle_frame(spark, partition.rows))
     hours = by_hour(deaths_explained(rows, rows))
     found = {row["reason"]: row for row in hours.collect()}

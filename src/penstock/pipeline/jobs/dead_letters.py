@@ -78,9 +78,12 @@ GAPS = gap_table("dead_letter_gaps", "partition_id", "The partition that numbere
 
 
 def of_interest(rows: DataFrame) -> DataFrame:
-    """Deaths, deliveries to known consumers, and failures."""
+    """Deaths, deliveries to known consumers, and failures.
+
+    A move is a death when it is finished: one that was abandoned is tried again, and the message may live on.
+    """
     change, reason = sf.col("change"), sf.col("reason")
-    moved = (change == int(Change.MOVE_STARTED)) & ~reason.isin(*_NOT_DEATHS)
+    moved = (change == int(Change.MOVE_FINISHED)) & ~reason.isin(*_NOT_DEATHS)
     kind = (
         sf.when(moved, "death")
         .when(change == int(Change.DROPPED), "death")
