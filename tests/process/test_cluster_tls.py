@@ -86,7 +86,7 @@ def test_messages_are_sent_replicated_and_received(cluster: ClusterUp) -> None:
 STARTS: dict[str, tuple[str, ...]] = {
     "node-1": (
         *("node", "run", "--name", "node-9", "--listen", "127.0.0.1:0", "--peers-listen", "127.0.0.1:0"),
-        *("--monitoring-listen", "off"),
+        *("--monitoring-listen", "off", "--reader-listen", "off"),
     ),
     "frontend-1": ("frontend", "--sqs-listen", "127.0.0.1:0", "--native-listen", "127.0.0.1:0"),
     "metadata-1": ("metadata", "--listen", "127.0.0.1:0", "--name", "metadata-9"),
