@@ -110,9 +110,11 @@ class Settler:
         # A front end takes a receipt of a queue that is not there for one of a queue that was deleted.
         answer = reply.answer
         of_nobody = token[:8] != old[0].token[:8] or old[0].life.deletion_asked_ms is not None
-        if not (
-            of_nobody and isinstance(answer, Settled) and not any(outcome.done for outcome in answer.outcomes)
-        ):
+        # Or for one of another queue, which may not have the partition that the number names.
+        is_harmless = isinstance(answer, Failed) and answer.code == ErrorCode.BAD_REQUEST
+        if isinstance(answer, Settled):
+            is_harmless = not any(outcome.done for outcome in answer.outcomes)
+        if not (of_nobody and is_harmless):
             found = f"a forged receipt was answered with {reply.answer!r}"
             self._stage.recorder.history.forgeries_accepted.append((self._stage.schedule.now_ms, found))
 
