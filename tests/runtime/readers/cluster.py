@@ -14,7 +14,7 @@ from penstock.config.address import Address
 from penstock.config.frontend import FrontendConfig
 from penstock.config.node import NodeConfig
 from penstock.metadata.store.memory import MemoryStore
-from penstock.runtime.cluster_front_end import open_cluster_front_end
+from penstock.runtime.cluster_front_end import ClusterFrontEnd, open_cluster_front_end
 from penstock.runtime.cluster_node import ClusterNode, open_cluster_node
 from penstock.wire.log_messages import LocateLog, LogPlace
 
@@ -71,6 +71,7 @@ class Readable:
     node: ClusterNode
     """The first."""
     nodes: dict[str, ClusterNode]
+    front_end: ClusterFrontEnd
     store: MemoryStore
     client: penstock.Client
     front: Wire
@@ -119,4 +120,4 @@ async def readable_cluster(directory: Path, nodes: int = 1, **options: Any) -> A
         await wire.open()
         stack.callback(wire.close)
         client = await stack.enter_async_context(penstock.connect(f"penstock://{wire.address}"))
-        yield Readable(opened["node-1"], opened, store, client, wire)
+        yield Readable(opened["node-1"], opened, front, store, client, wire)
