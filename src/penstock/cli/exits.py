@@ -50,6 +50,7 @@ CODES: dict[ErrorCode, int] = {
 
 HINTS: dict[ErrorCode, str] = {
     ErrorCode.QUEUE_NOT_FOUND: "`penstock queue list` shows the queues there are.",
+    ErrorCode.ACCESS_DENIED: "`penstock user policy put NAME` says what a user may do.",
     ErrorCode.QUEUE_EXISTS: "`penstock queue show` shows its settings, `penstock queue alter` changes them.",
     ErrorCode.QUEUE_FULL: "Receive from it, or raise its limits with `penstock queue alter`.",
     ErrorCode.QUEUE_DAMAGED: "`penstock node show` names the file; the other queues are not affected.",

@@ -15,7 +15,7 @@ import msgspec
 
 from penstock.frontend.native.permissions import AccessDeniedError, Permissions, Visit
 from penstock.frontend.native.reception import Challenged, Guest, Reception
-from penstock.frontend.native.record import Asked, NativeRecord
+from penstock.frontend.native.record import Asked, NativeRecord, subscription_of
 from penstock.frontend.native.rules import CONNECTED, RULES, UNREADABLE
 from penstock.frontend.queue_metadata import PREFIX as QUEUES
 from penstock.metadata.cache import MetadataCache
@@ -134,10 +134,9 @@ class NativeDoor:
         if client.proven is not None:
             client.proven()
         self.inside.disconnected(connection)
-        now_ms, session = self._now_ms(), client.visit.session if client.visit is not None else None
+        session = client.visit.session if client.visit is not None else None
         for asked in client.asked.values():
-            if not asked.subscription:
-                self._record.abandoned(asked, session, client.peer.address, now_ms)
+            self._record.abandoned(asked, session, client.peer.address)
 
     # -- requests --------------------------------------------------------------------------------------------
 
@@ -149,8 +148,8 @@ class NativeDoor:
         if client.guest is not None and client.visit is None:
             self.inside.handle(connection, frames)
             return
-        now_ms = self._now_ms()
-        admitted = [frame for frame in frames if self._admits(connection, client, frame, now_ms)]
+        now_ms, admits = self._now_ms(), self._admits
+        admitted = [frame for frame in frames if admits(connection, client, frame, now_ms)]
         if admitted:
             self.inside.handle(connection, admitted)
 
@@ -164,10 +163,10 @@ class NativeDoor:
         try:
             request = messages.decode_request(frame.head)
         except msgspec.DecodeError:  # whoever is inside says what is wrong with it
-            self._note(client, frame, UNREADABLE, "", now_ms)
+            client.asked[frame.request_id] = self._asked(frame, UNREADABLE, "", now_ms)
             return True
         rule = RULES[type(request)]
-        if not rule.permission and not rule.recorded_as:
+        if not rule.recorded_as:
             return self._flows(connection, client, frame.request_id, request, now_ms)
         try:
             queue = self._permissions.check(visit, rule, request, now_ms)
@@ -175,8 +174,14 @@ class NativeDoor:
             asked = self._asked(frame, rule.recorded_as, error.queue, now_ms)
             self._refuse(connection, client, frame.request_id, asked, error, now_ms)
             return False
-        subscription = request.queue_id if isinstance(request, messages.Subscribe) else 0
-        self._note(client, frame, rule.recorded_as, queue, now_ms, subscription)
+        request_id, head, body = frame
+        client.asked[request_id] = self._record.asked(
+            rule.recorded_as,
+            queue,
+            len(head) + len(body),
+            now_ms,
+            request.queue_id if isinstance(request, messages.Subscribe) else 0,
+        )
         return True
 
     def _flows(
@@ -185,13 +190,14 @@ class NativeDoor:
         """What keeps a conversation going; a subscription goes on as long as its user may receive."""
         if isinstance(request, messages.Unsubscribe):
             asked = client.asked.get(request.subscription)
-            if asked is not None and asked.subscription:
+            if asked is not None and subscription_of(asked):
                 client.ending[request_id] = request.subscription
         elif isinstance(request, messages.AddCredit):
             asked = client.asked.get(request.subscription)
-            if asked is not None and asked.subscription and client.visit is not None:
+            queue_id = subscription_of(asked) if asked is not None else 0
+            if queue_id and client.visit is not None:
                 try:
-                    self._permissions.recheck(client.visit, _SUBSCRIBE, asked.subscription, now_ms)
+                    self._permissions.recheck(client.visit, _SUBSCRIBE, queue_id, now_ms)
                 except PenstockError as error:
                     self._end_subscription(connection, client, request.subscription, error, now_ms)
                     return False
@@ -220,13 +226,8 @@ class NativeDoor:
         self._record.answered(asked, session, client.peer.address, failed, len(head), now_ms)
         self._outside.write(connection, encode_frame(request_id, head))
 
-    def _note(
-        self, client: _Client, frame: Frame, action: str, queue: str, now_ms: int, subscription: int = 0
-    ) -> None:
-        client.asked[frame.request_id] = self._asked(frame, action, queue, now_ms, subscription)
-
-    def _asked(self, frame: Frame, action: str, queue: str, now_ms: int, subscription: int = 0) -> Asked:
-        return self._record.asked(action, queue, len(frame.head) + len(frame.body), now_ms, subscription)
+    def _asked(self, frame: Frame, action: str, queue: str, now_ms: int) -> Asked:
+        return self._record.asked(action, queue, len(frame.head) + len(frame.body), now_ms)
 
     # -- greetings -------------------------------------------------------------------------------------------
 
@@ -299,7 +300,7 @@ class NativeDoor:
                     asked_by_id.pop(client.ending.pop(request_id), None)
                 continue
             answer = messages.decode_answer(memoryview(piece)[PREFIX_BYTES : PREFIX_BYTES + head_bytes])
-            if not asked.subscription or isinstance(answer, messages.Failed):
+            if not subscription_of(asked) or isinstance(answer, messages.Failed):
                 del asked_by_id[request_id]
             bytes_out = size + 4 - PREFIX_BYTES
             self._record.answered(asked, session, client.peer.address, answer, bytes_out, now_ms)

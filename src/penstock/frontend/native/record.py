@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
 
 from penstock.frontend.native.answers import OK_STATUS, messages_in, status_of
 from penstock.frontend.native.rules import CONNECTED
@@ -14,24 +13,18 @@ from penstock.usage.collector import UsageCollector
 from penstock.usage.event import UsageEvent
 from penstock.wire import messages
 
-
-class Asked(NamedTuple):
-    """A request that is under way."""
-
-    action: str
-    queue: str
-    """The queue's ARN, or empty."""
-    bytes_in: int
-    time_ms: int
-    started_us: int
-    subscription: int = 0
-    """Of a subscription: its queue's id. Every delivery is a row, and nobody waits for one."""
-    failures_only: bool = False
-    """Whether there is a row only if it fails."""
-
+Asked = tuple[str, str, int, int, int, int, bool]
+"""A request that is under way: its action, the ARN of its queue or nothing, its bytes, when it came, what the timer showed
+then, its queue's id if it is a subscription (else 0), and whether there is a row only if it fails. A plain tuple: one is
+made for every request."""
 
 _LOOKS = frozenset({"GetQueueAttributes", "ListGroups", "FindOffset", "LocateLog", "ReadLog", "CommitOffset"})
 """What whoever follows a log does over and over."""
+
+
+def subscription_of(asked: Asked) -> int:
+    """The id of the queue that is subscribed to; 0: it is no subscription."""
+    return asked[5]
 
 
 class NativeRecord:
@@ -49,7 +42,7 @@ class NativeRecord:
     def asked(self, action: str, queue: str, bytes_in: int, now_ms: int, subscription: int = 0) -> Asked:
         """A request begins."""
         unseen = action == CONNECTED or (queue == self._own_queue and action in _LOOKS)
-        return Asked(action, queue, bytes_in, now_ms, self._timer_us(), subscription, unseen)
+        return action, queue, bytes_in, now_ms, self._timer_us(), subscription, unseen
 
     def answered(
         self,
@@ -61,43 +54,53 @@ class NativeRecord:
         now_ms: int,
     ) -> None:
         """A request is about to be answered."""
+        action, queue, bytes_in, time_ms, started_us, subscription, failures_only = asked
+        latency_us = self._timer_us() - started_us
         if isinstance(answer, messages.Failed):
-            self._write(asked, session, address, 0, bytes_out, answer.code, status_of(answer.code), now_ms)
-        elif not asked.failures_only:
-            count = messages_in(answer)
-            self._write(asked, session, address, count, bytes_out, SUCCEEDED, OK_STATUS, now_ms)
-
-    def abandoned(self, asked: Asked, session: Session | None, address: str, now_ms: int) -> None:
-        """The client went away before it was answered: what became of the request it cannot know."""
-        if not asked.failures_only:
-            self._write(asked, session, address, 0, 0, CANCELLED, CANCELLED_STATUS, now_ms)
-
-    def _write(
-        self,
-        asked: Asked,
-        session: Session | None,
-        address: str,
-        count: int,
-        bytes_out: int,
-        outcome: str,
-        status: int,
-        now_ms: int,
-    ) -> None:
-        delivered = asked.subscription and status == OK_STATUS
+            count, outcome, status = 0, answer.code, status_of(answer.code)
+        elif failures_only:
+            return
+        else:
+            count, outcome, status = messages_in(answer), SUCCEEDED, OK_STATUS
+            if subscription:  # a delivery, which nobody has asked for just now
+                time_ms, bytes_in, latency_us = now_ms, 0, 0
         self._usage.record(
             UsageEvent(
-                now_ms if delivered else asked.time_ms,
+                time_ms,
                 session.account if session is not None else "",
                 session.user if session is not None else NOBODY,
                 address,
-                asked.action,
-                asked.queue,
+                action,
+                queue,
                 count,
-                0 if delivered else asked.bytes_in,
+                bytes_in,
                 bytes_out,
                 outcome,
                 status,
-                0 if delivered else self._timer_us() - asked.started_us,
+                latency_us,
+                self._request_ids.next(),
+            )
+        )
+
+    def abandoned(self, asked: Asked, session: Session | None, address: str) -> None:
+        """The client went away before it was answered: what became of the request it cannot know."""
+        action, queue, bytes_in, time_ms, started_us, subscription, failures_only = asked
+        if failures_only or subscription:
+            return
+        self._usage.record(
+            UsageEvent(
+                time_ms,
+                session.account if session is not None else "",
+                session.user if session is not None else NOBODY,
+                address,
+                action,
+                queue,
+                0,
+                bytes_in,
+                0,
+                CANCELLED,
+                CANCELLED_STATUS,
+                self._timer_us() - started_us,
                 self._request_ids.next(),
             )
         )
