@@ -11,9 +11,11 @@ from penstock.columnar.usage import USAGE_QUEUE
 from penstock.model.errors import ErrorCode, PenstockError
 
 
-def usage_rows(url: str) -> list[dict[str, Any]]:
+def usage_rows(
+    url: str, access_key: str | None = None, secret_key: str | None = None
+) -> list[dict[str, Any]]:
     """Every row that has arrived by now."""
-    with penstock.connect_blocking(url) as client:
+    with penstock.connect_blocking(url, access_key=access_key, secret_key=secret_key) as client:
         try:
             bodies = [bytes(message.body) for message in client.queue(USAGE_QUEUE).log().messages()]
         except PenstockError as error:
