@@ -40,7 +40,7 @@ def test_what_jobs_ask_before_and_beside_reading_is_asked_of_any_endpoint() -> N
         assert surroundings_of(unheard).queues == ()
         _check_queue(endpoints, "q")
         with pytest.raises(CommandError, match="no log"):
-            _check_queue(endpoints, "penstock.usage")
+            _check_queue(endpoints, "penstock.lifecycle")
 
 
 def test_a_node_that_wants_the_cluster_secret_is_told_from_a_server_that_is_down() -> None:

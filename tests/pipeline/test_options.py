@@ -94,12 +94,26 @@ def test_what_cannot_be_is_named(options: dict[str, str], use: Use, said: str) -
     [
         {"queue": "q", "password": "hunter2"},
         {"queue": "q", "secretKey": "hunter2"},
+        {"queue": "q", "accessKey": "", "secretKey": "hunter2"},
         {"queue": "q", "sessionToken": "hunter2"},
         {"queue": "q", "endpoint": "penstock://user:hunter2@host:9326"},
         {"queue": "q", "endpoint": "user:hunter2@host:9326"},
     ],
 )
 def test_what_may_be_a_secret_is_never_repeated(options: dict[str, str]) -> None:
-    with pytest.raises(PipelineError, match="the native protocol takes") as caught:
+    with pytest.raises(PipelineError, match="accessKey") as caught:
         read_options(options, "read")
     assert "hunter2" not in str(caught.value)
+
+
+def test_credentials_come_from_the_options_or_from_the_environment_and_are_not_shown(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("PENSTOCK_ACCESS_KEY", "AKIAENVIRONMENT")
+    monkeypatch.setenv("PENSTOCK_SECRET_KEY", "hunter2")
+    from_environment = read_options({"queue": "q"}, "read")
+    assert from_environment.target.credentials == ("AKIAENVIRONMENT", "hunter2")
+    given = read_options({"queue": "q", "accessKey": "AKIAOPTION", "secretKey": "hunter3"}, "read")
+    assert given.target.credentials == ("AKIAOPTION", "hunter3")
+    for shown in (repr(from_environment), repr(given), str(given.target)):
+        assert "hunter" not in shown

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import secrets
 import tempfile
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -13,17 +15,19 @@ import penstock
 from penstock.config.address import Address
 from penstock.config.frontend import FrontendConfig
 from penstock.metadata.mirror import MetadataMirror
+from penstock.metadata.user_administration import UserAdministration
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.runtime.clock import WallClock
-from penstock.runtime.cluster_link.gateway import bind_gateway, open_gateway
-from penstock.runtime.records import open_records
+from penstock.runtime.cluster_link.gateway import NativeGateway, bind_gateway, open_gateway
+from penstock.runtime.listening import StartError
+from penstock.runtime.records import Records, open_records
 from tests.runtime.cluster_link.harness import SmallCluster, small_cluster
-from tests.runtime.harness import async_test
+from tests.runtime.harness import async_test, until
 
 
 @asynccontextmanager
-async def connected(cluster: SmallCluster) -> AsyncIterator[penstock.Client]:
-    """A client of a gateway of its own."""
+async def gateway_of(cluster: SmallCluster) -> AsyncIterator[tuple[NativeGateway, Records]]:
+    """A gateway of its own, and its users."""
     link = await cluster.link()
     with tempfile.TemporaryDirectory() as directory:
         mirror = MetadataMirror(cluster.store)
@@ -33,12 +37,21 @@ async def connected(cluster: SmallCluster) -> AsyncIterator[penstock.Client]:
         bound = bind_gateway(Address("127.0.0.1", 0), has_users=False)
         gateway = await open_gateway(bound, link, records, None, "gateway", WallClock().now_ms)
         try:
-            async with penstock.connect(f"penstock://{gateway.address}") as client:
-                yield client
+            yield gateway, records
         finally:
             await gateway.close()
             await records.close()
             await mirror.close()
+
+
+@asynccontextmanager
+async def connected(cluster: SmallCluster) -> AsyncIterator[penstock.Client]:
+    """A client of a gateway of its own."""
+    async with (
+        gateway_of(cluster) as (gateway, _),
+        penstock.connect(f"penstock://{gateway.address}") as client,
+    ):
+        yield client
 
 
 @async_test
@@ -102,3 +115,38 @@ async def test_a_queue_that_is_not_there_is_said_so(tmp_path: Path) -> None:
         with pytest.raises(PenstockError) as refused:
             await client.queue("nothing").send(b"x")
         assert refused.value.code is ErrorCode.QUEUE_NOT_FOUND
+
+
+@async_test
+async def test_users_are_let_in_by_their_keys_and_do_what_they_may(tmp_path: Path) -> None:
+    async with small_cluster(tmp_path) as cluster, gateway_of(cluster) as (gateway, records):
+        url = f"penstock://{gateway.address}"
+        users = UserAdministration(cluster.store, secrets.token_bytes, lambda: 1)
+        master_key = records.users._master_key
+        _, root, root_secret = await users.create_user("ada", "000000000000", True, {}, master_key)
+        allow = {"Effect": "Allow", "Action": ["sqs:SendMessage", "sqs:GetQueueAttributes"], "Resource": "*"}
+        policy = json.dumps({"Version": "2012-10-17", "Statement": [allow]})
+        _, some, secret = await users.create_user("sam", "000000000000", False, {"p": policy}, master_key)
+        await until(lambda: records.users.find_key(some.key_id) is not None)
+        with pytest.raises(PenstockError, match="this server has users"):
+            await penstock.connect(url)
+        async with (
+            penstock.connect(url, access_key=root.key_id, secret_key=root_secret) as owner,
+            penstock.connect(url, access_key=some.key_id, secret_key=secret) as client,
+        ):
+            mine = await owner.create_queue("orders", partitions=2)
+            queue = client.queue("orders")
+            await queue.send_batch([b"x"] * 20)
+            with pytest.raises(PenstockError, match="sqs:ReceiveMessage") as caught:
+                await queue.receive()
+            assert caught.value.code is ErrorCode.ACCESS_DENIED
+            assert (await mine.describe()).statistics.ready == 20
+        recorded = records.usage_totals()
+        assert recorded.recorded >= 4
+        assert recorded.dropped == 0
+
+
+def test_a_gateway_listens_beyond_this_machine_only_with_users() -> None:
+    with pytest.raises(StartError, match="there are no users yet"):
+        bind_gateway(Address("0.0.0.0", 0), has_users=False)
+    bind_gateway(Address("0.0.0.0", 0), has_users=True)[0].close()

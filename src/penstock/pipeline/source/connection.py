@@ -87,7 +87,14 @@ class Connection:
         for step in range(len(endpoints)):
             url = endpoints[(self._turn + step) % len(endpoints)]
             try:
-                return connect_blocking(url, timeout=self.target.timeout / len(endpoints), name="spark")
+                key, secret = self.target.credentials or (None, None)
+                return connect_blocking(
+                    url,
+                    timeout=self.target.timeout / len(endpoints),
+                    name="spark",
+                    access_key=key,
+                    secret_key=secret,
+                )
             except PenstockError as error:
                 last = error
                 if step + 1 < len(endpoints):
@@ -105,6 +112,20 @@ def explanation(error: PenstockError, target: Target) -> str:
             return (
                 f"there is no queue {queue!r} at {where}. See what there is with `penstock queue list`, or create it "
                 f"with `penstock queue create {queue} --consumption log`"
+            )
+        case ErrorCode.UNAUTHENTICATED:
+            return (
+                f"{where} does not let Spark in: {error.message.partition(': ')[0]}. Set the options accessKey and "
+                "secretKey to the access key of a user, or PENSTOCK_ACCESS_KEY and PENSTOCK_SECRET_KEY where the driver "
+                "runs"
+                if target.credentials is None
+                else f"{where} does not let Spark in: access key {target.credentials.access_key!r} is not one that it "
+                "takes, or its secret is another"
+            )
+        case ErrorCode.ACCESS_DENIED:
+            return (
+                f"no permission for queue {queue!r} at {where}: {error.message}. Whoever administers the server can allow "
+                "it with `penstock user policy put`"
             )
         case ErrorCode.UNREACHABLE if _NO_SERVER not in error.message:
             return (

@@ -34,6 +34,19 @@ OPTIONS = (
     Option("queue", "", READS + WRITES, 'the queue; `load("clicks")` and `start("clicks")` name it as well'),
     Option("timeout", "30", READS + WRITES, "for how many seconds an endpoint that does not answer is tried"),
     Option(
+        "accessKey",
+        "",
+        READS + WRITES,
+        "the id of an access key, where the server has users; without it the environment of the driver says it: "
+        "`PENSTOCK_ACCESS_KEY` or `AWS_ACCESS_KEY_ID`",
+    ),
+    Option(
+        "secretKey",
+        "",
+        READS + WRITES,
+        "the secret of that key, or `PENSTOCK_SECRET_KEY` or `AWS_SECRET_ACCESS_KEY`; it is never sent, and never shown",
+    ),
+    Option(
         "rows",
         "messages",
         READS,

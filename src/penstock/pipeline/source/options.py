@@ -13,11 +13,13 @@ from datetime import UTC, datetime
 from typing import Literal
 
 from penstock.client.address import parse_address
+from penstock.client.credentials import chosen_credentials
 from penstock.model.errors import PenstockError
 from penstock.model.partition_numbers import LARGEST_NUMBER, number_of, partition_of
 from penstock.model.settings import check_queue_name
 from penstock.pipeline.source.option_table import OPTIONS, SPARKS_OWN, Use
 from penstock.pipeline.trouble import PipelineError
+from penstock.wire.credentials import Credentials
 
 RowKind = Literal["messages", "usage", "lifecycle"]
 Place = Literal["earliest", "latest", "committed"]
@@ -37,6 +39,8 @@ class Target:
     """As urls."""
     queue: str
     timeout: float
+    credentials: Credentials | None = None
+    """Whose client Spark is; chosen on the driver, for its tasks too. Its text never shows the secret."""
 
 
 @dataclass(frozen=True)
@@ -124,7 +128,16 @@ class _Words:
             timeout = 0.0
         if not 0 < timeout <= 86_400:
             raise PipelineError(f"option timeout is {self['timeout']!r}: give seconds, above 0")
-        return Target(endpoints, queue, timeout)
+        return Target(endpoints, queue, timeout, self.credentials())
+
+    def credentials(self) -> Credentials | None:
+        key, secret = self["accessKey"] or None, self["secretKey"] or None
+        if (key is None) != (secret is None):
+            raise PipelineError("give the options accessKey and secretKey together, or neither")
+        try:
+            return chosen_credentials(key, secret, None)
+        except PenstockError as error:
+            raise PipelineError(error.message) from None
 
     def row_kind(self) -> RowKind:
         word = self["rows"].lower()
@@ -183,8 +196,8 @@ def _check_name(name: str, use: Use) -> None:
         raise PipelineError(f"option {option.name} is for {' and '.join(option.uses)}, not for {use}")
     if any(part in name for part in ("secret", "password", "token", "credential", "accesskey", "access_key")):
         raise PipelineError(
-            f"there is no option {name}: the native protocol takes no credentials. Who may connect is decided by who "
-            "can reach the endpoint"
+            f"there is no option {name}: who reads or writes is said with accessKey and secretKey, or by the environment of "
+            "the driver (PENSTOCK_ACCESS_KEY and PENSTOCK_SECRET_KEY)"
         )
     near = difflib.get_close_matches(name, _BY_LOWER, 1)
     names = [option.name for option in OPTIONS if use in option.uses]
@@ -196,7 +209,7 @@ def _url(word: str) -> str:
     url = word if "://" in word else f"penstock://{word}"
     if "@" in url:  # never shown: what stands before it is meant to be secret
         raise PipelineError(
-            "option endpoint has a user in it: the native protocol takes none, write HOST:PORT"
+            "option endpoint has a user in it: write HOST:PORT, and say who you are with accessKey and secretKey"
         )
     try:
         parse_address(url)
