@@ -30,9 +30,9 @@ _WEIGHTS = {
     "cluster-single": 40,
     "cluster-failover": 500,
     "cluster-queues": 60,
-    "spark-source": 100,
+    "spark-source": 150,
     "spark-jobs": 130,
-    "spark-follow": 160,
+    "spark-follow": 250,
 }
 """Seconds of a full run; a quick one is in proportion."""
 

@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 
 _MONITORING_PORT = 9328
 _CLUSTER_PARTS = 8
-_NICENESS = 10
 _HINTS = {
     "penstock.lifecycle": "no queue is followed yet: `penstock queue alter QUEUE --lifecycle` begins",
     "penstock.usage": "it is made with the first request through the SQS interface",
@@ -127,6 +126,16 @@ def run(
         bool,
         typer.Option("--allow-data-loss", help="Go on where the log has let go of what was not read yet."),
     ] = False,
+    niceness: Annotated[
+        int,
+        typer.Option(
+            "--nice",
+            help="With --follow on this machine: by how much it gives way to other programs; 0: not at all.",
+            metavar="0-19",
+            min=0,
+            max=19,
+        ),
+    ] = 10,
     settings: Settings = None,
     json: Json = False,
 ) -> None:
@@ -137,6 +146,7 @@ def run(
         raise CommandError("--metadata is for the job capacity", USAGE)
     spark_settings = _session_settings(master, settings)
     with pipeline_errors():
+        from penstock.pipeline.follow_mode import follow_settings, give_way
         from penstock.pipeline.jobs.catalogue import job_named
         from penstock.pipeline.progress import Progress
         from penstock.pipeline.runner import RunOptions, run_job
@@ -156,7 +166,8 @@ def run(
         )
         _check_queue(options.endpoint, queue or job.queue)
         if follow and master.startswith("local"):
-            _give_way()
+            spark_settings = follow_settings(spark_settings)
+            give_way(niceness)
         progress = Progress(job.name)
         begun = time.monotonic()
         with ExitStack() as stack:
@@ -188,12 +199,6 @@ def _check_queue(endpoint: str, queue: str) -> None:
             if error.code is not ErrorCode.QUEUE_NOT_FOUND or queue not in _HINTS:
                 raise
             raise CommandError(f"there is no log {queue} to read: {_HINTS[queue]}", NOT_FOUND) from None
-
-
-def _give_way() -> None:
-    """A server on the same machine goes first: what follows it has time. Somebody's own `nice` stays as it is."""
-    if os.getpriority(os.PRIO_PROCESS, 0) == 0:
-        os.nice(_NICENESS)
 
 
 def _session_settings(master: str, settings: list[str] | None) -> dict[str, str]:

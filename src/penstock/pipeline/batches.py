@@ -70,6 +70,8 @@ class Batches:
 
     def _add(self, rows: DataFrame, batch: int) -> None:
         begun = time.monotonic()
+        # A batch is planned once: to plan it anew with every stage costs more than it could save.
+        rows.sparkSession.conf.set("spark.sql.adaptive.enabled", "false")
         kept = rows.drop(*_LINK_COLUMNS).persist(StorageLevel.MEMORY_AND_DISK)
         try:
             before = self._memory.seen_before(batch)

@@ -26,6 +26,8 @@ from penstock.pipeline.warehouse.lock import job_lock
 from penstock.pipeline.warehouse.warehouse import Warehouse
 
 _LOOK_SECONDS = 0.2
+_LAG_SECONDS = 1.0
+"""How often Spark is asked how far behind it is: all of its progress comes along, as text."""
 _TOO_SLOW = "Python worker failed to connect back"
 """What Spark says of a process that was not there after ten seconds, which no setting changes; a busy machine is slower."""
 _STARTS = 10
@@ -70,6 +72,8 @@ def run_job(
     checkpoint = Files(spark, options.checkpoint or files.uri(f"{places.CHECKPOINTS}/{job.name}"))
     if is_cluster(spark.sparkContext.master or ""):
         check_cluster(spark, files)
+    elif options.follow:
+        files.forgo_checksums()
     with job_lock(files.local, job.name):
         generation = begin_generation(files, checkpoint, job.name, job.tables, rebuild=options.rebuild)
         for table in job.tables:
@@ -152,11 +156,13 @@ class JobRun:
 
     def _wait(self, query: StreamingQuery, stop: Event) -> None:
         """Looks now and then; Spark's own waiting would not hear of `stop`."""
-        rolled = time.monotonic()
+        rolled = asked = time.monotonic()
         while query.isActive and not stop.wait(_LOOK_SECONDS):
-            last = query.lastProgress
-            if last is not None and last["sources"]:
-                self._progress.note_offsets(_source(last["sources"][0]))
+            if time.monotonic() - asked >= _LAG_SECONDS:
+                last = query.lastProgress
+                if last is not None and last["sources"]:
+                    self._progress.note_offsets(_source(last["sources"][0]))
+                asked = time.monotonic()
             self._watch(self._progress)
             if self._options.follow and time.monotonic() - rolled >= self._options.roll_seconds:
                 self._roll()

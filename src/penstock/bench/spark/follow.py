@@ -23,9 +23,10 @@ WAIT_SECONDS = 120.0
 SIZE_BYTES = 1_024
 FED_ROWS = 1_000
 FED_SECONDS = 0.5
-ROUND_LENGTH, QUICK_ROUND_LENGTH = 4, 2
+ROUND_LENGTH, QUICK_ROUND_LENGTH = 6, 3
 """A round has to be longer than the interval, so that each has as many batches in it as the others."""
-MOST_ROUNDS = 7
+SETTLE_SECONDS = 4.0
+"""What came while it stood still is done before a round beside it begins."""
 _MEBIBYTE = 1024 * 1024
 
 
@@ -69,29 +70,40 @@ def _latency(stage: Stage, log: penstock.BlockingQueue, job: Following, sends: i
 
 
 def _cost(stage: Stage, server: Server, job: Following, first: int) -> Iterator[Figure]:
-    """By turns with the job standing still, so that what the machine does otherwise hits both alike."""
+    """By turns with the job standing still, so that what the machine does otherwise hits both alike.
+
+    Now the one comes first and now the other, so that a machine which gets slower or quicker favours neither.
+    """
     server.client.create_queue("throughput", visibility_timeout=600)
     load = Load(stage, server, "throughput", SIZE_BYTES, 0)
     length = QUICK_ROUND_LENGTH if stage.options.quick else ROUND_LENGTH
     messages = length * load.calibrate()
     alone, beside = Column(), Column()
-    costs, shares = [], []
+    costs, shares = [], dict[str, list[float]]()
     with _fed(server.url, first):
-        for number in range(min(stage.options.rounds, MOST_ROUNDS)):
+        for number in range(stage.options.rounds + 1):
             stage.progress(f"in and out beside it and without it, round {number + 1}")
-            job.hold()
-            load.both(messages, alone)
-            job.go_on()
-            before, began = job.cpu_seconds(), time.monotonic()
-            load.both(messages, beside)
-            shares.append(100 * (job.cpu_seconds() - before) / (time.monotonic() - began))
+            for held in (True, False) if number % 2 == 0 else (False, True):
+                if held:
+                    job.hold()
+                    load.both(messages, alone)
+                    job.go_on()
+                    continue
+                time.sleep(SETTLE_SECONDS)
+                before, began = job.cpu_seconds(), time.monotonic()
+                load.both(messages, beside)
+                passed = time.monotonic() - began
+                for kind, used in job.cpu_seconds().items():
+                    shares.setdefault(kind, []).append(100 * (used - before[kind]) / passed)
             costs.append(100 * (1 - beside.rates[-1] / alone.rates[-1]))
-    flow = f"{FED_ROWS / FED_SECONDS:,.0f} rows a second come in"
+    flow = f"{FED_ROWS / FED_SECONDS:,.0f} rows a second come in, --interval {INTERVAL}"
     yield from beside.figures("spark.follow.both", "both at once, 1 KiB, beside the pipeline", flow)
     yield from alone.figures("spark.follow.alone", "  the same without it", "by turns with these")
     yield figure("spark.follow.cost", "what the pipeline costs the broker's throughput", "%", costs)
-    cpu = f"Python and Java, at nice {job.niceness()}; broker and clients at {os.getpriority(os.PRIO_PROCESS, 0)}"
-    yield figure("spark.follow.cpu", "  the pipeline's CPU meanwhile", "% of a core", shares, cpu)
+    totals = [sum(one) for one in zip(*shares.values(), strict=True)]
+    nice = f"at nice {job.niceness()}; broker and clients at {os.getpriority(os.PRIO_PROCESS, 0)}"
+    yield figure("spark.follow.cpu", "  the pipeline's CPU meanwhile", "% of a core", totals, nice)
+    yield figure("spark.follow.cpu.java", "  of that Java's", "% of a core", shares["java"])
 
 
 @contextmanager

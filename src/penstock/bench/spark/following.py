@@ -17,7 +17,7 @@ from penstock.bench.processes import BenchError, Child
 from penstock.bench.spark.session import CORES, DRIVER_MEMORY
 from penstock.bench.stage import Server, Stage
 
-INTERVAL = "1s"
+INTERVAL = "2s"
 _LOOK_SECONDS = 0.02
 
 
@@ -39,9 +39,14 @@ class Following:
         """Lets them go on."""
         process_tree.send_signal(self._child.process_id, signal.SIGCONT)
 
-    def cpu_seconds(self) -> float:
-        """Of all its processes so far."""
-        return process_tree.tree_cpu_seconds(self._child.process_id)
+    def cpu_seconds(self) -> Mapping[str, float]:
+        """Used so far: by the driver's Python, by Java, and by all Python workers together."""
+        first = self._child.process_id
+        used = {"driver": process_tree.cpu_seconds(first), "java": 0.0, "workers": 0.0}
+        for process in process_tree.descendants(first):
+            kind = "java" if process_tree.program(process) == "java" else "workers"
+            used[kind] += process_tree.cpu_seconds(process)
+        return used
 
     def niceness(self) -> int:
         """Its priority: a job that follows gives way, unless the whole run does already."""

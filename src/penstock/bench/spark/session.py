@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from penstock.bench.process_tree import descendants, peak_bytes, tree_cpu_seconds
+from penstock.bench.process_tree import cpu_seconds, descendants, peak_bytes
 from penstock.bench.processes import BenchError
 from penstock.pipeline.session import spark_session
 from penstock.pipeline.trouble import PipelineError
@@ -38,9 +38,13 @@ class SparkBench:
         """The same for all its Python workers together, as far as they still live."""
         return sum(peak_bytes(process) for process in descendants(self._java))
 
-    def cpu_seconds(self) -> float:
-        """Processor time of Java and its Python workers so far, of those that have ended too."""
-        return tree_cpu_seconds(self._java)
+    def java_cpu_seconds(self) -> float:
+        """Processor time of Java so far."""
+        return cpu_seconds(self._java)
+
+    def worker_cpu_seconds(self) -> float:
+        """The same for its Python workers."""
+        return sum(cpu_seconds(process) for process in descendants(self._java))
 
     def read(self, url: str, queue: str, **options: str) -> DataFrame:
         """A queue's log."""

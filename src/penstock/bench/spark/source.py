@@ -15,7 +15,7 @@ from penstock.bench.tasks import Publish
 from penstock.columnar.arrow import arrow_stream
 from penstock.columnar.usage import USAGE
 
-MESSAGES, QUICK_MESSAGES = 500_000, 200_000
+MESSAGES, QUICK_MESSAGES = 1_500_000, 200_000
 MESSAGE_BYTES = 1_024
 USAGE_ROWS, QUICK_USAGE_ROWS = 5_000_000, 1_000_000
 ROWS_PER_MESSAGE = 4_000
@@ -50,23 +50,28 @@ class _Rounds:
 
     rates: list[float] = field(default_factory=list)
     server_cpu: list[float] = field(default_factory=list)
-    spark_cpu: list[float] = field(default_factory=list)
+    java_cpu: list[float] = field(default_factory=list)
+    python_cpu: list[float] = field(default_factory=list)
 
     def run(self, server: Server, spark: SparkBench, count: int, queue: str, **options: str) -> None:
         """Reads everything once more."""
-        before = server.cpu_seconds(), spark.cpu_seconds()
+        before = server.cpu_seconds(), spark.java_cpu_seconds(), spark.worker_cpu_seconds()
         self.rates.append(count / spark.drain(spark.read(server.url, queue, **options)))
         self.server_cpu.append((server.cpu_seconds() - before[0]) / count * 1e6)
-        self.spark_cpu.append((spark.cpu_seconds() - before[1]) / count * 1e6)
+        self.java_cpu.append((spark.java_cpu_seconds() - before[1]) / count * 1e6)
+        self.python_cpu.append((spark.worker_cpu_seconds() - before[2]) / count * 1e6)
 
     def figures(self, name: str, title: str, unit: str, note: str) -> Iterator[Figure]:
-        """The rate and the two costs."""
+        """The rate, and what it costs the three of them."""
         yield figure(f"{name}.rate", title, unit, self.rates, note)
         yield figure(f"{name}.server-cpu", "  server CPU", "s/M", self.server_cpu)
-        yield figure(f"{name}.spark-cpu", "  Spark's CPU, Java and Python", "s/M", self.spark_cpu)
+        yield figure(f"{name}.java-cpu", "  Java's CPU", "s/M", self.java_cpu)
+        yield figure(f"{name}.python-cpu", "  Python workers' CPU", "s/M", self.python_cpu)
 
 
 def _read(stage: Stage, server: Server, spark: SparkBench, messages: int, rows: int) -> Iterator[Figure]:
+    stage.progress("reads for the first time")
+    cold = messages / spark.drain(spark.read(server.url, "messages"))
     found = spark.read(server.url, "messages").count(), spark.read(server.url, "usage", rows="usage").count()
     if found != (messages, rows):
         raise BenchError(f"Spark read {found} messages and rows, and {(messages, rows)} were written")
@@ -77,6 +82,8 @@ def _read(stage: Stage, server: Server, spark: SparkBench, messages: int, rows: 
         usage.run(server, spark, rows, "usage", rows="usage")
     note = f"{messages:,} messages, every column, planning included; server, Java and Python on {CORES} cores"
     yield from plain.figures("spark.read.1024", "Spark reads a log, 1 KiB messages", "msg/s", note)
+    note = "the first read of the session: Java has compiled nothing yet, Python workers start"
+    yield figure("spark.read.1024.first", "  the same for the first time", "msg/s", [cold], note)
     note = f"{rows:,} rows, {ROWS_PER_MESSAGE:,} a message"
     yield from usage.figures("spark.read.usage", "Spark reads usage", "rows/s", note)
 

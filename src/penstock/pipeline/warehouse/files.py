@@ -1,4 +1,4 @@
-"""Files and directories of a warehouse, wherever Spark can write: through Hadoop's FileSystem, and nothing else.
+"""Files and directories of a warehouse, wherever Spark can write: through Hadoop's FileSystem, or directly where near.
 
 Paths given here are relative to the root of the warehouse.
 """
@@ -12,6 +12,8 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from pyspark.sql import SparkSession
+
+from penstock.pipeline.warehouse import local_files
 
 _OBJECT_STORES = {"s3", "s3a", "s3n", "gs", "oss", "cos", "swift", "wasb", "wasbs", "abfs", "abfss"}
 _AT_WORKING_DIRECTORY = -100
@@ -41,35 +43,52 @@ class Files:
     def _path(self, path: str) -> Any:
         return self._new_path(self.uri(path))
 
+    def _near(self, path: str) -> str | None:
+        """The path as the operating system knows it; None: only Hadoop can get at it."""
+        if self.local is None:
+            return None
+        return f"{self.local}/{path}" if path else self.local
+
+    def forgo_checksums(self) -> None:
+        """From now on Java writes no `.NAME.crc` beside its files here: each costs the start of a program (`chmod`)."""
+        if self.local is not None:
+            self._system.setWriteChecksum(False)
+
     # -- looking ---------------------------------------------------------------------------------------------
 
     def exists(self, path: str) -> bool:
         """Whether there is a file or directory."""
+        if (near := self._near(path)) is not None:
+            return os.path.exists(near)
         return bool(self._system.exists(self._path(path)))
 
     def directories(self, path: str) -> list[str]:
         """The directories right inside one; none where it is missing."""
-        return [f"{path}/{name}" for name, is_directory, _ in self._listed(path) if is_directory]
+        return [f"{path}/{name}" for name, is_directory in self._listed(path) if is_directory]
 
     def files(self, path: str) -> list[str]:
         """The files right inside a directory, hidden ones left out; none where it is missing."""
         return [
             f"{path}/{name}"
-            for name, is_directory, _ in self._listed(path)
+            for name, is_directory in self._listed(path)
             if not is_directory and not name.startswith((".", "_"))
         ]
 
     def size_bytes(self, path: str) -> int:
         """Of everything in a directory."""
+        if (near := self._near(path)) is not None:
+            return local_files.size_bytes(near)
         if not self.exists(path):
             return 0
         return int(self._system.getContentSummary(self._path(path)).getLength())
 
-    def _listed(self, path: str) -> list[tuple[str, bool, int]]:
+    def _listed(self, path: str) -> list[tuple[str, bool]]:
+        if (near := self._near(path)) is not None:
+            return local_files.listed(near)
         if not self.exists(path):
             return []
         return [
-            (status.getPath().getName(), bool(status.isDirectory()), int(status.getLen()))
+            (status.getPath().getName(), bool(status.isDirectory()))
             for status in self._system.listStatus(self._path(path))
         ]
 
@@ -77,6 +96,9 @@ class Files:
 
     def make_directory(self, path: str) -> None:
         """With everything above it; one that is there stays as it is."""
+        if (near := self._near(path)) is not None:
+            os.makedirs(near, exist_ok=True)
+            return
         self._system.mkdirs(self._path(path))
 
     def rename(self, source: str, target: str) -> bool:
@@ -84,6 +106,10 @@ class Files:
         if self.exists(target):
             return False  # Hadoop would move the one into the other
         self.make_directory(target.rpartition("/")[0])
+        near, there = self._near(source), self._near(target)
+        if near is not None and there is not None:
+            os.rename(near, there)
+            return True
         if not self._system.rename(self._path(source), self._path(target)):
             if self.exists(target):
                 return False
@@ -92,6 +118,9 @@ class Files:
 
     def remove(self, path: str) -> None:
         """A file, or a directory with all that is in it; nothing happens where there is none."""
+        if (near := self._near(path)) is not None:
+            local_files.remove(near)
+            return
         self._system.delete(self._path(path), True)
 
     def exchange(self, one: str, other: str) -> bool:
@@ -102,6 +131,8 @@ class Files:
 
     def read_text(self, path: str) -> str | None:
         """A small file; None where there is none."""
+        if (near := self._near(path)) is not None:
+            return local_files.read_text(near)
         if not self.exists(path):
             return None
         stream = self._system.open(self._path(path))
@@ -112,25 +143,14 @@ class Files:
 
     def write_text(self, path: str, text: str) -> None:
         """A small file, whole or not at all, on disk when this returns; one of that name is replaced."""
-        if self.local is not None:
-            _write_local(f"{self.local}/{path}", text)
+        if (near := self._near(path)) is not None:
+            local_files.write_text(near, text)
             return
         stream = self._system.create(self._path(path), True)
         try:
             stream.write(bytearray(text.encode()))
         finally:
             stream.close()
-
-
-def _write_local(path: str, text: str) -> None:
-    # Hadoop's local file system cannot replace a file by renaming another to it.
-    os.makedirs(os.path.dirname(path), exist_ok=True)
-    beside = f"{path}.new"
-    with open(beside, "w") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(beside, path)
 
 
 def _exchange(one: str, other: str) -> bool:

@@ -19,6 +19,7 @@ from penstock.pipeline.warehouse.swapping import staging_place, swap
 from penstock.pipeline.warehouse.table import WarehouseTable
 
 _COMPRESSION = "zstd"
+_MARK = "mapreduce.fileoutputcommitter.marksuccessfuljobs"
 
 
 class Warehouse:
@@ -133,6 +134,8 @@ class Warehouse:
         """Writes rows to a directory that no reader looks at yet."""
         shaped = table.shaped(rows).coalesce(parts)
         writer = shaped.write.option("compression", _COMPRESSION).mode("overwrite")
+        if self.files.renames_whole:  # what is there whole needs no mark that it is
+            writer = writer.option(_MARK, "false")
         if table.by_day:
             writer = writer.partitionBy("day")
         writer.parquet(self.files.uri(directory))
