@@ -118,10 +118,6 @@ class Partition:
         for run in named:
             self.happens(change, *run, census_first=first, census_last=first + len(named) - 1)
 
-    def forgets(self, count: int = 1) -> None:
-        """Rows from the last one back never reach the log."""
-        del self.rows[-count:]
-
     def sent(self, first: int, count: int = 1, **values: Any) -> None:
         """A producer's send was acknowledged."""
         self.happens(Change.SENT, first, count, **values)

@@ -12,8 +12,11 @@ from penstock.cli.parameters import Json
 from penstock.cli.pipeline_place import (
     DEFAULT_WAREHOUSE,
     JobName,
+    KeptFor,
     Settings,
     WarehousePath,
+    counted,
+    keep_of,
     pipeline_errors,
     settings_of,
 )
@@ -21,6 +24,7 @@ from penstock.cli.pipeline_report import report
 from penstock.cli.pipeline_run import run
 
 if TYPE_CHECKING:
+    from penstock.pipeline.compacting import Tidied
     from penstock.pipeline.jobs.job import Job
     from penstock.pipeline.warehouse.table import WarehouseTable
 
@@ -81,11 +85,12 @@ def compact(
         list[str] | None,
         typer.Argument(metavar="[JOB]…", help="Which jobs' tables; all.", show_default=False),
     ] = None,
+    kept: KeptFor = None,
     warehouse: WarehousePath = DEFAULT_WAREHOUSE,
     settings: Settings = None,
     json: Json = False,
 ) -> None:
-    """Write tables of many small files anew as few large ones. A job that runs does so by itself."""
+    """Write tables of many small files anew as few large ones, and let go of old rows. A job that runs does so by itself."""
     with pipeline_errors():
         from penstock.pipeline.compacting import compact_job
         from penstock.pipeline.jobs.catalogue import JOBS, job_named
@@ -93,10 +98,11 @@ def compact(
         from penstock.pipeline.warehouse.lock import JobRunsError
 
         jobs = [job_named(name) for name in names] if names else list(JOBS.values())
+        keep = keep_of(kept, jobs)
         with running_session("penstock compact", options=settings_of(settings)) as spark:
             for job in jobs:
                 try:
-                    done = compact_job(spark, job, warehouse)
+                    done = compact_job(spark, job, warehouse, keep)
                 except JobRunsError as error:
                     if json:
                         print_json({"job": job.name, "skipped": str(error)})
@@ -105,14 +111,20 @@ def compact(
                     continue
                 if done is None:
                     continue
-                if json:
-                    print_json({"job": job.name, **done._asdict()})
-                elif done.directories_before:
-                    print_line(
-                        f"{job.name}: {done.directories_before:,} directories became {done.directories_after:,}"
-                    )
-                else:
-                    print_line(f"{job.name}: nothing to compact")
+                _say_tidied(job, done, json=json)
+
+
+def _say_tidied(job: Job, done: Tidied, *, json: bool) -> None:
+    before, after = done.compacted
+    if json:
+        print_json({"job": job.name, **done.compacted._asdict(), "directories_expired": done.expired})
+        return
+    if done.expired:
+        print_line(f"{job.name}: old rows went from {counted(done.expired, 'directory', 'directories')}")
+    if before:
+        print_line(f"{job.name}: {counted(before, 'directory', 'directories')} became {after:,}")
+    elif not done.expired:
+        print_line(f"{job.name}: nothing to compact")
 
 
 def _show_table(table: WarehouseTable) -> None:

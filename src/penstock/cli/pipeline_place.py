@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import Annotated
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from penstock.cli.exits import USAGE, CommandError
+from penstock.cli.parameters import duration_seconds
 
+if TYPE_CHECKING:
+    from penstock.pipeline.jobs.job import Job
+    from penstock.pipeline.warehouse.expiry import Keep
+
+_S3_CONNECTOR = "org.apache.hadoop.fs.s3a.S3AFileSystem not found"
+_LEAST_KEPT = timedelta(days=1)
 DEFAULT_WAREHOUSE = "penstock-warehouse"
 
 JobName = Annotated[
@@ -43,6 +52,16 @@ Settings = Annotated[
     ),
 ]
 
+KeptFor = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--keep",
+        help="Let go of rows that are older: 90d, or TABLE=365d for one table; any number of times (for ever).",
+        metavar="[TABLE=]TIME",
+        show_default=False,
+    ),
+]
+
 
 @contextmanager
 def pipeline_errors() -> Iterator[None]:
@@ -68,8 +87,23 @@ def pipeline_errors() -> Iterator[None]:
     except Py4JNetworkError as error:
         raise CommandError(f"Spark has ended by itself: {error}") from None
     except (PySparkException, Py4JError) as error:
+        if _S3_CONNECTOR in str(error):
+            raise CommandError(_without_connector(), USAGE) from None
         reason = reason_of(error) or str(error).strip().partition("\n")[0]
         raise CommandError(f"Spark: {reason}") from None
+
+
+def _without_connector() -> str:
+    """What is missing for S3, in the version that this Spark wants."""
+    import pyspark
+
+    jars = (Path(pyspark.__file__).parent / "jars").glob("hadoop-client-api-*.jar")
+    version = next((jar.stem.rpartition("-")[2] for jar in jars), "VERSION")
+    return (
+        "Spark comes without its connector for S3. Have it fetched: --conf "
+        f"spark.jars.packages=org.apache.hadoop:hadoop-aws:{version}; or, where Maven's repository cannot be reached, name "
+        "the files of that package and of all that it needs: --conf spark.jars=FILE,FILE"
+    )
 
 
 def settings_of(given: list[str] | None) -> dict[str, str]:
@@ -86,3 +120,36 @@ def settings_of(given: list[str] | None) -> dict[str, str]:
             )
         settings[name.strip()] = value.strip()
     return settings
+
+
+def counted(count: int, one: str, many: str) -> str:
+    """`1 batch`, `2 batches`."""
+    return f"{count:,} {one if count == 1 else many}"
+
+
+def keep_of(given: list[str] | None, jobs: Iterable[Job]) -> Keep:
+    """`90d` for all tables of these jobs, `TABLE=365d` for one of them."""
+    from penstock.pipeline.warehouse.expiry import Keep
+
+    tables = {table.name: table for job in jobs for table in job.tables}
+    everything: timedelta | None = None
+    named: list[tuple[str, timedelta]] = []
+    for text in given or []:
+        name, equals, time = text.rpartition("=")
+        kept = timedelta(seconds=duration_seconds(time))
+        if kept < _LEAST_KEPT:
+            raise typer.BadParameter("rows go by whole days: keep them for 1d at least", param_hint="--keep")
+        if not equals:
+            everything = kept
+            continue
+        if name not in tables:
+            raise typer.BadParameter(
+                f"there is no table {name} here; there are {', '.join(sorted(tables))}", param_hint="--keep"
+            )
+        if tables[name].filling == "whole" or tables[name].ages == "never":
+            raise typer.BadParameter(
+                f"{name} has no rows that are too old: what comes later goes by all of them",
+                param_hint="--keep",
+            )
+        named.append((name, kept))
+    return Keep(everything, tuple(named))

@@ -1,6 +1,9 @@
-"""Compaction of a job's tables while the job does not run."""
+"""Compaction and expiry of a job's tables while the job does not run."""
 
 from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import NamedTuple
 
 from pyspark.sql import SparkSession
 
@@ -9,14 +12,25 @@ from penstock.pipeline.memory import Memory
 from penstock.pipeline.rolling import Roller
 from penstock.pipeline.warehouse import swapping
 from penstock.pipeline.warehouse.compaction import Compacted
+from penstock.pipeline.warehouse.expiry import FOR_EVER, Keep
 from penstock.pipeline.warehouse.files import Files
 from penstock.pipeline.warehouse.generation import generation_of
 from penstock.pipeline.warehouse.lock import job_lock
 from penstock.pipeline.warehouse.warehouse import Warehouse
 
 
-def compact_job(spark: SparkSession, job: Job, warehouse: str) -> Compacted | None:
-    """Everything that was rolled up becomes one directory a block; None: the job has no tables here.
+class Tidied(NamedTuple):
+    """What was done to the tables of a job."""
+
+    compacted: Compacted
+    expired: int
+    """Directories that lost rows, or went, because those were too old."""
+
+
+def compact_job(
+    spark: SparkSession, job: Job, warehouse: str, keep: Keep = FOR_EVER, now: datetime | None = None
+) -> Tidied | None:
+    """Old rows go, and everything that was rolled up becomes one directory a block; None: the job has no tables here.
 
     Raises `JobRunsError` while the job runs. Where no lock can tell, only full directories are touched.
     """
@@ -25,8 +39,10 @@ def compact_job(spark: SparkSession, job: Job, warehouse: str) -> Compacted | No
     if generation is None:
         return None
     with job_lock(files.local, job.name):
-        if files.local is not None:
+        alone = files.local is not None
+        if alone:
             for table in job.tables:
                 swapping.recover(files, table.name)
         roller = Roller(Warehouse(spark, files, generation), job, Memory(files, job.name, generation))
-        return roller.compact(everything=files.local is not None)
+        expired = roller.expire(keep, now or datetime.now(UTC), everything=alone)
+        return Tidied(roller.compact(everything=alone), expired)

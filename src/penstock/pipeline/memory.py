@@ -7,6 +7,7 @@ begins from what was seen before it, and so comes to the same rows.
 from __future__ import annotations
 
 import json
+from datetime import date
 from typing import NamedTuple
 
 from penstock.pipeline.numbers import Seen
@@ -63,6 +64,19 @@ class Memory:
 
     def _seen_file(self, batch: int) -> str:
         return f"{self._directory}/seen/{batch}.json"
+
+    # -- rows that are gone ----------------------------------------------------------------------------------
+
+    def first_day(self) -> date | None:
+        """Days before it may lack rows that tables are rolled up from, because they were not to be kept; None: no day."""
+        text = self._files.read_text(f"{self._directory}/kept.json")
+        return None if text is None else date.fromisoformat(json.loads(text)["first_day"])
+
+    def note_first_day(self, day: date) -> None:
+        """Before the first row goes. It only ever rises."""
+        known = self.first_day()
+        if known is None or day > known:
+            self._files.write_text(f"{self._directory}/kept.json", json.dumps({"first_day": day.isoformat()}))
 
     # -- roll-ups --------------------------------------------------------------------------------------------
 

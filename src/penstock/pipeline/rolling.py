@@ -6,7 +6,7 @@ cut short is repeated with the same batches, and comes to the same rows.
 
 from __future__ import annotations
 
-from datetime import date
+from datetime import date, datetime
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
@@ -16,6 +16,7 @@ from penstock.pipeline.local_rows import local_rows
 from penstock.pipeline.memory import Memory, Rolling
 from penstock.pipeline.numbers import Gap
 from penstock.pipeline.warehouse.compaction import Compacted, compact
+from penstock.pipeline.warehouse.expiry import Keep, expire
 from penstock.pipeline.warehouse.table import WarehouseTable
 from penstock.pipeline.warehouse.warehouse import Warehouse
 
@@ -94,6 +95,21 @@ class Roller:
                 done = done.and_then(compact(self._warehouse, table, through, everything=everything))
         return done
 
+    def expire(self, keep: Keep, now: datetime, *, everything: bool = False) -> int:
+        """Lets go of rows that are not to be kept; returns how many directories that changed."""
+        through = self._memory.rolling().through
+        firsts = {table.name: keep.first_day(table, now) for table in self._job.tables}
+        sources = [firsts[table.name] for table in self._job.tables if table.filling == "batches"]
+        gone = max((day for day in sources if day is not None), default=None)
+        if gone is not None:
+            self._memory.note_first_day(gone)
+        changed = 0
+        for table in self._job.tables:
+            first_day = firsts[table.name]
+            if first_day is not None:
+                changed += expire(self._warehouse, table, through, first_day, everything=everything)
+        return changed
+
     def small_directories(self) -> int:
         """The most that any table has."""
         tables = [table for table in self._job.tables if table.filling == "batches"]
@@ -108,9 +124,12 @@ class Roller:
         table = self._job.table
         for name, rows in rolled.added.items():
             self._warehouse.add_batch(table(name), target, rows, parts=1)
+        first_day = self._memory.first_day()
         for name, (days, rows) in rolled.days.items():
-            if days:
-                self._warehouse.replace_days(table(name), rows, days)
+            # A row that comes very late would take the place of a day whose other rows are gone.
+            whole = [day for day in days if first_day is None or day >= first_day]
+            if whole:
+                self._warehouse.replace_days(table(name), rows, whole)
         self._write_gaps(gaps, target)
         for name, rows in rolled.whole.items():
             self._warehouse.replace_whole(table(name), rows, target)

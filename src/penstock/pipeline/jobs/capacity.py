@@ -47,6 +47,7 @@ HOURS = WarehouseTable(
         column("peak_minute", "int64", "Messages that began in the busiest minute."),
     ),
     by_day=True,
+    ages="never",
 )
 CAPACITY = WarehouseTable(
     "capacity",

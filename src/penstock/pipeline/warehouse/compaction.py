@@ -7,13 +7,17 @@ twice. Whatever is killed on the way: the old directory stands until the new one
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple
 
 from penstock.pipeline.trouble import PipelineError
 from penstock.pipeline.warehouse import places
 from penstock.pipeline.warehouse.swapping import staging_place, swap
 from penstock.pipeline.warehouse.table import WarehouseTable
 from penstock.pipeline.warehouse.warehouse import Warehouse
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 FILE_BYTES = 128 << 20
 """How large a file may become before there are two."""
@@ -40,16 +44,47 @@ def compact(
     that is not full yet may be replaced too.
     """
     done = Compacted(0, 0)
+    for directory in whole_directories(warehouse, table, through, everything=everything):
+        done = done.and_then(_replace(warehouse, table, directory, through))
+    return done
+
+
+def whole_directories(
+    warehouse: Warehouse, table: WarehouseTable, through: int, *, everything: bool
+) -> list[str]:
+    """The blocks and spans that may be replaced: all of their batches are there, or nobody adds one meanwhile."""
+    found: list[str] = []
     directory = places.generation_directory(table.name, warehouse.generation)
     for number, block in places.numbers_of(warehouse.files.directories(directory), "block").items():
         if everything or (number + 1) * places.SPAN_BATCHES * places.BLOCK_SPANS <= through + 1:
-            done = done.and_then(_replace(warehouse, table, block, through))
+            found.append(block)
             continue
         spans = places.numbers_of(warehouse.files.directories(block), "span")
-        for span_number, span in spans.items():
-            if (span_number + 1) * places.SPAN_BATCHES <= through + 1:
-                done = done.and_then(_replace(warehouse, table, span, through))
-    return done
+        found += [
+            span
+            for span_number, span in spans.items()
+            if (span_number + 1) * places.SPAN_BATCHES <= through + 1
+        ]
+    return found
+
+
+def rewrite(
+    warehouse: Warehouse,
+    table: WarehouseTable,
+    directory: str,
+    through: int,
+    kept: Callable[[DataFrame], DataFrame],
+) -> bool:
+    """Replaces a span or a block by one that has only the rows that are kept; False: that is all of them."""
+    batches = _batches_in(warehouse, directory)
+    if not batches or max(batches) > through:
+        return False
+    rows = warehouse.read_directories(table, list(batches.values()))
+    left = kept(rows)
+    if left.count() == rows.count():
+        return False
+    _write_anew(warehouse, table, directory, batches, left)
+    return True
 
 
 def _replace(warehouse: Warehouse, table: WarehouseTable, directory: str, through: int) -> Compacted:
@@ -57,15 +92,21 @@ def _replace(warehouse: Warehouse, table: WarehouseTable, directory: str, throug
     batches = _batches_in(warehouse, directory)
     if len(batches) < 2 or max(batches) > through:
         return Compacted(0, 0)
-    last = batches[max(batches)]
-    inside = last.removeprefix(directory)
+    _write_anew(
+        warehouse, table, directory, batches, warehouse.read_directories(table, list(batches.values()))
+    )
+    return Compacted(len(batches), 1)
+
+
+def _write_anew(
+    warehouse: Warehouse, table: WarehouseTable, directory: str, batches: dict[int, str], rows: DataFrame
+) -> None:
+    inside = batches[max(batches)].removeprefix(directory)
     staged = staging_place(table.name, "compacted")
-    rows = warehouse.read_directories(table, list(batches.values()))
     size = warehouse.files.size_bytes(directory)
     warehouse.write(table, rows, staged + inside, 1 + size // FILE_BYTES)
     _check(warehouse, table, rows.count(), staged + inside, directory)
     swap(warehouse.files, staged, directory)
-    return Compacted(len(batches), 1)
 
 
 def _batches_in(warehouse: Warehouse, directory: str) -> dict[int, str]:
