@@ -35,10 +35,14 @@ def entries(warehouse: str) -> list[CapacityEntry]:
 
     from penstock.cluster.layout import CapacityEntry
     from penstock.pipeline.jobs.capacity import CAPACITY
+    from penstock.pipeline.warehouse.arrow_files import file_system
 
-    root = f"{warehouse.rstrip('/')}/{CAPACITY.name}"
+    system, place = file_system(warehouse)
+    root = f"{place}/{CAPACITY.name}"
     rows: list[dict[str, Any]] = (
-        ds.dataset(root, format="parquet").to_table(columns=list(CAPACITY.names)).to_pylist()
+        ds.dataset(root, filesystem=system, format="parquet")
+        .to_table(columns=list(CAPACITY.names))
+        .to_pylist()
     )
     return [
         CapacityEntry(

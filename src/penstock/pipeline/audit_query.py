@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
 from penstock.pipeline.trouble import PipelineError
+from penstock.pipeline.warehouse.arrow_files import file_system, is_directory
 from penstock.pipeline.warehouse.audit_table import AUDIT
 
 HELD_ROWS = 100_000
@@ -39,8 +39,9 @@ def search(warehouse: str, query: AuditQuery) -> Iterator[dict[str, Any]]:
     import pyarrow.compute as pc
     import pyarrow.dataset as ds
 
-    root = f"{warehouse.rstrip('/')}/{AUDIT.name}"
-    if "://" not in root and not os.path.isdir(root):
+    system, place = file_system(warehouse)
+    root = f"{place}/{AUDIT.name}"
+    if not is_directory(system, root):
         raise PipelineError(
             f"there is no audit trail in {warehouse}: `penstock pipeline run audit --once` writes one; name another "
             "warehouse with --warehouse"
@@ -52,9 +53,8 @@ def search(warehouse: str, query: AuditQuery) -> Iterator[dict[str, Any]]:
         ("batch_id", "int64"),
         ("day", "string"),
     ]
-    trail = ds.dataset(
-        root, format="parquet", partitioning=ds.partitioning(_schema(keys), flavor="hive"), schema=None
-    )
+    by_place = ds.partitioning(_schema(keys), flavor="hive")
+    trail = ds.dataset(root, filesystem=system, format="parquet", partitioning=by_place)
     condition = pc.scalar(True)
     for wanted in _conditions(query):
         condition = condition & wanted

@@ -10,10 +10,12 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from penstock.pipeline.jobs import capacity, dead_letters, ledger_tables, usage
+from penstock.pipeline.report.message_sections import MOST
 from penstock.pipeline.report.plot import Series, line_plot, nice_ceiling
 from penstock.pipeline.report.report import report
 from penstock.pipeline.report.usage_section import percentile
 from penstock.pipeline.trouble import PipelineError
+from penstock.pipeline.warehouse.arrow_files import arrow_uri
 from tests.pipeline.report.warehouse_files import write_table
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -52,6 +54,23 @@ def test_an_empty_warehouse_says_what_to_run(tmp_path: Path) -> None:
 def test_no_warehouse_is_a_sentence(tmp_path: Path) -> None:
     with pytest.raises(PipelineError, match="there is no warehouse"):
         page_of(tmp_path / "nowhere")
+
+
+@pytest.mark.parametrize(
+    ("given", "known"),
+    [
+        ("s3a://bucket/path", "s3://bucket/path"),
+        ("s3n://bucket", "s3://bucket"),
+        ("gs://bucket", "gs://bucket"),
+    ],
+)
+def test_a_store_has_one_name_for_spark_and_one_for_everybody_else(given: str, known: str) -> None:
+    assert arrow_uri(given) == known
+
+
+def test_a_store_that_only_spark_reads_is_a_sentence() -> None:
+    with pytest.raises(PipelineError, match="cannot be read without Spark"):
+        report("wasb://container/warehouse", SINCE, UNTIL)
 
 
 def test_requests_add_up_over_batches_and_only_within_the_time(tmp_path: Path) -> None:
@@ -99,6 +118,34 @@ def test_findings_of_the_ledger_come_first(tmp_path: Path) -> None:
     assert "Promises that were not kept" in page
     assert "<td>77</td>" in page
     assert "it is gone" in page
+
+
+def test_of_many_findings_and_causes_the_first_are_shown_and_the_others_counted(tmp_path: Path) -> None:
+    write_table(tmp_path, ledger_tables.HOURS, [{"hour": NOON, "queue": "orders", "began": 10}])
+    for place in range(3):
+        found = [
+            {
+                "kind": "lost",
+                "queue": "orders",
+                "sequence": 1000 * place + one,
+                "time": NOON + timedelta(minutes=one),
+            }
+            for one in range(500)
+        ]
+        write_table(tmp_path, ledger_tables.FINDINGS, found, f"gen=a/block=0/span=0/batch_id={place}")
+    unknown = {"kind": "gap", "queue": "orders", "explanation": "when is not known"}
+    write_table(tmp_path, ledger_tables.FINDINGS, [unknown], "gen=a/block=0/span=0/batch_id=3")
+    causes = [{"queue": "orders", "reason": f"cause-{one}", "messages": one} for one in range(1, 31)]
+    write_table(tmp_path, dead_letters.CAUSES, causes, "gen=a/through=1")
+    page = page_of(tmp_path)
+    assert "<b>1,501</b><span>findings</span>" in page
+    assert page.count("<td>lost</td>") == MOST
+    assert "<td>2499</td>" in page
+    assert "<td>2000</td>" not in page
+    assert "and 1,481 earlier ones" in page
+    assert "cause-30<" in page
+    assert "cause-10<" not in page
+    assert "and 10 of fewer messages" in page
 
 
 def test_causes_of_death_and_queues_that_fill_up(tmp_path: Path) -> None:

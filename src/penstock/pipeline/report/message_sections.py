@@ -10,7 +10,7 @@ from typing import Any
 from penstock.pipeline.report import figures
 from penstock.pipeline.report.page import Cell, Section, not_there, number, text_table, tiles
 from penstock.pipeline.report.plot import Series, bar, line_plot
-from penstock.pipeline.report.reading import Shelf
+from penstock.pipeline.report.reading import Greatest, Shelf
 
 MOST = 20
 HOUR_SECONDS = 3600.0
@@ -23,12 +23,8 @@ def ledger_section(shelf: Shelf) -> Section:
     hours = shelf.rows("ledger_hours", columns, "hour")
     if hours is None:
         return Section("Ledger", not_there("ledger"))
-    findings = (
-        shelf.rows(
-            "ledger_findings", ["kind", "queue", "partition", "sequence", "message_id", "explanation", "time"]
-        )
-        or []
-    )
+    columns = ["kind", "queue", "partition", "sequence", "message_id", "explanation", "time"]
+    findings = shelf.greatest("ledger_findings", columns, "time", MOST) or Greatest([], 0)
     sums: dict[str, int] = defaultdict(int)
     for row in hours:
         for name in ("began", "ended", "redeliveries", *_ENDINGS):
@@ -39,12 +35,11 @@ def ledger_section(shelf: Shelf) -> Section:
             *((name.replace("_", " "), figures.count(sums[name])) for name in _ENDINGS if sums[name]),
             ("still there", figures.count(shelf.count("ledger_open"))),
             ("redeliveries", figures.count(sums["redeliveries"])),
-            ("findings", figures.count(len(findings))),
+            ("findings", figures.count(findings.total)),
         ]
     )
-    if findings:
-        html += '<p class="bad">Promises that were not kept:</p>'
-        rows = sorted(findings, key=lambda row: str(row["time"]), reverse=True)[:MOST]
+    if findings.total:
+        html += '<p class="bad">Promises that were not kept, or that nobody can vouch for:</p>'
         html += text_table(
             ["kind", "queue", "partition", "sequence", "message", "what is wrong"],
             [
@@ -54,9 +49,10 @@ def ledger_section(shelf: Shelf) -> Section:
                         for name in ("kind", "queue", "partition", "sequence", "message_id", "explanation")
                     )
                 ]
-                for row in rows
+                for row in findings.rows
             ],
         )
+        html += _rest(findings, "earlier ones: table ledger_findings has them all")
     else:
         html += '<p class="none">Every acknowledged send ended in exactly one way or is still there: no findings.</p>'
     began = _by_hour(hours, "began")
@@ -67,19 +63,26 @@ def ledger_section(shelf: Shelf) -> Section:
 
 def dead_letters_section(shelf: Shelf) -> Section:
     """Why messages die."""
-    causes = shelf.rows(
-        "dead_letter_causes",
-        ["queue", "reason", "consumer", "fingerprint", "messages", "last_day", "day_before", "last_hour"],
-    )
-    if causes is None:
+    columns = [
+        "queue",
+        "reason",
+        "consumer",
+        "fingerprint",
+        "messages",
+        "last_day",
+        "day_before",
+        "last_hour",
+    ]
+    found = shelf.greatest("dead_letter_causes", columns, "messages", MOST)
+    if found is None:
         return Section("Dead letters", not_there("dead-letters"))
+    causes = found.rows
     hours = shelf.rows("dead_letters", ["hour", "queue", "messages"], "hour") or []
     by_queue: dict[str, list[dict[str, Any]]] = defaultdict(list)
     for row in hours:
         by_queue[row["queue"]].append(row)
     busiest = sorted(by_queue, key=lambda queue: -sum(row["messages"] for row in by_queue[queue]))[:6]
     series = [Series(queue, _by_hour(by_queue[queue], "messages")) for queue in busiest]
-    causes.sort(key=lambda row: -row["messages"])
     most = causes[0]["messages"] if causes else 0
     html = f"<h3>Deaths an hour</h3>{line_plot(series, figures.count, HOUR_SECONDS)}"
     rows: list[list[str | Cell]] = [
@@ -93,10 +96,13 @@ def dead_letters_section(shelf: Shelf) -> Section:
             number(_trend(row["last_day"], row["day_before"])),
             figures.moment(row["last_hour"]),
         ]
-        for row in causes[:MOST]
+        for row in causes
     ]
     heads = ["queue", "reason", "consumer", "error", "messages", "", "last day", "last seen"]
-    return Section("Dead letters", html + "<h3>Causes</h3>" + text_table(heads, rows, "No message has died."))
+    html += "<h3>Causes</h3>" + text_table(heads, rows, "No message has died.")
+    return Section(
+        "Dead letters", html + _rest(found, "of fewer messages: table dead_letter_causes has them all")
+    )
 
 
 def capacity_section(shelf: Shelf) -> Section:
@@ -130,6 +136,11 @@ def capacity_section(shelf: Shelf) -> Section:
     ]
     heads = ["queue", "messages", "bytes", "growth an hour", "fill", "", "80 % full", "partitions"]
     return Section("Capacity", text_table(heads, rows, "No queue is followed yet."))
+
+
+def _rest(shown: Greatest, what: str) -> str:
+    left = shown.total - len(shown.rows)
+    return f'<p class="none">and {figures.count(left)} {what}</p>' if left > 0 else ""
 
 
 def _ledger_table(hours: list[dict[str, Any]]) -> str:
