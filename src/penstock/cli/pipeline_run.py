@@ -18,9 +18,12 @@ from penstock.cli.parameters import DEFAULT_URL, Json, duration_seconds
 from penstock.cli.pipeline_place import (
     DEFAULT_WAREHOUSE,
     JobName,
+    KeptFor,
     Master,
     Settings,
     WarehousePath,
+    counted,
+    keep_of,
     pipeline_errors,
     settings_of,
 )
@@ -35,7 +38,7 @@ _MONITORING_PORT = 9328
 _CLUSTER_PARTS = 8
 _HINTS = {
     "penstock.lifecycle": "no queue is followed yet: `penstock queue alter QUEUE --lifecycle` begins",
-    "penstock.usage": "it is made with the first request through the SQS interface",
+    "penstock.usage": "it is made with the first request",
 }
 
 
@@ -136,6 +139,7 @@ def run(
             max=19,
         ),
     ] = 10,
+    kept: KeptFor = None,
     settings: Settings = None,
     json: Json = False,
 ) -> None:
@@ -150,7 +154,7 @@ def run(
         from penstock.pipeline.jobs.catalogue import job_named
         from penstock.pipeline.progress import Progress
         from penstock.pipeline.runner import RunOptions, run_job
-        from penstock.pipeline.session import spark_session
+        from penstock.pipeline.session import running_session
 
         job = job_named(name)
         options = RunOptions(
@@ -163,6 +167,7 @@ def run(
             roll_seconds=duration_seconds(roll_interval),
             rebuild=rebuild,
             lossless=not allow_data_loss,
+            keep=keep_of(kept, [job]),
         )
         _check_queue(options.endpoint, queue or job.queue)
         if follow and master.startswith("local"):
@@ -174,8 +179,7 @@ def run(
             if monitoring_listen is not None:
                 stack.enter_context(_monitored(monitoring_listen, progress, json=json))
             update = stack.enter_context(_display(progress, json=json))
-            spark = spark_session(f"penstock {job.name}", master, spark_settings)
-            stack.callback(spark.stop)
+            spark = stack.enter_context(running_session(f"penstock {job.name}", master, spark_settings))
             stop = stack.enter_context(_stop_signals())
             run_job(spark, job, options, progress, stop=stop, watch=update)
             extra = _afterwards(spark, job, warehouse, options.endpoint, full, metadata, secret_file)
@@ -269,8 +273,8 @@ def progress_text(progress: Progress) -> str:
     if not progress.batches:
         return f"{progress.job}: nothing new yet"
     parts = [
-        f"{progress.batches:,} batches",
-        f"{progress.rows:,} rows",
+        counted(progress.batches, "batch", "batches"),
+        counted(progress.rows, "row", "rows"),
         f"{progress.rows_per_second:,.0f} rows/s",
     ]
     if progress.lag_seconds is not None:
@@ -310,14 +314,18 @@ def _say_end(
     if json:
         print_json({"event": "done", **progress.facts(), **extra, "seconds": round(seconds, 3)})
         return
-    text = f"{job.name}: {progress.rows:,} new rows in {progress.batches:,} batches, {seconds:,.1f} s"
+    rows, batches = (
+        counted(progress.rows, "new row", "new rows"),
+        counted(progress.batches, "batch", "batches"),
+    )
+    text = f"{job.name}: {rows} in {batches}, {seconds:,.1f} s"
     if progress.repeated:
-        text += f"; {progress.repeated:,} rows came again and were counted once"
+        again = counted(progress.repeated, "row came again and was", "rows came again and were")
+        text += f"; {again} counted once"
     print_line(text, "green")
     if progress.missing:
-        print_line(
-            f"{progress.missing:,} rows were lost before they reached the log: table {job.gaps.name}", "red"
-        )
+        lost = counted(progress.missing, "row was lost before it", "rows were lost before they")
+        print_line(f"{lost} reached the log: table {job.gaps.name}", "red")
     for name, count in extra.items():
         words = name.replace("_", " ")
         print_line(f"{words}: {count:,}", "red" if count and "findings" in name else None)

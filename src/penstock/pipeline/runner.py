@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import UTC, date, datetime
 from threading import Event
 from typing import Any
 
@@ -20,6 +21,7 @@ from penstock.pipeline.shipping import check_cluster, is_cluster
 from penstock.pipeline.surroundings import surroundings_of
 from penstock.pipeline.trouble import PipelineError, reason_of
 from penstock.pipeline.warehouse import places, swapping
+from penstock.pipeline.warehouse.expiry import FOR_EVER, Keep
 from penstock.pipeline.warehouse.files import Files
 from penstock.pipeline.warehouse.generation import begin_generation
 from penstock.pipeline.warehouse.lock import job_lock
@@ -53,6 +55,8 @@ class RunOptions:
     rebuild: bool = False
     lossless: bool = True
     """False: go on where the log has let go of what was not read yet."""
+    keep: Keep = FOR_EVER
+    """For how long rows are kept."""
 
 
 Watch = Callable[[Progress], None]
@@ -96,6 +100,7 @@ class JobRun:
         self._memory = Memory(warehouse.files, job.name, warehouse.generation)
         self._batches = Batches(warehouse, job, self._memory, self._batch_done)
         self._roller = Roller(warehouse, job, self._memory)
+        self._expired: date | None = None
 
     def _batch_done(self, done: BatchDone) -> None:
         """In Spark's thread: whoever watches need not wait for a roll-up that runs meanwhile."""
@@ -106,6 +111,7 @@ class JobRun:
         """Reads, rolls up, compacts."""
         self._read(checkpoint, stop)
         self._roll()
+        self._expire(everything=True)
         self._roller.compact(everything=self._roller.small_directories() > TOO_MANY_DIRECTORIES)
         self._watch(self._progress)
 
@@ -166,11 +172,19 @@ class JobRun:
             self._watch(self._progress)
             if self._options.follow and time.monotonic() - rolled >= self._options.roll_seconds:
                 self._roll()
+                self._expire()
                 self._roller.compact()
                 rolled = time.monotonic()
         failure = query.exception()
         if failure is not None:
             raise _explained(failure) from None
+
+    def _expire(self, *, everything: bool = False) -> None:
+        """Once a day, and when the run ends: rows go by whole days. `everything`: no batch is added any more."""
+        keep, now = self._options.keep, datetime.now(UTC)
+        if keep != FOR_EVER and (everything or self._expired != now.date()):
+            self._roller.expire(keep, now, everything=everything and self._warehouse.files.local is not None)
+            self._expired = now.date()
 
     def _roll(self) -> None:
         if not self._roller.behind():
