@@ -12,12 +12,14 @@ from pathlib import Path
 import msgspec
 
 from penstock.cluster.layout import (
+    CapacityEntry,
     DrainEntry,
     LayoutEntry,
     NodeEntry,
     PartitionEntry,
     QueueEntry,
     UncleanEntry,
+    capacity_key,
     decode_drain,
     decode_unclean,
     drain_key,
@@ -115,6 +117,30 @@ def test_status_of_a_cluster_elsewhere(etcd: EtcdServers) -> None:
     ]
     (row,) = told["partitions"]
     assert (row["epoch"], row["in_sync"], row["serving"]) == (3, ["node-1", "node-2"], True)
+    assert told["capacity"] == []
+
+
+def test_status_shows_what_the_pipeline_found_out(etcd: EtcdServers) -> None:
+    url = etcd.url()
+    entry = CapacityEntry(
+        queue="orders",
+        measured_ms=0,
+        messages=900,
+        bytes=9_000,
+        messages_per_hour=5.0,
+        bytes_per_hour=-50.0,
+        limit="max-messages",
+        fill=0.9,
+        full_at_ms=0,
+        partitions=1,
+        recommended_partitions=4,
+    )
+    asyncio.run(write(url, {**LAYOUT, capacity_key("orders"): entry}))
+    (row,) = json.loads(run("cluster", "status", "--etcd", url, "--json").output)["capacity"]
+    assert (row["queue"], row["messages"], row["fill"]) == ("orders", 900, 0.9)
+    assert row["warning"].startswith("the queue orders is at 90% of its max-messages, and has 1 partitions")
+    shown = run("cluster", "status", "--etcd", url)
+    assert "max-messages 90%" in shown.output
 
 
 def test_a_drain_is_written_waited_for_and_undone(etcd: EtcdServers) -> None:

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import msgspec
+import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from penstock.cluster.layout import QueueEntry
+from penstock.cluster.layout import CapacityEntry, QueueEntry, capacity_key, encode, queue_key
 from penstock.cluster.shares import share_of
+from penstock.model.errors import ErrorCode, PenstockError
 from penstock.model.settings import QueueSettings
+from penstock.routing.cluster_map import ClusterMap
+from penstock.routing.context import RoutingContext
+from penstock.routing.describing import describe
 from penstock.routing.descriptions import NOTHING_KNOWN, described, summed
-from penstock.wire.messages import QueueDescription, QueueStatistics
+from penstock.routing.steps import AskAll
+from penstock.wire.messages import DescribeQueue, QueueDescription, QueueStatistics
 
 counted = [
     field
@@ -54,3 +60,39 @@ def test_partitions_together_may_hold_what_the_queue_may(partitions: int, limit:
     share = share_of(settings).max_messages
     assert share is not None
     assert limit <= share * partitions < limit + partitions
+
+
+def forecast_of(cluster: ClusterMap) -> str | None:
+    """What is said of the queue `orders`, whose only partition does not answer."""
+    context = RoutingContext(cluster, producer=1, now_ms=lambda: 0, load=lambda partition: 0.0)
+    steps = describe(context, DescribeQueue("orders"))
+    assert isinstance(next(steps), AskAll)
+    with pytest.raises(StopIteration) as end:
+        steps.send([PenstockError(ErrorCode.UNREACHABLE, "away")])
+    answer = end.value.value.answer
+    assert isinstance(answer, QueueDescription)
+    return answer.forecast
+
+
+def test_a_description_says_what_the_pipeline_warns_of() -> None:
+    cluster = ClusterMap()
+    queue = QueueEntry(name="orders", queue_id=1, settings=QueueSettings(), created_ms=0, partitions=[2])
+    cluster.apply(queue_key("orders"), encode(queue))
+    assert forecast_of(cluster) is None
+    entry = CapacityEntry(
+        queue="orders",
+        measured_ms=0,
+        messages=1,
+        bytes=1,
+        messages_per_hour=0.0,
+        bytes_per_hour=0.0,
+        limit="max-bytes",
+        fill=0.85,
+        full_at_ms=0,
+        partitions=1,
+        recommended_partitions=1,
+    )
+    cluster.apply(capacity_key("orders"), encode(entry))
+    assert forecast_of(cluster) == "the queue orders is at 85% of its max-bytes"
+    cluster.apply(capacity_key("orders"), b"no entry")
+    assert forecast_of(cluster) is None

@@ -17,10 +17,12 @@ from penstock.cli.cluster_place import (
     with_store,
 )
 from penstock.cli.exits import USAGE, CommandError, reported
-from penstock.cli.output import console, print_facts, print_json, print_line, print_table, printable
+from penstock.cli.output import age, console, print_facts, print_json, print_line, print_table, printable
 from penstock.cli.parameters import Json, TlsCa, TlsCertificate, TlsKey
+from penstock.config.units import format_size
 
 if TYPE_CHECKING:
+    from penstock.cluster.capacity import CapacityRow
     from penstock.cluster.status import NodeRow, PartitionRow
     from penstock.cluster.view import ClusterView
     from penstock.metadata.store.interface import MetadataStore
@@ -59,6 +61,7 @@ def status(
 ) -> None:
     """Show a cluster: nodes and their load, who is primary for what, epochs, in-sync sets, lag, zones, the manager."""
     with cluster_errors():
+        from penstock.cluster.capacity import capacity_rows
         from penstock.cluster.status import node_rows, partition_rows
         from penstock.metadata.store.interface import StoreUnavailableError
 
@@ -72,6 +75,7 @@ def status(
         nodes = node_rows(view)
         lags = _lags(view, cluster, secret_file, (tls_certificate, tls_key, tls_ca))
         partitions = [row for row in partition_rows(view, lags) if queue is None or row.queue == queue]
+        capacity = [row for row in capacity_rows(view) if queue is None or row.queue == queue]
         processes = _process_rows(cluster) if cluster is not None else []
         if json:
             print_json(
@@ -79,6 +83,7 @@ def status(
                     "manager": manager,
                     "nodes": [row._asdict() for row in nodes],
                     "partitions": [row._asdict() for row in partitions],
+                    "capacity": [row._asdict() for row in capacity],
                     "queues": len(view.queues),
                     "processes": processes,
                     "unreadable": view.unreadable,
@@ -90,6 +95,7 @@ def status(
             _show_processes(processes)
         _show_nodes(nodes)
         _show_partitions(partitions, everything=everything)
+        _show_capacity(capacity, everything=everything or queue is not None)
         for key, why in view.unreadable.items():
             console().print(f"cannot be read: {printable(key)}: {printable(why)}", style="red", markup=False)
 
@@ -229,6 +235,31 @@ def _show_partitions(rows: list[PartitionRow], *, everything: bool) -> None:
     )
     if len(shown) < len(rows):
         print_line(f"and {len(rows) - len(shown):,} more; --all shows them, --queue one queue's")
+
+
+def _show_capacity(rows: list[CapacityRow], *, everything: bool) -> None:
+    """What the pipeline has worked out; without a word for it, only queues that somebody should look after."""
+    shown = [row for row in rows if row.warning or everything]
+    if not shown:
+        return
+    print_line("")
+    print_table(
+        ("queue", "messages", "an hour", "size", "an hour", "first limit", "measured", "to be known"),
+        [
+            (
+                row.queue,
+                f"{row.messages:,}",
+                f"{row.messages_per_hour:+,.0f}",
+                format_size(row.bytes),
+                f"{'-' if row.bytes_per_hour < 0 else '+'}{format_size(round(abs(row.bytes_per_hour)))}",
+                f"{row.limit} {row.fill:.0%}" if row.limit else "–",
+                age(row.measured_ms),
+                row.warning or "–",
+            )
+            for row in shown
+        ],
+        right=(1, 2, 3, 4),
+    )
 
 
 def replicas_text(row: PartitionRow) -> str:

@@ -27,6 +27,7 @@ def description_json(description: QueueDescription) -> dict[str, Any]:
             "oldest_sent": moment_json(description.statistics.oldest_sent_ms),
         },
         "damage": description.damage,
+        "forecast": description.forecast,
     }
 
 
@@ -50,6 +51,8 @@ def show_description(description: QueueDescription) -> None:
     """The page of `queue show`."""
     if description.damage:
         print_line(f"queue {description.name} is damaged and fenced: {description.damage}", "bold red")
+    if description.forecast:
+        print_line(description.forecast, "yellow")
     statistics = description.statistics
     print_facts(
         f"queue {description.name}",

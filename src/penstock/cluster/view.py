@@ -11,6 +11,7 @@ import msgspec
 
 from penstock.cluster import layout
 from penstock.cluster.layout import (
+    CapacityEntry,
     DrainEntry,
     PartitionEntry,
     PositionsEntry,
@@ -46,6 +47,8 @@ class ClusterView:
         self.drains: dict[str, Seen[DrainEntry]] = {}
         self.unclean: dict[int, Seen[UncleanEntry]] = {}
         self.positions: dict[str, PositionsEntry] = {}
+        self.capacity: dict[str, CapacityEntry] = {}
+        """By queue: what the data pipeline has worked out about it."""
         self.unreadable: dict[str, str] = {}
         """Key → why."""
 
@@ -85,6 +88,12 @@ class ClusterView:
                 self.positions.pop(name, None)
             else:
                 self.positions[name] = layout.decode_positions(value)
+        elif key.startswith(layout.CAPACITY):
+            name = key.removeprefix(layout.CAPACITY)
+            if value is None:
+                self.capacity.pop(name, None)
+            else:
+                self.capacity[name] = layout.decode_capacity(value)
         else:
             self._apply_order(key, value, version, now_ms)
 

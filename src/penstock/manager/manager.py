@@ -12,9 +12,10 @@ from collections.abc import Callable
 
 from penstock.cluster.changes import Change
 from penstock.cluster.internal_manager import DEFAULT_SETTINGS, decide, unsettled
-from penstock.cluster.layout import NODES, POSITIONS, UNCLEAN
+from penstock.cluster.layout import CAPACITY, NODES, POSITIONS, UNCLEAN
 from penstock.cluster.manager_settings import ManagerSettings
 from penstock.cluster.view import PREFIX, ClusterView
+from penstock.manager.capacity_log import CapacityLog
 from penstock.metadata.election import Election, Leadership
 from penstock.metadata.mirror import MetadataMirror
 from penstock.metadata.store import interface
@@ -56,6 +57,7 @@ class Manager:
         self.view = ClusterView()
         """What is known of the cluster, also while another one manages it."""
         self.leads = False
+        self._capacity_log = CapacityLog(self.view)
         self._store = store
         self._node_name = node_name
         self._clock = PatientClock(clock)
@@ -113,6 +115,7 @@ class Manager:
         """Manages until the office is lost; gives it up in every other case."""
         _log.info("%s manages the cluster now", self._node_name)
         self.leads = True
+        self._capacity_log.look_at_all()
         keeping = asyncio.create_task(leadership.keep(), name="manager lease")
         managing = asyncio.create_task(self._manage(leadership), name="manager decisions")
         try:
@@ -188,6 +191,10 @@ class Manager:
         why = self.view.unreadable.get(change.key)
         if why is not None:
             _log.error("the manager leaves %s alone because it cannot read it: %s", change.key, why)
+        if change.key.startswith(CAPACITY):
+            if self.leads:
+                self._capacity_log.look_at(change.key.removeprefix(CAPACITY))
+            return
         if change.key.startswith(NODES) and self.view.members.lives == lives:
             return  # a node only says how busy it is, which can wait for the next look
         self._news.set()

@@ -11,13 +11,16 @@ from typing import NamedTuple
 import msgspec
 
 from penstock.cluster.layout import (
+    CAPACITY,
     DRAINS,
     NODES,
     PARTITIONS,
     QUEUES,
+    CapacityEntry,
     NodeEntry,
     PartitionEntry,
     QueueEntry,
+    decode_capacity,
     decode_node,
     decode_partition,
     decode_queue,
@@ -47,6 +50,8 @@ class ClusterMap:
         self.nodes: dict[str, NodeEntry] = {}
         """Those that live, as far as is known."""
         self.partitions: dict[int, PartitionEntry] = {}
+        self.capacity: dict[str, CapacityEntry] = {}
+        """By queue: what the data pipeline has worked out about it."""
         self.census = Census()
         """How much each node holds and leads, counted as entries come and go."""
         self.newest_queue = 0
@@ -74,6 +79,8 @@ class ClusterMap:
                 self._take_queue(key, value)
             elif key.startswith(NODES):
                 self._take_node(key, value)
+            elif key.startswith(CAPACITY):
+                self._take_capacity(key.removeprefix(CAPACITY), value)
             elif key.startswith(DRAINS):
                 self._take_drain(key.removeprefix(DRAINS), value)
             else:
@@ -125,6 +132,12 @@ class ClusterMap:
             entry = decode_node(value)
             self.nodes[entry.node] = entry
             self._last_known[entry.node] = entry.native
+
+    def _take_capacity(self, queue: str, value: bytes | None) -> None:
+        if value is None:
+            self.capacity.pop(queue, None)
+        else:
+            self.capacity[queue] = decode_capacity(value)
 
     def _take_drain(self, node: str, value: bytes | None) -> None:
         if value is None:

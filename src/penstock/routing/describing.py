@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 
+from penstock.cluster.capacity import warning
 from penstock.cluster.layout import QueueEntry
 from penstock.model.errors import PenstockError
 from penstock.routing.cluster_map import node_name
@@ -28,7 +29,8 @@ def describe(context: RoutingContext, request: DescribeQueue) -> Steps[Reply]:
 def describe_entry(context: RoutingContext, queue: QueueEntry) -> Steps[QueueDescription]:
     """The same for a queue that is known."""
     outcomes: list[Outcome] = yield AskAll(describe_asks(context, queue))
-    return described(queue, _parts(queue, outcomes))
+    capacity = context.map.capacity.get(queue.name)
+    return described(queue, _parts(queue, outcomes), warning(capacity) if capacity is not None else "")
 
 
 def list_queues(context: RoutingContext, request: ListQueues) -> Steps[Reply]:

@@ -52,7 +52,9 @@ def summed(statistics: Sequence[QueueStatistics]) -> QueueStatistics:
     )
 
 
-def described(queue: QueueEntry, parts: Sequence[QueueDescription | str]) -> QueueDescription:
+def described(
+    queue: QueueEntry, parts: Sequence[QueueDescription | str], forecast: str = ""
+) -> QueueDescription:
     """A queue, as its partitions described themselves; of one that did not, why."""
     damage = [
         f"partition {ordinal}: {text}" if len(parts) > 1 else text
@@ -67,4 +69,5 @@ def described(queue: QueueEntry, parts: Sequence[QueueDescription | str]) -> Que
         queue.created_ms,
         summed(statistics),
         "; ".join(damage) or None,
+        forecast=forecast or None,
     )

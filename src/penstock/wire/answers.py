@@ -113,6 +113,8 @@ class QueueDescription(msgspec.Struct, frozen=True, array_like=True, tag=103):
     statistics: QueueStatistics
     damage: str | None = None
     replica: ReplicaStatus | None = None
+    forecast: str | None = None
+    """In a cluster: what the data pipeline warns of, that it fills or wants more partitions."""
 
 
 class QueueList(msgspec.Struct, frozen=True, array_like=True, tag=104):

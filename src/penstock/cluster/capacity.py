@@ -1,0 +1,79 @@
+"""What the data pipeline has worked out about queues, as sentences for people: which of them fills, which wants to be wider."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from penstock.cluster.layout import CapacityEntry
+from penstock.cluster.view import ClusterView
+
+FULL_SHARE = 0.8
+_HOUR_MS = 3_600_000
+
+
+class CapacityRow(NamedTuple):
+    """One queue that the pipeline has looked at."""
+
+    queue: str
+    measured_ms: int
+    messages: int
+    bytes: int
+    messages_per_hour: float
+    bytes_per_hour: float
+    limit: str
+    fill: float
+    full_at_ms: int | None
+    partitions: int
+    recommended_partitions: int
+    warning: str
+    """What an operator should know; empty: nothing."""
+
+
+def warning(entry: CapacityEntry) -> str:
+    """One sentence about a queue that is filling or should have more partitions; empty where neither is so."""
+    parts = []
+    if entry.limit and entry.fill >= FULL_SHARE:
+        parts.append(f"is at {entry.fill:.0%} of its {entry.limit}")
+    elif entry.limit and entry.full_at_ms is not None:
+        hours = max(0.0, (entry.full_at_ms - entry.measured_ms) / _HOUR_MS)
+        parts.append(f"is at {entry.fill:.0%} of its {entry.limit} and reaches 80 % in about {_span(hours)}")
+    if entry.recommended_partitions > entry.partitions:
+        parts.append(
+            f"has {entry.partitions} partitions where its busiest minute asks for {entry.recommended_partitions}"
+        )
+    return f"the queue {entry.queue} {', and '.join(parts)}" if parts else ""
+
+
+def subject(entry: CapacityEntry) -> tuple[str, bool, int]:
+    """What a warning is about: while that stays the same it need not be said again."""
+    wider = entry.recommended_partitions if entry.recommended_partitions > entry.partitions else 0
+    fills = entry.limit if entry.full_at_ms is not None or entry.fill >= FULL_SHARE else ""
+    return fills, bool(fills) and entry.fill >= FULL_SHARE, wider
+
+
+def capacity_rows(view: ClusterView) -> list[CapacityRow]:
+    """By queue; those of which nothing stands in the layout any more are left out."""
+    return [
+        CapacityRow(
+            name,
+            entry.measured_ms,
+            entry.messages,
+            entry.bytes,
+            entry.messages_per_hour,
+            entry.bytes_per_hour,
+            entry.limit,
+            entry.fill,
+            entry.full_at_ms,
+            entry.partitions,
+            entry.recommended_partitions,
+            warning(entry),
+        )
+        for name, entry in sorted(view.capacity.items())
+        if name in view.queues
+    ]
+
+
+def _span(hours: float) -> str:
+    return (
+        f"{hours / 24:.0f} days" if hours >= 48 else f"{hours:.0f} hours" if hours >= 2 else "an hour or two"
+    )
