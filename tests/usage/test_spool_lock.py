@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from penstock.usage import spool
 from penstock.usage.spool import LEAST_BYTES, Spool
 
 
@@ -31,8 +30,8 @@ def test_somebody_who_looks_at_a_new_file_does_not_keep_its_writer_from_locking_
         honest_flock(descriptor, operation)
 
     with monkeypatch.context() as patch:
-        patch.setattr(spool.os, "open", open_and_be_looked_at)
-        patch.setattr(spool.fcntl, "flock", flock)
+        patch.setattr(os, "open", open_and_be_looked_at)
+        patch.setattr(fcntl, "flock", flock)
         made = Spool.make(path, LEAST_BYTES, "front-1", 7)
     for descriptor in looking:
         os.close(descriptor)

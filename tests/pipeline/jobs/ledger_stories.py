@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import timedelta
+from typing import Any
 
 from penstock.columnar.lifecycle import Change
 from penstock.pipeline.numbers import Gap
@@ -203,7 +204,11 @@ def _late(story: Story) -> None:
 
 
 def _the_late_queue(story: Story) -> None:
-    came = {"other_queue": "stamped", "other_partition_id": story.partition_id - 1, "reason": "late"}
+    came: dict[str, Any] = {
+        "other_queue": "stamped",
+        "other_partition_id": story.partition_id - 1,
+        "reason": "late",
+    }
     story.happens(Change.ARRIVED, 1, **came, other_first=2)
     story.time += timedelta(hours=1)
     story.worked_on(1)

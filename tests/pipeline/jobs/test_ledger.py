@@ -73,7 +73,7 @@ def planted(kind: str, partition_id: int) -> tuple[Partition, list[tuple[str, in
         happens(Change.MOVE_STARTED, 11, 2, reason="max-receives", other_queue="dead")
         happens(Change.MOVE_FINISHED, 11, 2, reason="max-receives", other_queue="dead")
         other = Partition("dead", partition_id=partition_id + 1000)
-        came = {"other_queue": "orders", "other_partition_id": partition_id}
+        came: dict[str, Any] = {"other_queue": "orders", "other_partition_id": partition_id}
         other.happens(Change.ARRIVED, 1, **came, other_first=11)
         other.time = partition.time
         other.deleted(1)

@@ -161,7 +161,7 @@ def _watched(rows: DataFrame, surroundings: Surroundings) -> DataFrame:
     partitions = rows.groupBy("queue", "partition_id", "queue_id").agg(
         sf.min("time").alias("begun"),
         sf.max("time").alias("heard_until"),
-        (sf.max(sf.when(change == int(Change.STOOD), sf.col("time"))) + _MOVING_TIME).alias("stood"),
+        (sf.max(sf.when(change == int(Change.STOOD), sf.col("time"))) + sf.lit(_MOVING_TIME)).alias("stood"),
         sf.max(change == UNFOLLOWED).alias("interrupted"),
         ((sf.min("number") > 1) | sf.max(sf.col("partition_id").isin(gaps))).alias("incomplete"),
     )
