@@ -15,7 +15,7 @@ import pytest
 from penstock.config.address import Address
 from penstock.runtime import cluster_streams
 from penstock.runtime.cluster_streams import dial, listen
-from penstock.runtime.cluster_tls import ClusterTls
+from penstock.runtime.cluster_tls import HOST, ClusterTls
 from penstock.runtime.http.tls import TlsError
 from penstock.runtime.listening import bind
 from penstock.runtime.local_cluster.certificates import CertificateFiles, ThrowAwayAuthority
@@ -218,3 +218,55 @@ async def logged(caplog: pytest.LogCaptureFixture, text: str) -> None:
             await said.wait()
     finally:
         cluster_streams.log.removeHandler(watch)
+
+
+# -- names -----------------------------------------------------------------------------------------------------
+
+
+def named(place: Path, certificate: str, wanted: str) -> ClusterTls:
+    """What a process has whose certificate is for one name, and which looks for another, or the same, in others'."""
+    return ClusterTls(*files_in(place, certificate), wanted)
+
+
+@async_test
+async def test_all_who_have_the_name_of_the_cluster_are_taken(tmp_path: Path) -> None:
+    tls = named(tmp_path, "queues.example.com", "Queues.example.com")
+    async with door(tls) as port:
+        assert await heard_at(port, tls) == b"hello"
+
+
+@async_test
+async def test_who_comes_in_with_another_name_is_refused_before_anything_is_said(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    other = ClusterTls(*files_in(tmp_path, "other.example.com"))
+    with caplog.at_level(logging.WARNING):
+        async with door(named(tmp_path, "queues.example.com", "queues.example.com")) as port:
+            assert await heard_at(port, other) == b""
+            await logged(
+                caplog, "refused 127.0.0.1, which connected to the test: its certificate is for other."
+            )
+    assert "not for queues.example.com (cluster.tls_name)" in caplog.text
+    assert Said.made == 0
+
+
+@async_test
+async def test_a_server_with_another_name_is_not_believed(tmp_path: Path) -> None:
+    ours = named(tmp_path, "queues.example.com", "queues.example.com")
+    async with door(ClusterTls(*files_in(tmp_path, "other.example.com"))) as port:
+        with pytest.raises(HandshakeError, match=r"somebody else's.*queues\.example\.com"):
+            await heard_at(port, ours)
+
+
+@async_test
+async def test_with_host_the_certificate_must_name_what_was_dialled(tmp_path: Path) -> None:
+    tls = named(tmp_path, "node-1", HOST)
+    async with door(tls) as port:
+        assert await heard_at(port, tls) == b"hello", "the certificates of the test name 127.0.0.1"
+        with pytest.raises(HandshakeError, match=r"somebody else's.*127\.1"):
+            await dial(Said, "127.1", port, tls)  # the same address by another name
+
+
+def test_a_process_whose_own_certificate_lacks_the_name_is_told_at_once(tmp_path: Path) -> None:
+    with pytest.raises(TlsError, match=r"does not name 'queues\.example\.com' \(cluster\.tls_name\)"):
+        named(tmp_path, "node-1", "queues.example.com")

@@ -136,7 +136,7 @@ def _lags(
     if given and len(given) < len(files):
         raise CommandError("--tls-certificate, --tls-key and --tls-ca belong together", USAGE)
     try:
-        tls = ClusterTls(*given) if given else None
+        tls = ClusterTls(given[0], given[1], given[2]) if given else None
         return asyncio.run(read_lags(view.members.living.values(), cluster_secret(secret_file), tls))
     except StrangerError as error:
         raise CommandError(f"{error}. Give the cluster's secret and a certificate of it.", USAGE) from None

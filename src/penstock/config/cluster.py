@@ -78,3 +78,17 @@ class ClusterOptions(SharedOptions):
             "--tls-ca",
         ),
     )
+    cluster_tls_name: str | None = field(
+        default=None,
+        metadata=option(
+            "cluster.tls_name",
+            kinds.optional(
+                "none",
+                kinds.matching(r"[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?", "a DNS name, or `host`"),
+            ),
+            "A name that the certificates of all processes of the cluster have as a subject alternative name (DNS), and "
+            "that both sides of a connection look for: for an authority that signs for others too. `host`: a "
+            "certificate must name the host, or the IP address, at which its process was dialled. `none`: names "
+            "are not looked at.",
+        ),
+    )

@@ -44,6 +44,8 @@ def _cluster_tls(config: ClusterOptions) -> Iterator[Contradiction]:
     for key, value in parts.items():
         if given and value is None:
             yield key, f"is missing; {given[0]} needs it"
+    if config.cluster_tls_name is not None and not given:
+        yield "cluster.tls_name", "is about certificates, and there is no cluster.tls_certificate"
 
 
 def _front_end(config: FrontendConfig) -> Iterator[Contradiction]:

@@ -10,10 +10,10 @@ import asyncio
 import logging
 import socket
 import ssl
-from collections.abc import Callable
-from typing import Protocol, TypeVar
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol, TypeVar, cast
 
-from penstock.runtime.cluster_tls import ClusterTls
+from penstock.runtime.cluster_tls import ClusterTls, is_wrong_name
 from penstock.wire.handshake import HandshakeError
 
 log = logging.getLogger(__name__)
@@ -45,6 +45,10 @@ class Certified(Protocol):
         """What is listened with."""
         ...
 
+    def why_refused(self, certificate: Mapping[str, Any] | None) -> str | None:
+        """Why somebody is refused whose certificate is one of the authority's; None: it is not."""
+        ...
+
 
 class Door(Protocol):
     """What listens."""
@@ -67,7 +71,12 @@ async def dial(
     try:
         return (
             await loop.create_connection(
-                make, host, port, ssl=tls.client, ssl_handshake_timeout=HANDSHAKE_SECONDS
+                make,
+                host,
+                port,
+                ssl=tls.client,
+                server_hostname=tls.name_at(host),
+                ssl_handshake_timeout=HANDSHAKE_SECONDS,
             )
         )[1]
     except ssl.SSLError as error:
@@ -126,13 +135,24 @@ class _SecureDoor:
         loop = asyncio.get_running_loop()
         try:
             await loop.connect_accepted_socket(
-                self._make, connection, ssl=self._tls.server, ssl_handshake_timeout=HANDSHAKE_SECONDS
+                lambda: _Doorkeeper(self, host),
+                connection,
+                ssl=self._tls.server,
+                ssl_handshake_timeout=HANDSHAKE_SECONDS,
             )
         except OSError as error:
             connection.close()
             self._tell(host, _why(error))
         finally:
             self._room.release()
+
+    def takes(self, transport: asyncio.BaseTransport, host: str) -> asyncio.Protocol | None:
+        """Who speaks with somebody whose certificate is the authority's; None: it is not one of the cluster's."""
+        why = self._tls.why_refused(transport.get_extra_info("peercert"))
+        if why is None:
+            return self._make()
+        self._tell(host, why)
+        return None
 
     def _tell(self, host: str, why: str) -> None:
         now = asyncio.get_running_loop().time()
@@ -144,8 +164,27 @@ class _SecureDoor:
         log.warning("refused %s, which connected to %s: %s", host, self._service, why)
 
 
+class _Doorkeeper(asyncio.Protocol):
+    """Looks at the certificate after the handshake and before anything else, then steps aside."""
+
+    def __init__(self, door: _SecureDoor, host: str) -> None:
+        self._door = door
+        self._host = host
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        made = cast(asyncio.Transport, transport)  # uvloop's is one, and no subclass of it
+        protocol = self._door.takes(made, self._host)
+        if protocol is None:
+            made.abort()
+            return
+        made.set_protocol(protocol)
+        protocol.connection_made(made)
+
+
 def _why(error: OSError) -> str:
     """Why a connection with TLS did not come about."""
+    if isinstance(error, ssl.SSLCertVerificationError) and is_wrong_name(error):
+        return f"its certificate is somebody else's: {error.verify_message}"
     if isinstance(error, ssl.SSLCertVerificationError):
         return f"its certificate is not one of the cluster's authority: {error.verify_message}"
     reason = (error.reason or "") if isinstance(error, ssl.SSLError) else ""

@@ -1,20 +1,26 @@
 """The certificate with which a process of a cluster shows the others that it belongs to them, and what it asks of theirs.
 
 There is one authority for a cluster, and whoever has a certificate of it belongs to the cluster. So names in certificates
-say nothing here: addresses of nodes change, and a node is known by the name that it says under the cluster's secret.
+say nothing unless the operator says that they do (`cluster.tls_name`): where the authority signs for others too, all
+certificates of the cluster name the same name, and both sides look for it; or a server's names the host that was dialled.
 """
 
 from __future__ import annotations
 
 import ssl
+from collections.abc import Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from penstock.config.cluster import ClusterOptions
 from penstock.runtime.http.tls import TlsError, load_certificate, readable
 
+HOST = "host"
+"""Instead of a name: the host that was dialled."""
 _TURNS = 4
 """Of a handshake: more than TLS 1.3 needs."""
+_WRONG_NAME = (62, 64)
+"""What OpenSSL calls a mismatch of the host name, and of the IP address."""
 
 
 class _Contexts(NamedTuple):
@@ -29,11 +35,19 @@ class ReaderTls(NamedTuple):
 
     server: ssl.SSLContext
 
+    def why_refused(self, certificate: Mapping[str, Any] | None) -> str | None:
+        """Nobody is, for a certificate that was not asked for."""
+        return None
+
 
 class ClusterTls:
     """What a process listens and connects with; raises `TlsError` where its own files do not fit together."""
 
-    def __init__(self, certificate_file: Path, key_file: Path, authority_file: Path) -> None:
+    def __init__(
+        self, certificate_file: Path, key_file: Path, authority_file: Path, name: str | None = None
+    ) -> None:
+        self._name = name
+        """What the others' certificates must name; None: nothing."""
         self._certificate_file = certificate_file
         self._key_file = key_file
         self._authority_file = authority_file
@@ -55,6 +69,20 @@ class ClusterTls:
         """Whose certificates the cluster's processes show, in PEM form."""
         return self._current.authority
 
+    def name_at(self, host: str) -> str:
+        """Who a server that is dialled at a host must be, if names count."""
+        return host if self._name is None or self._name == HOST else self._name
+
+    def why_refused(self, certificate: Mapping[str, Any] | None) -> str | None:
+        """Why one who comes in with a certificate of the authority is refused nevertheless; None: it is not."""
+        if self._name is None or self._name == HOST:
+            return None  # where somebody comes from says nothing of its name
+        names = [name for kind, name in (certificate or {}).get("subjectAltName", ()) if kind == "DNS"]
+        if any(name.lower() == self._name.lower() for name in names):
+            return None
+        shown = ", ".join(names) if names else "no name"
+        return f"its certificate is for {shown}, not for {self._name} (cluster.tls_name)"
+
     def reload(self) -> None:
         """Loads all files again, for connections to come; when that fails, what is in use stays in use."""
         self._current = self._load()
@@ -75,18 +103,25 @@ class ClusterTls:
         server.verify_mode = ssl.CERT_REQUIRED
         server.num_tickets = 0  # nobody comes in again without showing a certificate
         client = self._context(ssl.PROTOCOL_TLS_CLIENT)
-        client.check_hostname = False
         reader = self._context(ssl.PROTOCOL_TLS_SERVER)
         reader.num_tickets = 0
+        name = self._name if self._name != HOST else None
+        client.check_hostname = name is not None
         try:
-            _greet(server, client)
+            _greet(server, client, name)
         except ssl.SSLCertVerificationError as error:
+            if is_wrong_name(error):
+                raise TlsError(
+                    f"the certificate {self._certificate_file} does not name {name!r} (cluster.tls_name), so that the "
+                    "others would refuse it: it needs that name as a subject alternative name (DNS)"
+                ) from error
             raise TlsError(
                 f"the certificate {self._certificate_file} would be refused by the cluster's authority "
                 f"{self._authority_file}: {error.verify_message}"
             ) from error
         except ssl.SSLError as error:
             raise TlsError(f"the certificate {self._certificate_file} cannot be used: {error}") from error
+        client.check_hostname = self._name is not None
         authority = readable("authority", self._authority_file).decode("ascii")
         return _Contexts(server, client, reader, authority)
 
@@ -113,14 +148,19 @@ def cluster_tls(config: ClusterOptions) -> ClusterTls | None:
     )
     if certificate is None or key is None or authority is None:
         return None
-    return ClusterTls(Path(certificate), Path(key), Path(authority))
+    return ClusterTls(Path(certificate), Path(key), Path(authority), config.cluster_tls_name)
 
 
-def _greet(server: ssl.SSLContext, client: ssl.SSLContext) -> None:
+def is_wrong_name(error: ssl.SSLCertVerificationError) -> bool:
+    """Whether a certificate was refused only because it is somebody else's."""
+    return error.verify_code in _WRONG_NAME
+
+
+def _greet(server: ssl.SSLContext, client: ssl.SSLContext, name: str | None) -> None:
     """Both sides of a connection to oneself, in memory: it comes about only where others would take the certificate."""
     to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
     sides = (
-        client.wrap_bio(to_client, to_server),
+        client.wrap_bio(to_client, to_server, server_hostname=name),
         server.wrap_bio(to_server, to_client, server_side=True),
     )
     for _ in range(_TURNS):
