@@ -40,6 +40,11 @@ class Office:
         self.version = 1
         self.used_ms = cluster.now_ms
 
+    @property
+    def state(self) -> str:
+        """Of the queue."""
+        return self.queue.state
+
     def view(self) -> ClusterView:
         view = ClusterView()
         now_ms = self.cluster.now_ms
@@ -96,9 +101,9 @@ def cluster_of(partitions: int = 1, seed: int = 1) -> tuple[Cluster, Office]:
 def test_a_queue_that_nobody_uses_is_deleted_once_its_time_is_up(partitions: int) -> None:
     _, office = cluster_of(partitions)
     office.settle(EXPIRY_MS - 1_000)
-    assert (office.queue.state, office.queue.expiring) == ("ready", False)
+    assert (office.state, office.queue.expiring) == ("ready", False)
     office.settle(4_000)
-    assert office.queue.state == "deleting"
+    assert office.state == "deleting"
 
 
 def test_a_use_of_one_partition_keeps_all_of_them() -> None:
@@ -106,20 +111,20 @@ def test_a_use_of_one_partition_keeps_all_of_them() -> None:
     for _ in range(5):
         office.settle(EXPIRY_MS // 2)
         office.use(2)
-    assert office.queue.state == "ready"
+    assert office.state == "ready"
     assert cluster.entry(1).idle == cluster.entry(1).epoch, "it is idle, but not alone in its queue"
     office.use(1)
     office.settle(200)
     assert cluster.entry(1).idle == 0
     office.settle(EXPIRY_MS + 3_000)
-    assert office.queue.state == "deleting"
+    assert office.state == "deleting"
 
 
 def test_a_waiting_receiver_is_a_user() -> None:
     cluster, office = cluster_of()
     cluster.serving(1).request(messages.Receive(1, 1, wait_ms=20_000))
     office.settle(15_000)
-    assert office.queue.state == "ready"
+    assert office.state == "ready"
 
 
 def test_who_asks_for_a_partition_that_is_closed_already_finds_it_open_again() -> None:
@@ -132,7 +137,7 @@ def test_who_asks_for_a_partition_that_is_closed_already_finds_it_open_again() -
             office.write(change)
     closed = 1 if cluster.entry(1).expiry == "closed" else 2
     office.use(closed)
-    assert office.queue.state == "ready"
+    assert office.state == "ready"
     assert not office.queue.expiring
     for number in (1, 2):
         office.use(number)
@@ -144,7 +149,7 @@ def test_a_failover_counts_as_a_use_and_opens_what_was_closed() -> None:
     office.settle(EXPIRY_MS - 500)
     cluster.elect(1, "b")
     office.settle(EXPIRY_MS - 500)
-    assert office.queue.state == "ready"
+    assert office.state == "ready"
     for _ in range(200):
         cluster.settle(100)
         if cluster.entry(1).expiry == cluster.entry(2).expiry == "closed":
@@ -161,7 +166,7 @@ def test_a_failover_counts_as_a_use_and_opens_what_was_closed() -> None:
         "whoever wants to delete the queue has seen that it was closed"
     )
     office.use(1)
-    assert office.queue.state == "ready"
+    assert office.state == "ready"
 
 
 def test_one_whose_setting_was_taken_away_stays() -> None:
@@ -175,7 +180,7 @@ def test_one_whose_setting_was_taken_away_stays() -> None:
     office.queue = msgspec.structs.replace(office.queue, settings=QueueSettings(replicas=3))
     office.version += 1
     office.settle(10_000)
-    assert office.queue.state == "ready"
+    assert office.state == "ready"
     office.use(1)
 
 
@@ -185,7 +190,7 @@ def test_with_managers_that_are_behind_nothing_is_deleted_that_was_just_used(see
     dice = cluster.random
     late: list[Change] = []
     for _ in range(250):
-        if office.queue.state != "ready":
+        if office.state != "ready":
             break
         cluster.settle(dice.choice((20, 60, 200, 500)))
         late += expire_idle(office.view())
@@ -206,4 +211,4 @@ def test_with_managers_that_are_behind_nothing_is_deleted_that_was_just_used(see
                 office.used_ms = cluster.now_ms
         late = late[-20:]
     office.settle(60_000)
-    assert office.queue.state == "deleting", "in the end nobody uses it"
+    assert office.state == "deleting", "in the end nobody uses it"
