@@ -19,7 +19,7 @@ from penstock.runtime.embedded import EmbeddedServer, running_server
 from penstock.runtime.listening import StartError
 from penstock.usage.event import UsageEvent
 from penstock.wire.credentials import Prove, client_proof
-from penstock.wire.messages import Challenge, Failed, Hello, Send, Welcome
+from penstock.wire.messages import Challenge, Failed, Hello, Send, Welcome, decode_answer
 from tests.runtime.harness import RawClient, async_test, small_config, until
 
 ORDERS = "arn:aws:sqs:us-east-1:000000000000:orders"
@@ -151,6 +151,21 @@ async def test_nothing_is_done_for_who_has_not_proven_anything(tmp_path: Path) -
         assert isinstance(await stranger.ask(Hello([1], "me", root.access_key, b"n" * 32)), Challenge)
         refused = await stranger.ask(Send(1))
         assert isinstance(refused, Failed)
+
+
+@async_test
+async def test_a_stranger_cannot_make_the_server_hold_a_large_frame(tmp_path: Path) -> None:
+    async with house(tmp_path) as there:
+        root = await there.user("ada", root=True)
+        stranger = await RawClient.connect(there.server.port, hello=False)
+        stranger.write(Send(1), b"x" * 100_000)
+        answer = await stranger.frame()
+        assert answer is not None
+        refused = decode_answer(answer.head)
+        assert isinstance(refused, Failed)
+        assert refused.code == ErrorCode.BAD_FRAME
+        async with there.as_(root) as client:
+            await (await client.create_queue("orders")).send(b"x" * 100_000)
 
 
 @async_test

@@ -37,6 +37,10 @@ class NativeSockets:
         """Where a client connects from."""
         return peer_of(self._server.connections[connection].transport)
 
+    def allow(self, connection: int, frame_bytes: int) -> None:
+        """Frames of a client may be so long from now on."""
+        self._server.connections[connection].allow(frame_bytes)
+
     def refuse(self, connection: int, error: PenstockError, request_id: int) -> None:
         """Says what is wrong, and ends the connection."""
         if (client := self._server.connections.get(connection)) is not None:

@@ -254,6 +254,10 @@ class Connection(asyncio.Protocol):
         """The socket."""
         return self._transport
 
+    def allow(self, frame_bytes: int) -> None:
+        """Frames may be so long from now on."""
+        self._reader.allow(frame_bytes)
+
     @property
     def peer(self) -> str:
         """Who this is, for the log."""

@@ -60,6 +60,10 @@ class FrameReader:
         """Bytes of a frame that has not arrived whole."""
         return self._have
 
+    def allow(self, frame_bytes: int) -> None:
+        """From now on no frame may be longer than this."""
+        self._frame_bytes = frame_bytes
+
     def feed(self, data: bytes) -> Sequence[Frame]:
         """Takes what arrived and returns the frames that are complete."""
         frames: list[Frame] = []

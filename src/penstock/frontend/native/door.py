@@ -23,6 +23,7 @@ from penstock.metadata.store.interface import Change
 from penstock.metadata.users import KEYS, USERS
 from penstock.model.batch import Buffer
 from penstock.model.errors import PenstockError
+from penstock.model.limits import FRAME_BYTES, KIBIBYTE
 from penstock.sqs.http import Peer
 from penstock.wire import messages
 from penstock.wire.credentials import Prove, read_greeting
@@ -31,6 +32,8 @@ from penstock.wire.frames import PREFIX_BYTES, Frame, encode_frame
 _prefix = struct.Struct("<IIII").unpack_from
 _NOTHING = memoryview(b"")
 _SUBSCRIBE = RULES[messages.Subscribe]
+GREETING_BYTES = 16 * KIBIBYTE
+"""No frame is longer before it is known who sends it, so that a stranger can make nobody hold more."""
 
 
 class Inside(Protocol):
@@ -54,6 +57,10 @@ class Outside(Protocol):
 
     def peer_of(self, connection: int) -> Peer:
         """Where a client connects from."""
+        ...
+
+    def allow(self, connection: int, frame_bytes: int) -> None:
+        """Frames of a client may be so long from now on."""
         ...
 
     def refuse(self, connection: int, error: PenstockError, request_id: int) -> None:
@@ -118,6 +125,8 @@ class NativeDoor:
     def connected(self, connection: int) -> None:
         """A client has connected."""
         self._clients[connection] = _Client(self._outside.peer_of(connection))
+        if not self._reception.is_open:
+            self._outside.allow(connection, GREETING_BYTES)
         self.inside.connected(connection)
 
     def behind(self, connection: int) -> None:
@@ -265,6 +274,7 @@ class NativeDoor:
     def _let_in(self, connection: int, client: _Client, guest: Guest, hello: messages.Hello) -> None:
         client.guest, client.challenged, client.name = guest, None, hello.client
         client.proof = guest.proof
+        self._outside.allow(connection, FRAME_BYTES)
         if client.proven is not None:
             client.proven()
             client.proven = None
