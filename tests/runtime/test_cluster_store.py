@@ -2,14 +2,29 @@
 
 from __future__ import annotations
 
+import asyncio
+import logging
+
 import pytest
 
-from penstock.runtime.cluster_store import open_cluster_store
+from penstock.runtime import cluster_store
+from penstock.runtime.cluster_store import open_cluster_store, telling_of_a_wait
 from penstock.runtime.listening import StartError
 from tests.etcd_servers import EtcdServers
 from tests.runtime.harness import async_test
 
 SECRET = b"s" * 32
+
+
+class Told(logging.Handler):
+    """Something was logged."""
+
+    def __init__(self, told: asyncio.Event) -> None:
+        super().__init__()
+        self._told = told
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._told.set()
 
 
 @async_test
@@ -40,3 +55,49 @@ async def test_it_waits_for_an_etcd_that_is_away_and_says_so_once(
 async def test_it_does_not_wait_for_what_can_never_be() -> None:
     with pytest.raises(StartError, match="cannot use --cluster etcd://nowhere:port"):
         await open_cluster_store("etcd://nowhere:port", SECRET)
+
+
+@async_test
+async def test_a_store_that_is_silent_is_told_of_long_before_it_is_given_up(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """A server that takes connections and says nothing, as one does whose machine is in trouble."""
+    taken = asyncio.Event()
+    server = await asyncio.start_server(lambda reader, writer: taken.set(), "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    told = asyncio.Event()
+    handler = Told(told)
+    logging.getLogger(cluster_store.__name__).addHandler(handler)
+    opening = asyncio.create_task(open_cluster_store(f"etcd://127.0.0.1:{port}/silent?timeout=60", SECRET))
+    try:
+        await told.wait()
+        assert taken.is_set()
+        assert not opening.done()
+        (said,) = [
+            record.getMessage() for record in caplog.records if "goes on trying" in record.getMessage()
+        ]
+        assert said.startswith(f"the cluster's metadata at etcd://127.0.0.1:{port}/silent")
+    finally:
+        logging.getLogger(cluster_store.__name__).removeHandler(handler)
+        opening.cancel()
+        await asyncio.gather(opening, return_exceptions=True)
+        server.close()
+
+
+@async_test
+async def test_nothing_is_said_of_what_takes_a_moment(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(cluster_store, "SLOW_SECONDS", 0.0)
+    told = asyncio.Event()
+    handler = Told(told)
+    logging.getLogger(cluster_store.__name__).addHandler(handler)
+    try:
+        with telling_of_a_wait("etcd://quick"):
+            pass
+        with telling_of_a_wait("etcd://slow"):
+            await told.wait()
+    finally:
+        logging.getLogger(cluster_store.__name__).removeHandler(handler)
+    assert "etcd://slow does not answer" in caplog.text
+    assert "quick" not in caplog.text

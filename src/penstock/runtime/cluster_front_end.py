@@ -18,7 +18,12 @@ from penstock.routing.context import ReadOffer
 from penstock.runtime.clock import WallClock
 from penstock.runtime.cluster_link.cluster_link import ClusterLink
 from penstock.runtime.cluster_link.gateway import NativeGateway, bind_gateway, open_gateway
-from penstock.runtime.cluster_store import cluster_certificate, cluster_secret, open_cluster_store
+from penstock.runtime.cluster_store import (
+    cluster_certificate,
+    cluster_secret,
+    open_cluster_store,
+    telling_of_a_wait,
+)
 from penstock.runtime.cluster_tls import ClusterTls
 from penstock.runtime.engine_link.tcp_link import TcpLink
 from penstock.runtime.front_door import FrontDoor, bind_front_door, open_front_door
@@ -107,7 +112,8 @@ async def open_cluster_front_end(
     records: Records | None = None
     name = config.cluster_name or f"frontend-{os.getpid()}"
     try:
-        records = await open_records(config, mirror)
+        with telling_of_a_wait(config.cluster_metadata):
+            records = await open_records(config, mirror)
         link = ClusterLink(
             mirror,
             loop,

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
@@ -20,6 +21,8 @@ from penstock.runtime.listening import StartError, StrangerError
 log = logging.getLogger(__name__)
 
 AGAIN_SECONDS = 1.0
+SLOW_SECONDS = 1.5
+"""Who starts a process by hand hears after so long why nothing happens yet."""
 SAID_AGAIN_SECONDS = 30.0
 """How often the log says that the metadata is still away."""
 
@@ -38,7 +41,10 @@ async def open_cluster_store(
     said: float | None = None
     while True:
         try:
-            return await open_metadata_store(url, secret, partial(dial, tls=tls))
+            if said is not None:
+                return await open_metadata_store(url, secret, partial(dial, tls=tls))
+            with telling_of_a_wait(url):
+                return await open_metadata_store(url, secret, partial(dial, tls=tls))
         except StoreUrlError as error:
             raise StartError(f"cannot use --cluster {url}: {error}") from None
         except StoreRefusedError as error:
@@ -50,6 +56,19 @@ async def open_cluster_store(
                     "cannot reach the cluster's metadata at %s, and waits until it answers: %s", url, error
                 )
         await pause(AGAIN_SECONDS)
+
+
+@contextmanager
+def telling_of_a_wait(url: str) -> Iterator[None]:
+    """Says once, if what is done here takes longer than a moment, that it is the metadata that is waited for."""
+    sentence = (
+        "the cluster's metadata at %s does not answer; this process goes on trying and begins when it does"
+    )
+    timer = asyncio.get_running_loop().call_later(SLOW_SECONDS, log.warning, sentence, url)
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 def cluster_secret(file: str) -> bytes:
