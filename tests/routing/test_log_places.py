@@ -100,3 +100,10 @@ def test_there_are_no_tickets_for_what_is_not_there(queue_id: int, ordinal: int,
     with pytest.raises(PenstockError) as caught:
         next(route(context(), LocateLog(queue_id, ordinal), b""))
     assert caught.value.code is code
+
+
+@pytest.mark.parametrize("ordinal", [2, -1, -2])
+def test_a_partition_that_the_queue_does_not_have_is_refused(ordinal: int) -> None:
+    with pytest.raises(PenstockError, match="has 2 partitions") as caught:
+        next(route(context(), LocateLog(QUEUE_ID, ordinal), b""))
+    assert caught.value.code == ErrorCode.BAD_REQUEST

@@ -129,7 +129,7 @@ class RoutingContext:
 
 def partition_of(queue: QueueEntry, ordinal: int) -> int:
     """The id of a partition; raises where the queue has none of that ordinal."""
-    if ordinal >= len(queue.partitions):
+    if not 0 <= ordinal < len(queue.partitions):
         raise PenstockError(
             ErrorCode.BAD_REQUEST,
             f"queue {queue.name!r} has {len(queue.partitions)} partitions, and the number asked for is of another",
