@@ -11,6 +11,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from penstock.cli.exits import CommandError
+from penstock.cli.pipeline_place import pipeline_errors
 from penstock.cluster.layout import CAPACITY, CapacityEntry, capacity_key, decode_capacity
 from penstock.metadata.opening import open_metadata_store
 from penstock.metadata.store.interface import Listing
@@ -177,3 +179,8 @@ def test_settings_that_would_make_wrong_tables_are_refused(
     assert refused.code == 2
     assert said in refused.output + refused.errors
     assert not (tmp_path / "w").exists()
+
+
+def test_java_that_is_gone_is_said_in_a_sentence() -> None:
+    with pytest.raises(CommandError, match="Spark has ended by itself"), pipeline_errors():
+        raise ConnectionRefusedError("what py4j raises when nobody listens any more")

@@ -84,7 +84,7 @@ def pipeline_errors() -> Iterator[None]:
         yield
     except PipelineError as error:
         raise CommandError(str(error)) from None
-    except Py4JNetworkError as error:
+    except (Py4JNetworkError, ConnectionError) as error:  # the one while Java ends, the other afterwards
         raise CommandError(f"Spark has ended by itself: {error}") from None
     except (PySparkException, Py4JError) as error:
         if _S3_CONNECTOR in str(error):
