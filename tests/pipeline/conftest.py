@@ -25,8 +25,13 @@ SESSION_OPTIONS = {
     "spark.driver.memory": "1g",
     "spark.sql.shuffle.partitions": "2",
     "spark.ui.enabled": "false",
+    # Rows are few: to compile a plan costs more than to go through it. Jobs of the guide, of clusters and those that are
+    # killed run with Spark's own settings.
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.adaptive.enabled": "false",
     # Tests are short: a compiler that starts fast and a collector without threads of its own suit them best.
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto",
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto -Xms640m -Xmn320m",
 }
 TEST_SECONDS = 900
 """Starting a session takes seconds on an idle machine and minutes on a very busy one."""

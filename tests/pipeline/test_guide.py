@@ -1,27 +1,41 @@
-"""`docs/guide/pipeline.md` does what it says: its commands and its Python are typed from top to bottom, and compared."""
+"""`docs/guide/pipeline.md` does what it says: its commands and its Python are typed from top to bottom, and compared.
+
+The first job is run as its reader runs it, by a shell, with a Spark of its own. Those that follow are the same program with
+the same words, in this process: they find the session of the tests there, and a Java fewer starts for each.
+"""
 
 from __future__ import annotations
 
 import ast
 import os
+import shlex
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from threading import Event
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import pytest
+from typer.testing import CliRunner
 
+from penstock.cli.main import app
+from penstock.pipeline.jobs.catalogue import JOBS
 from tests.client.guide_page import GuidePage, commands, matches
 from tests.process.server import SMALL_FILES
 from tests.process.usage_log import usage_rows
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 PAGE = GuidePage("pipeline.md")
 SQS = "http://127.0.0.1:9324"
 SECONDS = 300
 QUICK_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto"
+JOB = "penstock pipeline run "
+GENERATED = {"spark.sql.codegen.wholeStage": "true", "spark.sql.codegen.factoryMode": "FALLBACK"}
+"""As Spark is without the settings of these tests: plans are compiled."""
 
 
 @pytest.fixture
@@ -37,12 +51,25 @@ def server(tmp_path: Path) -> Iterator[dict[str, Any]]:
         process.terminate()
 
 
+@pytest.fixture
+def session(spark: SparkSession) -> Iterator[SparkSession]:
+    """The session of all tests with Spark's own settings, for jobs as users run them."""
+    changed = (*GENERATED, "spark.sql.shuffle.partitions", "spark.sql.adaptive.enabled")
+    before = {name: spark.conf.get(name) for name in changed}
+    for name, value in GENERATED.items():
+        spark.conf.set(name, value)
+    yield spark
+    for name, kept in before.items():
+        assert kept is not None
+        spark.conf.set(name, kept)
+
+
 def test_the_page_can_be_typed_from_top_to_bottom(
-    server: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    server: dict[str, Any], session: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     names: dict[str, Any] = {}
-    typed = 0
+    typed = jobs = 0
     for kind, line, text in PAGE.blocks("console|python"):
         if kind == "python":
             tree = ast.increment_lineno(ast.parse(text.replace(SQS, server["sqs_url"])), line)
@@ -51,10 +78,14 @@ def test_the_page_can_be_typed_from_top_to_bottom(
             wait_until(lambda: reported(server["url"], "ChangeMessageVisibility"))
             continue
         for command, expected in commands(text):
-            printed = run(command, server["url"])
+            is_job = command.startswith(JOB)
+            printed = (run_here if is_job and jobs else run)(command, server["url"])
+            jobs += is_job
             assert matches(expected, printed), f"{command}\n{printed}\nis not\n{expected}"
             typed += 1
     assert typed >= 8
+    assert jobs == len(JOBS)
+    assert not session.sparkContext._jsc.sc().isStopped(), "whoever runs a job in a session keeps it"
     assert (names["by_action"]["SendMessage"], names["by_action"]["DeleteMessage"]) == (30, 20)
     assert names["days"]["messages"].sum() >= 50
     assert sum(count for _, _, count in names["still_there"].fetchall()) == 10
@@ -76,7 +107,16 @@ def wait_until(holds: Callable[[], bool]) -> None:
     raise AssertionError("it never came")
 
 
+def run_here(command: str, url: str) -> str:
+    """The program with these words, in this process."""
+    _, *words = shlex.split(command)
+    done = CliRunner().invoke(app, words, env={"PENSTOCK_URL": url, "COLUMNS": "120"})
+    assert done.exit_code == 0, f"{command}: {done.output}"
+    return done.stdout
+
+
 def run(command: str, url: str) -> str:
+    """By a shell."""
     variables = {**os.environ, "PENSTOCK_URL": url, "COLUMNS": "120", "JAVA_TOOL_OPTIONS": QUICK_JAVA}
     variables["PATH"] = f"{Path(sys.executable).parent}:{variables['PATH']}"
     done = subprocess.run(
