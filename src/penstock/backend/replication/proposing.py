@@ -36,6 +36,8 @@ class Proposer:
         """When the stream to a node was lost."""
         self._asked: dict[int, tuple[Proposal, int | None]] = {}
         """By partition: what was asked for, and when to ask again (None: an answer is awaited)."""
+        self._dropped: dict[int, int] = {}
+        """Partitions that are dropped → until where the journal must be on disk before that is said."""
         self.closes: Callable[[LedPartition], None] = lambda led: None
         """Told before a partition is said to be closed: nobody may use it any more."""
         self._next_look_ms = 0
@@ -59,7 +61,7 @@ class Proposer:
 
     def gone(self, queue_id: int) -> None:
         """There is no entry any more: nothing is wanted of it."""
-        for table in (self._watched, self._urgent, self._asked):
+        for table in (self._watched, self._urgent, self._asked, self._dropped):
             table.pop(queue_id, None)
 
     def failed(self, queue_id: int, now_ms: int) -> None:
@@ -125,7 +127,7 @@ class Proposer:
         """Whether time alone may change what is wanted."""
         led = self._state.led.get(queue_id)
         if led is None:
-            return False
+            return queue_id in self._dropped
         primary = led.primary
         gone = [
             node for node in primary.in_sync if node != self._state.node and node not in self._state.streams
@@ -136,7 +138,7 @@ class Proposer:
         entry, node = known.entry, self._state.node
         led = self._state.led.get(entry.partition)
         if led is None or led.epoch != entry.epoch:
-            if node in entry.leaving and entry.partition not in self._state.parts.catalogue.partitions:
+            if node in entry.leaving and self._has_dropped(entry.partition):
                 left = [other for other in entry.leaving if other != node]
                 return Proposal(known.version, msgspec.structs.replace(entry, leaving=left))
             return None
@@ -158,6 +160,19 @@ class Proposer:
         if in_sync is not None:
             led.primary.propose(in_sync)
         return Proposal(known.version, changed)
+
+    def _has_dropped(self, queue_id: int) -> bool:
+        """Whether the disk knows too that nothing of it is left: after a power cut nobody would ask for that once more."""
+        parts = self._state.parts
+        if queue_id in parts.catalogue.partitions:
+            self._dropped.pop(queue_id, None)
+            return False
+        position = self._dropped.setdefault(queue_id, parts.store.appended_position)
+        if parts.store.committed_position < position:
+            self._urgent[queue_id] = None
+            return False
+        del self._dropped[queue_id]
+        return True
 
     def _living(self, led: LedPartition, now_ms: int) -> set[str]:
         """Nodes that are there, or were a moment ago; one that has also taken leave of the layout is not waited for."""
