@@ -223,6 +223,19 @@ async def test_policies_decide_what_a_user_may_do(tmp_path: Path) -> None:
 
 
 @async_test
+async def test_dead_letters_are_no_way_into_other_queues(tmp_path: Path) -> None:
+    async with house(tmp_path) as there:
+        await there.user("ada", root=True)
+        sam = await there.user("sam", "sqs:CreateQueue", "sqs:SetQueueAttributes")
+        async with there.as_(sam) as client:
+            await client.create_queue("orders")
+            with pytest.raises(PenstockError, match=r"sqs:CreateQueue on .*:others"):
+                await client.alter_queue("orders", dead_letter_queue="others")
+            with pytest.raises(PenstockError, match="account of its queue"):
+                await client.alter_queue("orders", dead_letter_queue="111111111111.us-east-1.others")
+
+
+@async_test
 async def test_a_receipt_is_no_way_round_a_policy(tmp_path: Path) -> None:
     async with house(tmp_path) as there:
         root = await there.user("ada", root=True)

@@ -138,13 +138,18 @@ class Permissions:
             target = request.settings.dead_letter_queue
         elif isinstance(request, messages.AlterQueue):
             target = request.changes.get("dead_letter_queue")
-        if (
-            isinstance(target, str)
-            and not visit.session.unrestricted
-            and self._arn(target).account != arn.account
-        ):
-            raise AccessDeniedError("a dead-letter queue belongs to the account of its queue", str(arn))
+        if isinstance(target, str) and not visit.session.unrestricted:
+            self._check_dead_letters(visit, arn, target, now_ms)
         return str(arn)
+
+    def _check_dead_letters(self, visit: Visit, arn: QueueArn, target: str, now_ms: int) -> None:
+        """A queue's dead letters stay in its account; where they go is made with the queue, if it is missing."""
+        beside = self._arn(target)
+        if beside.account != arn.account:
+            raise AccessDeniedError("a dead-letter queue belongs to the account of its queue", str(arn))
+        if self._names.id_of(target) is None:
+            creates = Rule(About.NAME, "CreateQueue", "", owner_only=True)
+            self._demand(visit, creates, self._decide(visit, creates, beside, None, now_ms))
 
     def _check_move(self, visit: Visit, rule: Rule, request: messages.Redrive, now_ms: int) -> None:
         """Who moves messages receives, deletes and sends."""
