@@ -18,7 +18,12 @@ Asked = tuple[str, str, int, int, int, int, bool]
 then, its queue's id if it is a subscription (else 0), and whether there is a row only if it fails. A plain tuple: one is
 made for every request."""
 
-_LOOKS = frozenset({"GetQueueAttributes", "ListGroups", "FindOffset", "LocateLog", "ReadLog", "CommitOffset"})
+_LOOKS = frozenset(
+    {
+        *("GetQueueAttributes", "ListGroups", "FindOffset", "LocateLog", "ReadLog"),
+        *("CommitOffset", "JoinGroup", "LeaveGroup"),
+    }
+)
 """What whoever follows a log does over and over."""
 
 
