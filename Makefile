@@ -49,7 +49,7 @@ fuzz: install ## send 300,000 SQS requests, two thirds and more of them mutated 
 chaos: install programs ## kill, pause and cut off the processes of a cluster under load, 60 times (ARGS="--seed 2 --json FILE")
 	@exec $(BIN)/python -m tests.chaos.run $(ARGS)
 
-pipeline-kills: spark ## kill the driver of a job of the data pipeline with signal 9, 24 times (ARGS="--kills 6 --seed 2")
+pipeline-kills: spark ## kill drivers, executors and their Python under jobs of the data pipeline, 28 times (ARGS="--drivers 3 --json FILE")
 	@exec $(BIN)/python -m tests.pipeline.kills $(ARGS)
 
 format: install ## rewrite the code the way `make check` wants it

@@ -1,4 +1,4 @@
-"""Kills the driver of a job that follows a log, with signal 9 and at moments that nobody chose, and counts afterwards.
+"""Kills drivers, executors and their Python while a job follows a log, at moments that nobody chose, and counts afterwards.
 
 `make pipeline-kills` does it for long; a short run is among the tests. Rows come in all the while, some of them twice.
 What has to come out in the end is every row of the log, once.
@@ -7,202 +7,199 @@ What has to come out in the end is every row of the log, once.
 from __future__ import annotations
 
 import argparse
-import os
 import random
-import signal
-import subprocess
-import sys
 import tempfile
-import threading
+import time
+from collections import Counter
 from collections.abc import Callable
-from contextlib import suppress
-from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from contextlib import ExitStack, suppress
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from subprocess import TimeoutExpired
 from typing import Any
 
-import duckdb
 import msgspec
 
 import penstock
-from penstock.columnar.usage import USAGE
 from tests.pipeline.conftest import serving
-from tests.pipeline.rows import stream_of, usage_row
+from tests.pipeline.killed_driver import Driver, executors_of, kill_one, pythons_of
+from tests.pipeline.killed_rows import Sums, Writer, check_no_row_twice, check_sums, log_sums
+from tests.pipeline.standalone import SparkCluster
 
-ROWS_A_MESSAGE = 40
-START_SECONDS = 600.0
-"""Spark may take minutes to start on a busy machine."""
-TABLES = {"usage": "usage_parts", "audit": "audit"}
+JOBS = ("usage", "audit")
+"""One whose batches are sums that are rolled up, and one that keeps every row as it is."""
+KINDS = ("driver", "executor", "python")
+QUEUE = "rows"
+
+Say = Callable[[str], None]
 
 
 @dataclass
-class Sums:
-    """What can be said of many rows in few numbers: how many, and checksums of their columns."""
+class Balance:
+    """What was killed, and what came out."""
 
-    rows: int = 0
-    numbers: int = 0
-    bytes: int = 0
-    latency_us: int = 0
+    job: str
+    kills: list[dict[str, Any]] = field(default_factory=list)
+    sums: Sums = field(default_factory=Sums)
 
-    def add(self, row: dict[str, Any]) -> None:
-        """One more row."""
-        self.rows += 1
-        self.numbers += row["number"]
-        self.bytes += row["bytes_in"]
-        self.latency_us += row["latency_us"]
+    @property
+    def counts(self) -> Counter[str]:
+        """Kills by kind."""
+        return Counter(kill["kind"] for kill in self.kills)
 
 
-class Writer:
-    """Sends rows in a thread of its own, some of them again, until it is stopped."""
+class Killing:
+    """One job, one log, one warehouse, and a plan of what is killed in turn."""
 
-    def __init__(self, queue: penstock.BlockingQueue, seed: int) -> None:
-        self.sums = Sums()
-        self._queue = queue
+    def __init__(
+        self,
+        job: str,
+        plan: list[str],
+        seed: int,
+        directory: Path,
+        cluster: SparkCluster | None = None,
+        say: Say = lambda text: None,
+    ) -> None:
+        """`plan`: kinds, in their order. Executors are killed on the `cluster`."""
+        self._balance = Balance(job)
+        self._plan = plan
+        self._seed = seed
         self._dice = random.Random(seed)
-        self._stopped = threading.Event()
-        self._number = 0
-        self._thread = threading.Thread(target=self._run, name="writer")
-        self._thread.start()
+        self._directory = directory
+        self._warehouse = directory / "warehouse"
+        self._cluster = cluster
+        self._say = say
+        self._url = ""
 
-    def stop(self) -> None:
-        """Sends no more."""
-        self._stopped.set()
-        self._thread.join()
+    def run(self, finish: Callable[[str, Path], None] | None = None) -> Balance:
+        """Kills according to plan, lets the job finish, and compares. `finish` runs the job a last time; None: a process."""
+        with ExitStack() as stack:
+            self._url = stack.enter_context(serving(self._directory / "broker"))
+            client = stack.enter_context(penstock.connect_blocking(self._url, timeout=120))
+            queue = client.create_queue(QUEUE, consumption="log")
+            writer = Writer(queue, self._seed)
+            try:
+                self._kill_all()
+            finally:
+                writer.stop()
+            self._balance.sums = log_sums(queue)
+            assert self._balance.sums == writer.sums, "the log has what was acknowledged"
+            if finish is None:
+                assert self._driver(follow=False).finish() == 0, "rows are missing"
+            else:
+                finish(self._url, self._warehouse)
+        check_sums(self._balance.job, self._warehouse, self._balance.sums)
+        return self._balance
 
-    def _run(self) -> None:
-        again = b""
-        while not self._stopped.wait(0.05):
-            rows = [self._row() for _ in range(ROWS_A_MESSAGE)]
-            body = stream_of(USAGE, rows)
-            for row in rows:
-                self.sums.add(row)
-            self._queue.send(body)
-            if again and self._dice.random() < 0.1:
-                self._queue.send(again)
-            again = body
+    def _kill_all(self) -> None:
+        driver = None
+        try:
+            for place, kind in enumerate(self._plan):
+                begun = time.monotonic()
+                if driver is None:
+                    driver = self._driver()
+                rows = driver.batches(self._dice.randrange(1, 4))
+                with suppress(TimeoutExpired):  # the moment is anywhere in the second that follows
+                    driver.process.wait(self._dice.random() * 1.5)
+                what = self._kill(kind, driver)
+                where = "local" if driver.cluster is None else "cluster"
+                if kind == "driver":
+                    driver = None
+                seen = check_no_row_twice(self._balance.job, self._warehouse)
+                self._note(
+                    place, {"kind": kind, "what": what, "where": where, "rows_seen": seen}, begun, rows
+                )
+            if driver is not None:  # it went on after the last one
+                driver.batches(2)
+        finally:
+            if driver is not None:
+                driver.kill()
 
-    def _row(self) -> dict[str, Any]:
-        self._number += 1
-        dice = self._dice
-        return usage_row(
-            self._number,
-            time=datetime(2026, 11, 16, tzinfo=UTC) + timedelta(seconds=dice.randrange(172_800)),
-            user=dice.choice(["ada", "bob", "eve"]),
-            bytes_in=dice.randrange(1000),
-            latency_us=dice.randrange(1_000_000),
+    def _driver(self, *, follow: bool = True) -> Driver:
+        """On the cluster where executors are to be killed before the next driver; else on either."""
+        left = self._plan[len(self._balance.kills) :]
+        in_need = bool(left) and left[0] != "driver"
+        cluster = self._cluster if in_need or (follow and self._dice.random() < 0.5) else None
+        return Driver(self._balance.job, self._url, QUEUE, self._warehouse, follow=follow, cluster=cluster)
+
+    def _kill(self, kind: str, driver: Driver) -> str:
+        if kind == "driver":
+            who = self._dice.choice(["both", "python", "java"])
+            driver.kill(who)
+            return {"both": "Python and Java", "python": "Python", "java": "Java"}[who]
+        assert driver.cluster is not None
+        find = executors_of if kind == "executor" else pythons_of
+        # One that was killed just before may not be there again yet: batches go on, so the next is soon.
+        while not kill_one(find(driver.cluster.workers), self._dice.randrange(1000)):
+            driver.batches(1)
+        return "Java" if kind == "executor" else "Python of an executor"
+
+    def _note(self, place: int, kill: dict[str, Any], begun: float, rows: int) -> None:
+        kill["seconds"] = round(time.monotonic() - begun, 1)
+        self._balance.kills.append(kill)
+        self._say(
+            f"{self._balance.job}: kill {place + 1} of {len(self._plan)}: {kill['kind']} ({kill['what']}, {kill['where']}), "
+            f"{rows:,} rows by this driver, {kill['rows_seen']:,} in the table, {kill['seconds']:.1f} s"
         )
 
 
-class Driver:
-    """One run of a job in a process of its own, with its Java in the same group."""
-
-    def __init__(self, job: str, endpoint: str, queue: str, warehouse: Path, *, follow: bool) -> None:
-        command = [sys.executable, "-m", "tests.pipeline.driver", "pipeline", "run", job, "--json"]
-        command += ["--endpoint", endpoint, "--queue", queue, "--warehouse", str(warehouse)]
-        command += ["--master", "local[2]", "--conf", "spark.sql.shuffle.partitions=2"]
-        command += ["--follow", "--interval", "100ms", "--roll-interval", "1s"] if follow else ["--once"]
-        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, start_new_session=True)
-
-    def batch(self) -> bool:
-        """Waits for the next batch; False: the run has ended."""
-        assert self.process.stdout is not None
-        return any(b'"batch"' in line for line in iter(self.process.stdout.readline, b""))
-
-    def kill(self, who: str) -> None:
-        """`both`: Python and Java at once; `python`, `java`: the other one is left to notice."""
-        if who == "java":
-            for child in _children(self.process.pid):
-                with suppress(ProcessLookupError):
-                    os.kill(child, signal.SIGKILL)
-            with suppress(subprocess.TimeoutExpired):
-                self.process.wait(20)
-        elif who == "python":
-            self.process.kill()
-            self.process.wait()
-        with suppress(ProcessLookupError):
-            os.killpg(self.process.pid, signal.SIGKILL)
-        self.process.wait()
-        assert self.process.stdout is not None
-        self.process.stdout.close()
+def planned(kinds: dict[str, int], seed: int) -> list[str]:
+    """So many of each, in an order that nobody chose."""
+    plan = [kind for kind, count in kinds.items() for _ in range(count)]
+    random.Random(seed).shuffle(plan)
+    return plan
 
 
-def _children(process: int) -> list[int]:
-    text = Path(f"/proc/{process}/task/{process}/children").read_text()
-    return [int(word) for word in text.split()]
+def share(count: int, place: int, places: int) -> int:
+    """How many of all fall to one of several."""
+    return count // places + (place < count % places)
 
 
-def run_kills(
-    job: str, kills: int, seed: int, directory: Path, say: Callable[[str], None] = lambda text: None
-) -> Sums:
-    """Kills so many times, lets the job finish, and compares; returns what the log had."""
-    dice = random.Random(seed)
-    warehouse = directory / "warehouse"
-    with serving(directory / "broker") as url, penstock.connect_blocking(url, timeout=120) as client:
-        queue = client.create_queue("rows", consumption="log")
-        writer = Writer(queue, seed)
-        try:
-            for number in range(kills):
-                driver = Driver(job, url, "rows", warehouse, follow=True)
-                who = dice.choice(["both", "python", "java"])
-                for _ in range(dice.randrange(1, 4)):
-                    if not driver.batch():
-                        raise AssertionError(f"the driver ended by itself with {driver.process.wait()}")
-                with suppress(subprocess.TimeoutExpired):  # the moment is anywhere in the second that follows
-                    driver.process.wait(dice.random() * 1.5)
-                driver.kill(who)
-                check_no_row_twice(job, warehouse)
-                say(f"kill {number + 1} of {kills}: {who}")
-        finally:
-            writer.stop()
-        last = Driver(job, url, "rows", warehouse, follow=False)
-        output, _ = last.process.communicate(timeout=START_SECONDS)
-        assert last.process.returncode == 0, "the last run failed"
-        done = msgspec.json.decode(output.splitlines()[-1])
-        assert done["missing_rows"] == 0
-    check_sums(job, warehouse, writer.sums)
-    return writer.sums
-
-
-def check_no_row_twice(job: str, warehouse: Path) -> None:
-    """Whatever was killed: what readers see now is no row twice."""
-    if job == "audit" and list((warehouse / "audit").rglob("*.parquet")):
-        rows, different = _one(warehouse, "audit", "count(*), count(distinct number)")
-        assert rows == different, "a row stands twice in the audit trail"
-
-
-def check_sums(job: str, warehouse: Path, expected: Sums) -> None:
-    """The tables add up to the log, and so do those that were rolled up."""
-    if job == "audit":
-        found = _one(warehouse, "audit", "count(*), sum(number), sum(bytes_in), sum(latency_us)")
-        assert found == (expected.rows, expected.numbers, expected.bytes, expected.latency_us)
-        check_no_row_twice(job, warehouse)
-        return
-    for table in ("usage_parts", "usage_minutes", "usage_hours", "usage_days"):
-        found = _one(warehouse, table, "sum(requests), sum(bytes_in), sum(latency_us_sum)")
-        assert found == (expected.rows, expected.bytes, expected.latency_us), table
-
-
-def _one(warehouse: Path, table: str, what: str) -> tuple[int, ...]:
-    query = f"select {what} from read_parquet('{warehouse}/{table}/**/*.parquet', hive_partitioning=true)"
-    row = duckdb.execute(query).fetchone()
-    assert row is not None
-    return tuple(int(value) for value in row)
+def print_line(text: str) -> None:
+    """At once: the next may take a minute."""
+    print(text, flush=True)
 
 
 def main() -> None:
     """The long run."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--kills", type=int, default=24, help="how many in all")
+    for kind, count in zip(KINDS, (12, 12, 4), strict=True):
+        parser.add_argument(f"--{kind}s", type=int, default=count, help=f"kills of this kind; {count}")
+    parser.add_argument("--jobs", nargs="+", choices=JOBS, default=list(JOBS), help="which share the kills")
     parser.add_argument("--seed", type=int, default=1)
-    options = parser.parse_args()
-    jobs = list(TABLES)
-    for place, job in enumerate(jobs):
-        share = options.kills // len(jobs) + (place < options.kills % len(jobs))
-        with tempfile.TemporaryDirectory(prefix="penstock-kills-") as directory:
-            sums = run_kills(
-                job, share, options.seed + place, Path(directory), lambda text: print(text, flush=True)
-            )
-        print(f"{job}: {share} kills, {sums.rows:,} rows, every one of them once: {sums}", flush=True)
+    parser.add_argument("--json", type=Path, metavar="FILE", help="where the balance is written as well")
+    options = vars(parser.parse_args())
+    seed, balances = options["seed"], []
+    begun = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="penstock-kills-") as name, ExitStack() as stack:
+        cluster = stack.enter_context(SparkCluster(Path(name) / "spark"))
+        for place, job in enumerate(options["jobs"]):
+            kinds = {kind: share(options[f"{kind}s"], place, len(options["jobs"])) for kind in KINDS}
+            plan = planned(kinds, seed + place)
+            killing = Killing(job, plan, seed + place, Path(name) / job, cluster, print_line)
+            balance = killing.run()
+            balances.append(balance)
+            print_line(f"{job}: {dict(balance.counts)}; every row once: {balance.sums}")
+    _say_balance(balances, seed, time.monotonic() - begun, options["json"])
+
+
+def _say_balance(balances: list[Balance], seed: int, seconds: float, file: Path | None) -> None:
+    counts = sum((balance.counts for balance in balances), Counter[str]())
+    rows = sum(balance.sums.rows for balance in balances)
+    words = ", ".join(f"{counts[kind]} of {kind}s" for kind in KINDS)
+    print_line(
+        f"{counts.total()} kills ({words}), seed {seed}, {seconds:,.0f} s: {rows:,} rows, none lost and none twice; "
+        "counts and checksums are those of the log"
+    )
+    if file is not None:
+        found = {
+            "seed": seed,
+            "seconds": round(seconds, 1),
+            "kills": dict(counts),
+            "rows": rows,
+            "jobs": [asdict(balance) for balance in balances],
+        }
+        file.write_bytes(msgspec.json.format(msgspec.json.encode(found), indent=2))
 
 
 if __name__ == "__main__":

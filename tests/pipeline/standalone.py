@@ -26,7 +26,7 @@ _MASTER = "org.apache.spark.deploy.master.Master"
 _WORKER = "org.apache.spark.deploy.worker.Worker"
 _MASTER_UP = r"Starting Spark master at (spark://\S+)"
 _WORKER_UP = r"(Successfully registered) with master"
-_SMALL = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto"
+SMALL = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto"
 _LOOPBACK = "127.0.0.1"
 
 
@@ -49,6 +49,11 @@ class Daemon:
         self._said: list[str] = []
         self._reader = Thread(target=self._read, name="what a daemon says")
         self._reader.start()
+
+    @property
+    def process_id(self) -> int:
+        """Its own; also that of the session which all that it starts belongs to."""
+        return self._process.pid
 
     def up(self) -> str:
         """Waits until it is; the first group of what it said then."""
@@ -105,9 +110,9 @@ class SparkCluster:
         for daemon in (*self.workers, self._master):
             daemon.kill()
 
-    def driver_environment(self, *, packages: bool = True) -> dict[str, str]:
+    def driver_environment(self) -> dict[str, str]:
         """For a driver, whose workers run the bare Python."""
-        python = bare_python(self._directory / ("python" if packages else "empty-python"), packages=packages)
+        python = bare_python(self._directory / "python", packages=True)
         return {
             **{name: value for name, value in os.environ.items() if not name.startswith("PENSTOCK_")},
             "SPARK_LOCAL_IP": _LOOPBACK,
@@ -123,8 +128,8 @@ class SparkCluster:
             "spark.driver.memory": "512m",
             "spark.driver.host": _LOOPBACK,
             "spark.sql.shuffle.partitions": "2",
-            "spark.driver.extraJavaOptions": _SMALL,
-            "spark.executor.extraJavaOptions": _SMALL,
+            "spark.driver.extraJavaOptions": SMALL,
+            "spark.executor.extraJavaOptions": SMALL,
         }
         options = ["--master", self.url]
         for name, value in settings.items():
@@ -137,15 +142,19 @@ class SparkCluster:
             "JAVA_HOME": str(find_java()),
             "SPARK_LOCAL_IP": _LOOPBACK,
             "SPARK_DAEMON_MEMORY": "256m",
-            "SPARK_DAEMON_JAVA_OPTS": _SMALL,
+            "SPARK_DAEMON_JAVA_OPTS": SMALL,
             "SPARK_LOCAL_DIRS": str(self._directory / "local"),
         }
 
 
-def bare_python(program: Path, *, packages: bool) -> Path:
-    """A Python with the packages of others that are installed here, and without Penstock; or without any."""
-    site = sysconfig.get_path("purelib") if packages else ""
+def bare_python(program: Path, *, packages: bool, shipped: str = "") -> Path:
+    """A Python with the packages of others that are installed here, and without Penstock; or without any.
+
+    `shipped`: a zip that it finds all the same, where no cluster brings it.
+    """
+    places = [sysconfig.get_path("purelib")] if packages else []
+    path = ":".join([*places, *filter(None, [shipped]), "$PYTHONPATH"])
     # -S: files that add directories to the path, as the one that adds this repository, are not looked at.
-    program.write_text(f'#!/bin/sh\nPYTHONPATH="{site}:$PYTHONPATH" exec {sys.executable} -S "$@"\n')
+    program.write_text(f'#!/bin/sh\nPYTHONPATH="{path}" exec {sys.executable} -S "$@"\n')
     program.chmod(0o755)
     return program

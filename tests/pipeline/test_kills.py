@@ -1,14 +1,36 @@
-"""A driver that is killed with signal 9 again and again writes every row once; `make pipeline-kills` does it for long."""
+"""A driver that is killed with signal 9 writes every row once; `make pipeline-kills` does it often, and to executors too."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.pipeline.kills import run_kills
+from penstock.pipeline.jobs.catalogue import JOBS
+from penstock.pipeline.progress import Progress
+from penstock.pipeline.runner import RunOptions, run_job
+from penstock.pipeline.warehouse import places
+from tests.pipeline.kills import QUEUE, Killing
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 @pytest.mark.slow
-def test_a_driver_killed_at_any_moment_writes_every_row_once(tmp_path: Path) -> None:
-    assert run_kills("usage", 2, 4711, tmp_path).rows > 0
+def test_a_driver_killed_at_any_moment_writes_every_row_once(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(places, "SPAN_BATCHES", 3)  # as the driver that is killed has them
+    monkeypatch.setattr(places, "BLOCK_SPANS", 2)
+
+    def finish(endpoint: str, warehouse: Path) -> None:
+        """In the session of all tests: who goes on with a warehouse need not be who was killed."""
+        progress = Progress("usage")
+        options = RunOptions(endpoint.removeprefix("penstock://"), str(warehouse), queue=QUEUE)
+        run_job(spark, JOBS["usage"], options, progress)
+        assert progress.missing == 0
+
+    balance = Killing("usage", ["driver"], 4711, tmp_path).run(finish)
+    assert balance.sums.rows > 0
+    assert balance.counts == {"driver": 1}

@@ -18,16 +18,19 @@ from penstock.columnar.usage import USAGE
 from penstock.pipeline.jobs.catalogue import JOBS
 from penstock.pipeline.progress import Progress
 from penstock.pipeline.runner import RunOptions, run_job
+from penstock.pipeline.shipping import check_cluster, look_around, package_archive
+from penstock.pipeline.trouble import PipelineError
+from penstock.pipeline.warehouse.files import Files
 from tests.pipeline.conftest import Broker
 from tests.pipeline.rows import NOON, stream_of, usage_row
-from tests.pipeline.standalone import SparkCluster
+from tests.pipeline.standalone import SparkCluster, bare_python
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 MESSAGES = 4_500
 """Three batches of 2,000 at most."""
-ROWS_A_MESSAGE = 4
+ROWS_A_MESSAGE = 2
 SECONDS = 600
 
 
@@ -98,12 +101,24 @@ def test_a_cluster_makes_the_tables_that_one_process_makes_though_a_worker_is_ki
 
 
 def test_a_worker_without_the_packages_is_named(
-    cluster: SparkCluster, broker: Broker, rows: penstock.BlockingQueue, tmp_path: Path
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run = [*command(broker, rows, tmp_path / "warehouse"), *cluster.driver_options()]
-    environment = cluster.driver_environment(packages=False)
-    done = subprocess.run(run, capture_output=True, text=True, env=environment, timeout=SECONDS)
-    assert done.returncode != 0
-    assert "has no msgspec and no numpy" in done.stderr
-    assert "pip install 'penstock[spark]'" in done.stderr
-    assert not list((tmp_path / "warehouse").glob("usage*")), "nothing was begun"
+    """Tasks run the Python that the context names; for the rest the session of the tests is as good as a cluster."""
+    files = Files(spark, str(tmp_path / "warehouse"))
+    shipped = str(package_archive())
+    for packages in (True, False):
+        python = bare_python(tmp_path / f"python-{packages}", packages=packages, shipped=shipped)
+        monkeypatch.setattr(spark.sparkContext, "pythonExec", str(python))
+        if packages:
+            check_cluster(spark, files)
+            continue
+        with pytest.raises(PipelineError, match="has no msgspec and no numpy") as caught:
+            check_cluster(spark, files)
+        assert "pip install 'penstock[spark]'" in str(caught.value)
+    assert not list((tmp_path / "warehouse").glob(".seen*")), "nothing was left behind"
+
+
+def test_a_warehouse_that_workers_do_not_see_is_named(tmp_path: Path) -> None:
+    assert look_around(None).shared
+    assert look_around(str(tmp_path)).shared
+    assert not look_around(str(tmp_path / "elsewhere")).shared
