@@ -42,6 +42,7 @@ def test_a_row_for_each_partition_and_node() -> None:
         ({"primary_started_ms": 5}, False, "has started anew"),
         ({"replicas": [], "in_sync": [], "leaving": ["n2"]}, False, "waiting for n2 to drop it"),
         ({"queue_id": 900}, True, "belongs to no queue"),
+        ({"expiry": "closed"}, False, "about to be deleted"),
     ],
 )
 def test_a_row_says_what_is_wrong(changes: dict[str, object], serving: bool, reason: str) -> None:

@@ -84,6 +84,8 @@ def _judge(view: ClusterView, entry: PartitionEntry) -> tuple[bool, str]:
         return False, f"{entry.primary} is gone, an election is under way"
     if entry.serving != entry.epoch:
         return False, f"{entry.primary} begins epoch {entry.epoch}: {entry.reason}"
+    if entry.expiry == "closed":
+        return False, "nobody has used the queue for its idle expiry: it is about to be deleted"
     least = entry.settings.least_in_sync
     if entry.settings.replication == "sync" and len(entry.in_sync) < least:
         return True, f"sends are refused: {len(entry.in_sync)} in sync, {least} needed"
