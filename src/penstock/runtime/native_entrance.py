@@ -48,7 +48,7 @@ class NativeSockets:
 
     def expect(self, connection: int) -> Callable[[], None]:
         """Ends the connection unless what is returned is called soon."""
-        late = PenstockError(ErrorCode.UNAUTHENTICATED, "the proof that was asked for did not come in time")
+        late = PenstockError(ErrorCode.UNAUTHENTICATED, "it was not shown in time who connects")
         loop = asyncio.get_running_loop()
         return loop.call_later(self._server.hello_timeout_seconds, self.refuse, connection, late, 0).cancel
 

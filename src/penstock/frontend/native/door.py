@@ -16,13 +16,13 @@ import msgspec
 from penstock.frontend.native.permissions import AccessDeniedError, Permissions, Visit
 from penstock.frontend.native.reception import Challenged, Guest, Reception
 from penstock.frontend.native.record import Asked, NativeRecord, subscription_of
-from penstock.frontend.native.rules import CONNECTED, RULES, UNREADABLE
+from penstock.frontend.native.rules import CONNECTED, RULES, UNREADABLE, About, Rule
 from penstock.frontend.queue_metadata import PREFIX as QUEUES
 from penstock.metadata.cache import MetadataCache
 from penstock.metadata.store.interface import Change
 from penstock.metadata.users import KEYS, USERS
 from penstock.model.batch import Buffer
-from penstock.model.errors import PenstockError
+from penstock.model.errors import ErrorCode, PenstockError
 from penstock.model.limits import FRAME_BYTES, KIBIBYTE
 from penstock.sqs.http import Peer
 from penstock.wire import messages
@@ -32,6 +32,7 @@ from penstock.wire.frames import PREFIX_BYTES, Frame, encode_frame
 _prefix = struct.Struct("<IIII").unpack_from
 _NOTHING = memoryview(b"")
 _SUBSCRIBE = RULES[messages.Subscribe]
+_UNREADABLE = Rule(About.NOTHING, "", UNREADABLE)
 GREETING_BYTES = 16 * KIBIBYTE
 """No frame is longer before it is known who sends it, so that a stranger can make nobody hold more."""
 
@@ -169,18 +170,28 @@ class NativeDoor:
                 return True
             self._greet(connection, client, frame, now_ms)
             return False
+        request: messages.Request | None
         try:
             request = messages.decode_request(frame.head)
         except msgspec.DecodeError:  # whoever is inside says what is wrong with it
+            request = None
+        rule = RULES[type(request)] if request is not None else _UNREADABLE
+        if frame.request_id in client.asked and not isinstance(request, messages.AddCredit):
+            # Two answers under one id could not be told apart: one of the two would go on without a row.
+            in_use = PenstockError(ErrorCode.BAD_REQUEST, f"request id {frame.request_id} is in use")
+            asked = self._asked(frame, rule.recorded_as or UNREADABLE, "", now_ms)
+            self._refuse(connection, client, frame.request_id, asked, in_use, now_ms)
+            return False
+        if request is None:
             client.asked[frame.request_id] = self._asked(frame, UNREADABLE, "", now_ms)
             return True
-        rule = RULES[type(request)]
         if not rule.recorded_as:
             return self._flows(connection, client, frame.request_id, request, now_ms)
         try:
             queue = self._permissions.check(visit, rule, request, now_ms)
-        except AccessDeniedError as error:
-            asked = self._asked(frame, rule.recorded_as, error.queue, now_ms)
+        except PenstockError as error:
+            about = error.queue if isinstance(error, AccessDeniedError) else ""
+            asked = self._asked(frame, rule.recorded_as, about, now_ms)
             self._refuse(connection, client, frame.request_id, asked, error, now_ms)
             return False
         request_id, head, body = frame
@@ -241,8 +252,11 @@ class NativeDoor:
     # -- greetings -------------------------------------------------------------------------------------------
 
     def _greet(self, connection: int, client: _Client, frame: Frame, now_ms: int) -> None:
+        if connection not in self._clients:
+            return  # refused for what came before in the same bytes
         said = read_greeting(frame.head)
         if said is None or (isinstance(said, Prove) and client.challenged is None):
+            client.proven = client.proven or self._outside.expect(connection)
             self.inside.handle(connection, (frame,))  # which says that one greets first
             return
         asked = self._asked(frame, CONNECTED, "", now_ms)
@@ -344,8 +358,21 @@ class NativeDoor:
                 and client.visit.session is not guest.session
             ):
                 client.visit = Visit(guest.session, client.peer, client.name)
+                self._review_subscriptions(connection, client, client.visit)
 
     def _queue_changed(self, change: Change) -> None:
-        for client in self._clients.values():
-            if client.visit is not None and client.visit.rulings:
+        for connection, client in list(self._clients.items()):
+            if client.visit is not None:
                 client.visit.rulings.clear()
+                self._review_subscriptions(connection, client, client.visit)
+
+    def _review_subscriptions(self, connection: int, client: _Client, visit: Visit) -> None:
+        """Ends those that are allowed no longer: one with much credit would not ask for more for a long time."""
+        subscribed = [
+            (number, queue) for number, asked in client.asked.items() if (queue := subscription_of(asked))
+        ]
+        for request_id, queue_id in subscribed:
+            try:
+                self._permissions.recheck(visit, _SUBSCRIBE, queue_id, self._now_ms())
+            except AccessDeniedError as error:
+                self._end_subscription(connection, client, request_id, error, self._now_ms())

@@ -14,6 +14,7 @@ from penstock.frontend.native_names import Home, arn_of
 from penstock.frontend.queue_directory import QueueDirectory
 from penstock.frontend.session import Session
 from penstock.model.errors import ErrorCode, PenstockError
+from penstock.model.limits import QUEUE_NAME_CHARACTERS
 from penstock.sqs.http import Peer
 from penstock.sqs.names import QueueArn
 from penstock.wire import messages
@@ -52,7 +53,7 @@ class AccessDeniedError(PenstockError):
 
 
 _UNKNOWN = Ruling(True, "")
-"""A queue that is not there: the engine says so."""
+"""A queue that is not there: nothing can be done to it."""
 
 
 class Visit:
@@ -76,11 +77,14 @@ class Permissions:
         self._names = names
 
     def check(self, visit: Visit, rule: Rule, request: messages.Request, now_ms: int) -> str:
-        """The ARN of the queue that a request is about, empty for none or several; raises `access-denied`."""
+        """The ARN of the queue that a request is about, empty for none or several; raises `access-denied`, and
+        `queue-not-found` for an id that no queue has."""
         match rule.about:
             case About.QUEUE_ID:
                 ruling = self._on_id(visit, rule, request.queue_id, now_ms)  # type: ignore[union-attr]
                 self._demand(visit, rule, ruling)
+                if ruling is _UNKNOWN:
+                    _check_may_guess(visit, request.queue_id)  # type: ignore[union-attr]
                 if isinstance(request, messages.Send):
                     if request.internal and not visit.session.unrestricted:
                         raise AccessDeniedError("only Penstock itself sends so", ruling.queue)
@@ -97,6 +101,9 @@ class Permissions:
                 return self._on_name(visit, rule, request, now_ms)
             case About.QUEUES:
                 ids = {queue.queue_id for queue in request.queues}  # type: ignore[union-attr]
+                for queue_id in ids:
+                    if self._names.name_of(queue_id) is None:
+                        _check_may_guess(visit, queue_id)
                 return self._on_several(visit, rule, ids, now_ms)
             case About.ALL:
                 prefix = request.prefix if isinstance(request, messages.ListQueues) else ""
@@ -130,6 +137,7 @@ class Permissions:
 
     def _on_name(self, visit: Visit, rule: Rule, request: messages.Request, now_ms: int) -> str:
         name: str = request.name  # type: ignore[union-attr]
+        _check_length(visit, name)
         arn = self._arn(name)
         queue_id = self._names.id_of(name)
         self._demand(visit, rule, self._decide(visit, rule, arn, queue_id, now_ms, name))
@@ -157,6 +165,7 @@ class Permissions:
             beside = rule._replace(permission=permission, owner_only=False)
             self._demand(visit, beside, self._on_id(visit, beside, request.queue_id, now_ms))
         if request.target is not None:
+            _check_length(visit, request.target)
             sends = rule._replace(permission="SendMessage", owner_only=False)
             arn, target = self._arn(request.target), self._names.id_of(request.target)
             self._demand(visit, sends, self._decide(visit, sends, arn, target, now_ms, request.target))
@@ -215,3 +224,17 @@ class Permissions:
         if probe is None:
             return QueueArn(self._home.region, self._home.account, "*")
         return QueueArn(probe.region, probe.account, "*")
+
+
+def _check_length(visit: Visit, name: str) -> None:
+    """Decisions are remembered by name: nobody may fill the memory with names that no queue has."""
+    if len(name) > QUEUE_NAME_CHARACTERS and not visit.session.unrestricted:
+        raise AccessDeniedError(f"no queue has a name of {len(name)} characters", "")
+
+
+def _check_may_guess(visit: Visit, queue_id: int) -> None:
+    """There is no such queue yet; by the time the engine looks there may be one, which nobody was asked about."""
+    if not visit.session.unrestricted:
+        raise PenstockError(
+            ErrorCode.QUEUE_NOT_FOUND, f"there is no queue with id {queue_id}; look it up again"
+        )

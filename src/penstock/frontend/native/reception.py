@@ -16,6 +16,8 @@ from penstock.wire.credentials import LINK_KEY, NONCE_BYTES, client_proof, serve
 from penstock.wire.requests import Hello
 
 KEYS_REMEMBERED = 10_000
+_KEY_CHARACTERS = 128
+"""More is remembered of nobody's key while any will do."""
 
 
 class Guest(NamedTuple):
@@ -70,7 +72,7 @@ class Reception:
         if self.is_open:
             if hello.access_key == LINK_KEY:
                 return Guest(None, None)
-            user = hello.access_key or ANONYMOUS
+            user = hello.access_key[:_KEY_CHARACTERS] or ANONYMOUS
             return Guest(open_session(self._home.account, self._home.region, user), None)
         if not hello.access_key:
             raise _no_key()
@@ -84,11 +86,9 @@ class Reception:
         """Who has proven to be there; raises the same for a key that is unknown and a secret that is wrong."""
         hello, nonce = challenged
         key = hello.access_key
-        if self._failures.are_used_up(address, now_ms) and key not in self._proven:
-            raise PenstockError(
-                ErrorCode.OVERLOADED,
-                "too many wrong access keys came from your address lately; try again later",
-            )
+        throttled = self._failures.are_used_up(address, now_ms)
+        if throttled and key not in self._proven:
+            raise _too_many()
         owner: KeyOwner | None = None
         secret = self._nobodys_secret
         if key == LINK_KEY:
@@ -96,6 +96,8 @@ class Reception:
         elif (owner := self._users.find_key(key)) is not None:
             secret = owner.secret
         if not hmac.compare_digest(client_proof(secret, key, nonce, hello.nonce), proof):
+            if throttled:  # the same for all keys: another answer would tell which ones are in use
+                raise _too_many()
             self._failures.count(address, now_ms)
             raise _wrong_link() if key == LINK_KEY else _wrong_key(key)
         if len(self._proven) >= KEYS_REMEMBERED:
@@ -129,6 +131,12 @@ def _no_key() -> PenstockError:
         ErrorCode.UNAUTHENTICATED,
         "this server has users: say whose client this is, with access_key and secret_key, or with the variables "
         "PENSTOCK_ACCESS_KEY and PENSTOCK_SECRET_KEY. `penstock user key create NAME` makes a key",
+    )
+
+
+def _too_many() -> PenstockError:
+    return PenstockError(
+        ErrorCode.OVERLOADED, "too many wrong access keys came from your address lately; try again later"
     )
 
 

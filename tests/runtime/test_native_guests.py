@@ -1,0 +1,158 @@
+"""What the door of the native protocol does not let guests and strangers get away with. A real server, raw connections."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from penstock.model.errors import ErrorCode
+from penstock.model.settings import QueueSettings
+from penstock.runtime.embedded import running_server
+from penstock.wire.credentials import Prove, client_proof, encode_proof
+from penstock.wire.frames import encode_frame
+from penstock.wire.messages import (
+    Answer,
+    Challenge,
+    CreateQueue,
+    DescribeQueue,
+    Done,
+    Failed,
+    Hello,
+    Ping,
+    Request,
+    Send,
+    Subscribe,
+    Welcome,
+    encode_message,
+)
+from tests.runtime.harness import RawClient, async_test, small_config, until
+from tests.runtime.test_native_users import ORDERS, House, Someone, house, policy
+
+NONCE = b"n" * 32
+
+
+async def challenged(there: House, key: str) -> tuple[RawClient, bytes]:
+    """Somebody who has shown a key and has to prove it."""
+    client = await RawClient.connect(there.server.port, hello=False)
+    challenge = await client.ask(Hello([1], "me", key, NONCE))
+    assert isinstance(challenge, Challenge)
+    return client, challenge.nonce
+
+
+async def raw(there: House, someone: Someone) -> RawClient:
+    """A connection of a user."""
+    client, nonce = await challenged(there, someone.access_key)
+    proof = client_proof(someone.secret_key, someone.access_key, nonce, NONCE)
+    assert isinstance(await client.ask(Prove(proof)), Welcome)  # type: ignore[arg-type]
+    return client
+
+
+async def guessed(there: House, key: str) -> Answer:
+    client, _ = await challenged(there, key)
+    return await client.ask(Prove(b"guess"))  # type: ignore[arg-type]
+
+
+@async_test
+async def test_who_has_failed_too_often_is_not_told_which_keys_are_in_use(tmp_path: Path) -> None:
+    async with running_server(tmp_path, small_config(sqs_failed_signatures=1)) as server:
+        there = House(server)
+        root = await there.user("ada", root=True)
+        await raw(there, root)
+        for _ in range(15):
+            told = await guessed(there, "AKIAGUESS")
+        assert isinstance(told, Failed)
+        assert told.code == ErrorCode.OVERLOADED
+        assert await guessed(there, root.access_key) == told
+        await raw(there, root)
+
+
+@async_test
+async def test_after_a_wrong_proof_nothing_more_of_the_same_bytes_is_looked_at(tmp_path: Path) -> None:
+    async with house(tmp_path) as there:
+        root = await there.user("ada", root=True)
+        client, nonce = await challenged(there, root.access_key)
+        right = client_proof(root.secret_key, root.access_key, nonce, NONCE)
+        heads = [encode_proof(b"guess"), encode_proof(b"another"), encode_proof(right)]
+        client.writer.write(b"".join(b"".join(encode_frame(7, head)) for head in heads))
+        refused = await client.answer()
+        assert isinstance(refused, Failed)
+        assert refused.code == ErrorCode.UNAUTHENTICATED
+        assert await client.is_dropped()
+        assert [event.outcome for event in there.events] == ["unauthenticated"]
+
+
+@async_test
+async def test_a_stranger_who_never_greets_does_not_keep_its_place(tmp_path: Path) -> None:
+    async with running_server(tmp_path, small_config(hello_timeout_ms=300)) as server:
+        there = House(server)
+        await there.user("ada", root=True)
+        stranger = await RawClient.connect(server.port, hello=False)
+        assert isinstance(await stranger.ask(Ping()), Failed)
+        late = await stranger.answer()
+        assert isinstance(late, Failed)
+        assert late.code == ErrorCode.UNAUTHENTICATED
+        assert await stranger.is_dropped()
+
+
+@async_test
+async def test_an_id_in_use_hides_no_request_from_the_record(tmp_path: Path) -> None:
+    async with house(tmp_path) as there:
+        await there.user("ada", root=True)
+        sam = await there.user("sam", "sqs:*")
+        client = await raw(there, sam)
+        queue_id = await client.create_queue("orders")
+        client.write(Subscribe(queue_id, 10), request_id=77)
+        client.write(Ping(), request_id=77)
+        refused = await client.answer()
+        assert isinstance(refused, Failed)
+        assert refused.code == ErrorCode.BAD_REQUEST
+        assert "77 is in use" in refused.message
+        assert [event.outcome for event in there.events] == ["ok", "bad-request"]
+
+
+@async_test
+async def test_a_subscription_with_much_credit_ends_with_the_right_to_receive(tmp_path: Path) -> None:
+    async with house(tmp_path) as there:
+        root = await there.user("ada", root=True)
+        sam = await there.user("sam", "sqs:*")
+        client = await raw(there, sam)
+        queue_id = await client.create_queue("orders")
+        client.write(Subscribe(queue_id, 1_000_000), request_id=77)
+        assert await client.ask(Ping()) == Done()
+        deny = policy("Deny", ["sqs:ReceiveMessage"], ORDERS)
+        await there.heard("users/sam", there.users.put_policy("sam", "q", deny))
+        ended = await client.answer()
+        assert isinstance(ended, Failed)
+        assert ended.code == ErrorCode.ACCESS_DENIED
+        assert await client.answer() == Done(), "the subscription has ended inside too"
+        async with there.as_(root) as owner:
+            await owner.queue("orders").send(b"x")
+        assert await client.ask(Ping()) == Done(), "nothing was delivered before"
+
+
+@async_test
+async def test_a_queue_that_is_not_there_yet_cannot_be_guessed(tmp_path: Path) -> None:
+    async with house(tmp_path) as there:
+        root = await there.user("ada", root=True)
+        sam = await there.user("sam", "sqs:CreateQueue")
+        earlier = await (await raw(there, root)).create_queue("earlier")
+        client = await raw(there, sam)
+        requests: list[Request] = [CreateQueue("orders", QueueSettings())]
+        requests += [Subscribe(earlier + ahead, 1) for ahead in range(1, 6)]
+        frames = [encode_frame(100 + place, encode_message(one)) for place, one in enumerate(requests)]
+        client.writer.write(b"".join(b"".join(frame) for frame in frames))
+        answers = {frame.request_id for frame in [await client.frame() for _ in frames] if frame is not None}
+        assert answers == set(range(100, 106)), "each subscription is refused at once"
+        await until(lambda: len(there.events) >= 7)
+        outcomes = {event.outcome for event in there.events if event.action == "ReceiveMessage"}
+        assert outcomes <= {"queue-not-found", "access-denied"}
+
+
+@async_test
+async def test_names_that_no_queue_has_are_not_remembered(tmp_path: Path) -> None:
+    async with house(tmp_path) as there:
+        await there.user("ada", root=True)
+        sam = await there.user("sam", "sqs:SendMessage")
+        client = await raw(there, sam)
+        refused = await client.ask(DescribeQueue("x" * 1_000_000))
+        assert refused == Failed(ErrorCode.ACCESS_DENIED, "no queue has a name of 1000000 characters")
+        assert isinstance(await client.ask(Send(999)), Failed)
