@@ -82,7 +82,7 @@ def _identifiers(history: History) -> Iterator[Violation]:
         life = history.lives[queue_id]
         for (first_ms, _, first), (second_ms, _, second) in pairwise(found):
             if second_ms < first_ms + life.least_ms("deduplication_window_ms") and not _forgotten(
-                life, first_ms, second_ms
+                life, first_ms - history.skew_ms, second_ms + history.skew_ms
             ):
                 yield Violation(
                     NAME,
