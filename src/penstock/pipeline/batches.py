@@ -17,6 +17,8 @@ from penstock.pipeline.numbers import sort_out
 from penstock.pipeline.warehouse.warehouse import Warehouse
 
 ROWS_A_FILE = 500_000
+FEW_ROWS = 20_000
+"""So many are written by this process itself."""
 _LINK_COLUMNS = ("log_partition", "log_sequence")
 
 
@@ -80,7 +82,8 @@ class Batches:
                 made = self._job.batch(found.fresh)
                 for table in self._tables:
                     parts = 1 + found.rows // ROWS_A_FILE
-                    self._warehouse.add_batch(table, batch, made[table.name], parts=parts)
+                    few = found.rows <= FEW_ROWS
+                    self._warehouse.add_batch(table, batch, made[table.name], parts=parts, few=few)
             self._memory.finish_batch(batch, found.seen)
         finally:
             kept.unpersist()

@@ -43,7 +43,7 @@ class Files:
     def _path(self, path: str) -> Any:
         return self._new_path(self.uri(path))
 
-    def _near(self, path: str) -> str | None:
+    def near(self, path: str) -> str | None:
         """The path as the operating system knows it; None: only Hadoop can get at it."""
         if self.local is None:
             return None
@@ -58,7 +58,7 @@ class Files:
 
     def exists(self, path: str) -> bool:
         """Whether there is a file or directory."""
-        if (near := self._near(path)) is not None:
+        if (near := self.near(path)) is not None:
             return os.path.exists(near)
         return bool(self._system.exists(self._path(path)))
 
@@ -76,14 +76,14 @@ class Files:
 
     def size_bytes(self, path: str) -> int:
         """Of everything in a directory."""
-        if (near := self._near(path)) is not None:
+        if (near := self.near(path)) is not None:
             return local_files.size_bytes(near)
         if not self.exists(path):
             return 0
         return int(self._system.getContentSummary(self._path(path)).getLength())
 
     def _listed(self, path: str) -> list[tuple[str, bool]]:
-        if (near := self._near(path)) is not None:
+        if (near := self.near(path)) is not None:
             return local_files.listed(near)
         if not self.exists(path):
             return []
@@ -96,7 +96,7 @@ class Files:
 
     def make_directory(self, path: str) -> None:
         """With everything above it; one that is there stays as it is."""
-        if (near := self._near(path)) is not None:
+        if (near := self.near(path)) is not None:
             os.makedirs(near, exist_ok=True)
             return
         self._system.mkdirs(self._path(path))
@@ -106,7 +106,7 @@ class Files:
         if self.exists(target):
             return False  # Hadoop would move the one into the other
         self.make_directory(target.rpartition("/")[0])
-        near, there = self._near(source), self._near(target)
+        near, there = self.near(source), self.near(target)
         if near is not None and there is not None:
             os.rename(near, there)
             return True
@@ -118,7 +118,7 @@ class Files:
 
     def remove(self, path: str) -> None:
         """A file, or a directory with all that is in it; nothing happens where there is none."""
-        if (near := self._near(path)) is not None:
+        if (near := self.near(path)) is not None:
             local_files.remove(near)
             return
         self._system.delete(self._path(path), True)
@@ -131,7 +131,7 @@ class Files:
 
     def read_text(self, path: str) -> str | None:
         """A small file; None where there is none."""
-        if (near := self._near(path)) is not None:
+        if (near := self.near(path)) is not None:
             return local_files.read_text(near)
         if not self.exists(path):
             return None
@@ -143,7 +143,7 @@ class Files:
 
     def write_text(self, path: str, text: str) -> None:
         """A small file, whole or not at all, on disk when this returns; one of that name is replaced."""
-        if (near := self._near(path)) is not None:
+        if (near := self.near(path)) is not None:
             local_files.write_text(near, text)
             return
         stream = self._system.create(self._path(path), True)

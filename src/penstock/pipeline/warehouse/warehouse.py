@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from penstock.pipeline.local_rows import local_rows
 from penstock.pipeline.warehouse import places
+from penstock.pipeline.warehouse.few_rows import write_few
 from penstock.pipeline.warehouse.files import Files
 from penstock.pipeline.warehouse.places import BatchPlace
 from penstock.pipeline.warehouse.swapping import staging_place, swap
@@ -42,8 +43,13 @@ class Warehouse:
             return any(number >= batch and self._complete(path) for number, path in there.items())
         return any(number >= batch for number in there)
 
-    def add_batch(self, table: WarehouseTable, batch: int, rows: DataFrame, *, parts: int) -> bool:
-        """Adds the rows of a batch, in so many files at most; False if it was there already."""
+    def add_batch(
+        self, table: WarehouseTable, batch: int, rows: DataFrame, *, parts: int, few: bool = False
+    ) -> bool:
+        """Adds the rows of a batch, in so many files at most; False if it was there already.
+
+        `few`: all of them fit into this process.
+        """
         if self.has_batch(table, batch):
             return False
         place = BatchPlace(table.name, self.generation, batch)
@@ -53,7 +59,11 @@ class Warehouse:
             self.write(table, rows, place.directory, parts)
             return True
         staged = staging_place(table.name, f"batch-{batch}")
-        self.write(table, rows, staged, parts)
+        near = self.files.near(staged)
+        if few and near is not None:
+            write_few(table.shaped(rows).toArrow(), near, _COMPRESSION, by_day=table.by_day)
+        else:
+            self.write(table, rows, staged, parts)
         return self.files.rename(staged, place.directory)
 
     def batch_directories(self, table: WarehouseTable, after: int, through: int | None) -> list[str]:
