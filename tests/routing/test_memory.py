@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from penstock.cluster.layout import PartitionEntry, QueueEntry, encode, partition_key, queue_key
 from penstock.model.settings import QueueSettings
-from penstock.routing.cluster_map import ClusterMap, Home
+from penstock.routing.cluster_map import DEPARTED_AT_MOST, ClusterMap, Home
 from penstock.routing.context import RoutingContext
 
 
@@ -78,3 +78,22 @@ def test_numbers_of_a_partition_that_seemed_gone_are_not_given_twice() -> None:
     put(cluster, 10)
     assert context.next_number(11) == 4
     assert context.next_number(12) == 2
+
+
+def test_a_queue_is_news_until_it_is_heard_of_however_its_number_compares_with_others() -> None:
+    cluster = ClusterMap()
+    put(cluster, 100)
+    assert not cluster.has_heard_of(20)  # made through another front end, which has ids of its own
+    put(cluster, 20)
+    assert cluster.has_heard_of(20)
+    cluster.apply(queue_key("q20"), None)
+    assert cluster.has_heard_of(20)
+
+
+def test_not_every_queue_that_is_gone_is_remembered_for_ever() -> None:
+    cluster = ClusterMap()
+    for number in range(10, 10 * (DEPARTED_AT_MOST + 20), 10):
+        put(cluster, number)
+        cluster.apply(queue_key(f"q{number}"), None)
+    assert len(cluster._departed) == DEPARTED_AT_MOST
+    assert not cluster.has_heard_of(10)

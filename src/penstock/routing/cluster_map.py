@@ -27,6 +27,9 @@ from penstock.cluster.layout import (
 )
 from penstock.cluster.placement import Census
 
+DEPARTED_AT_MOST = 4_096
+"""So many queues that are gone are remembered, so that nobody waits for news of them."""
+
 
 class Leader(NamedTuple):
     """Who serves a partition, under which epoch, and where."""
@@ -54,12 +57,12 @@ class ClusterMap:
         """By queue: what the data pipeline has worked out about it."""
         self.census = Census()
         """How much each node holds and leads, counted as entries come and go."""
-        self.newest_queue = 0
-        """The highest id of a queue that was ever heard of."""
         self._last_known: dict[str, str] = {}
         """Where nodes were: one that cannot renew its lease may serve on."""
         self._queues: dict[str, QueueEntry] = {}
         self._incarnations: dict[int, QueueEntry] = {}
+        self._departed: dict[int, None] = {}
+        """Incarnations that were there and are no more, the latest last; ids are never given twice."""
         self._draining: set[str] = set()
         self._homes: dict[int, Home] = {}
         self._listeners: list[Callable[[str], None]] = []
@@ -113,6 +116,9 @@ class ClusterMap:
         before = self._queues.pop(name, None)
         if before is not None:
             self._incarnations.pop(before.queue_id, None)
+            self._departed[before.queue_id] = None
+            if len(self._departed) > DEPARTED_AT_MOST:
+                del self._departed[next(iter(self._departed))]
             for partition in before.partitions:
                 if partition not in self.partitions:
                     self._homes.pop(partition, None)
@@ -120,7 +126,7 @@ class ClusterMap:
             return
         entry = decode_queue(value)
         self._queues[name] = entry
-        self.newest_queue = max(self.newest_queue, entry.queue_id)
+        self._departed.pop(entry.queue_id, None)
         self._incarnations[entry.queue_id] = entry
         for ordinal, partition in enumerate(entry.partitions):
             self._homes[partition] = Home(entry.queue_id, ordinal)
@@ -160,6 +166,10 @@ class ClusterMap:
         """The queue of an id that clients may use."""
         entry = self._incarnations.get(queue_id)
         return entry if entry is not None and entry.state == "ready" else None
+
+    def has_heard_of(self, queue_id: int) -> bool:
+        """Whether the incarnation is known, or known to be gone; else it may have been made just now."""
+        return queue_id in self._incarnations or queue_id in self._departed
 
     def queues(self) -> Iterator[QueueEntry]:
         """Those that clients may use."""

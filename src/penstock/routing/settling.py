@@ -26,8 +26,8 @@ def settle(context: RoutingContext, request: Delete | Release | Extend) -> Steps
     """By partition: the place of each of its receipts in the request, and the partition's ordinal."""
     for place, receipt in enumerate(request.receipts):
         queue_id = queue_of_token(receipt.token)
-        if queue_id > context.map.newest_queue:  # made just now through another front end, perhaps
-            yield Until(partial(_heard_of, context, queue_id), NEWS_MS)
+        if not context.map.has_heard_of(queue_id):  # made just now through another front end, perhaps
+            yield Until(partial(context.map.has_heard_of, queue_id), NEWS_MS)
         queue = context.map.incarnation(queue_id)
         if queue is None:
             outcomes[place] = ReceiptOutcome(0, count_of(receipt.runs), [])
@@ -45,10 +45,6 @@ def settle(context: RoutingContext, request: Delete | Release | Extend) -> Steps
         for given, (place, ordinal) in zip(settled.outcomes, where, strict=True):
             outcomes[place] = _joined(outcomes[place], outward_answers.outcome(given, ordinal))
     return Reply(Settled(outcomes))
-
-
-def _heard_of(context: RoutingContext, queue_id: int) -> bool:
-    return context.map.newest_queue >= queue_id
 
 
 def _joined(one: ReceiptOutcome, other: ReceiptOutcome) -> ReceiptOutcome:
