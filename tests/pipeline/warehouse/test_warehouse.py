@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from datetime import date
 from pathlib import Path
@@ -11,6 +12,7 @@ import duckdb
 import pandas as pd
 import pytest
 
+from penstock.pipeline.local_rows import local_rows
 from penstock.pipeline.trouble import PipelineError
 from penstock.pipeline.warehouse import places, swapping
 from penstock.pipeline.warehouse.compaction import compact
@@ -33,9 +35,7 @@ class CrashError(Exception):
 
 
 def rows(spark: SparkSession, *values: int, day: str = "2026-11-16") -> DataFrame:
-    return spark.createDataFrame(
-        [(value, date.fromisoformat(day)) for value in values], "value long, day date"
-    )
+    return local_rows(spark, [(value, date.fromisoformat(day)) for value in values], "value long, day date")
 
 
 def seen_by_duckdb(root: Path, table: str) -> list[int]:
@@ -113,14 +113,30 @@ def test_days_and_whole_tables_are_replaced(
 # -- compaction ----------------------------------------------------------------------------------------------
 
 
+@pytest.fixture(scope="module")
+def written(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Seven batches of a value each, in spans of two and blocks of two spans; to be copied."""
+    root = tmp_path_factory.mktemp("written")
+    with pytest.MonkeyPatch.context() as patch:
+        small_spans(patch)
+        warehouse = Warehouse(spark, Files(spark, str(root)), "g1")
+        for batch in range(7):
+            warehouse.add_batch(EVENTS, batch, rows(spark, batch), parts=1)
+    return root
+
+
 @pytest.fixture
-def many(warehouse: Warehouse, spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Warehouse:
-    """Six batches of a value each, in spans of two and blocks of two spans."""
-    monkeypatch.setattr(places, "SPAN_BATCHES", 2)
-    monkeypatch.setattr(places, "BLOCK_SPANS", 2)
-    for batch in range(7):
-        warehouse.add_batch(EVENTS, batch, rows(spark, batch), parts=1)
+def many(warehouse: Warehouse, written: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Warehouse:
+    """The seven batches, for one test."""
+    small_spans(monkeypatch)
+    shutil.copytree(written, tmp_path, dirs_exist_ok=True)
     return warehouse
+
+
+def small_spans(patch: pytest.MonkeyPatch) -> None:
+    """So that a few batches fill them."""
+    patch.setattr(places, "SPAN_BATCHES", 2)
+    patch.setattr(places, "BLOCK_SPANS", 2)
 
 
 def directories(warehouse: Warehouse) -> list[int]:
