@@ -81,6 +81,19 @@ async def test_after_a_wrong_proof_nothing_more_of_the_same_bytes_is_looked_at(t
 
 
 @async_test
+async def test_text_that_is_not_utf_8_harms_nobody(tmp_path: Path) -> None:
+    async with house(tmp_path) as there:
+        root = await there.user("ada", root=True)
+        stranger = await RawClient.connect(there.server.port, hello=False)
+        guest = await raw(there, root)
+        for client in (stranger, guest):
+            for head in (b"\xa1\x80", b"\x92\x07\xa1\x80", b"\x93\x01\x91\x01\xa1\x80"):
+                client.writer.writelines(encode_frame(9, head))
+                assert isinstance(await client.answer(), Failed)
+        assert await guest.ask(Ping()) == Done()
+
+
+@async_test
 async def test_a_stranger_who_never_greets_does_not_keep_its_place(tmp_path: Path) -> None:
     async with running_server(tmp_path, small_config(hello_timeout_ms=300)) as server:
         there = House(server)

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from penstock.model.records import Origin
 from penstock.model.settings import QueueSettings
 from penstock.wire import messages
+from penstock.wire.credentials import read_greeting
 from penstock.wire.messages import (
     Delete,
     DeliveredBatch,
@@ -184,6 +185,25 @@ def test_deep_nesting_is_refused_without_harm() -> None:
         with pytest.raises(msgspec.DecodeError):
             decode_request(head)
         is_known_request(head)
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        b"\xa1\x80",
+        b"\x91\xa1\x80",
+        b"\x92\x07\xa1\x80",
+        b"\x93\x01\x91\x01\xa1\x80",
+        b"\x93\x04\xa1a\x81\xa1\x80\x01",
+    ],
+)
+def test_text_that_is_not_utf_8_is_refused_without_harm(head: bytes) -> None:
+    with pytest.raises(msgspec.DecodeError):
+        decode_request(head)
+    assert not is_known_request(head)
+    assert read_greeting(head) is None
+    with pytest.raises(msgspec.DecodeError):
+        decode_answer(b"\x93\x64\xa1\x80\xa1\x80")
 
 
 def test_an_announced_length_is_not_believed() -> None:

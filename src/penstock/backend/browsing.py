@@ -145,7 +145,7 @@ def _attributes_pass(encoded: bytes, wanted: dict[str, str]) -> bool:
         return False
     try:
         attributes = msgspec.msgpack.decode(encoded)
-    except (msgspec.DecodeError, RecursionError):
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
         return False
     return isinstance(attributes, dict) and all(
         str(attributes.get(name)) == value for name, value in wanted.items()

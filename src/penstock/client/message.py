@@ -81,7 +81,7 @@ class MessageView(msgspec.Struct, eq=False):  # a struct because it is made in C
             attributes = _attributes.decode(encoded)
             if _ATTRIBUTE_TYPES.issuperset(map(type, attributes.values())):
                 return attributes
-        except msgspec.DecodeError:
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             pass
         raise PenstockError(
             ErrorCode.BAD_REQUEST,

@@ -212,7 +212,7 @@ class Reader(asyncio.Protocol):
         for frame in frames:
             try:
                 request = _read_request(frame.head)
-            except msgspec.DecodeError:
+            except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
                 raise TicketError("it asks for something that readers may not ask for") from None
             if isinstance(request, ReadLog):
                 if request.queue_id != self._ticket.partition:

@@ -53,7 +53,7 @@ def read_greeting(head: Buffer) -> Hello | Prove | None:
     """What is said before the welcome; None: something else."""
     try:
         return _read_greeting.decode(head)
-    except (msgspec.MsgspecError, RecursionError):
+    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
         return None
 
 

@@ -66,7 +66,7 @@ class ServerHandshake:
         """What is said to a client that knows the secret; raises `HandshakeError`."""
         try:
             said = _read_proof(head)
-        except msgspec.MsgspecError:
+        except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
             raise HandshakeError("what connected does not prove that it knows the cluster's secret") from None
         _check_nonce(said.nonce)
         if not hmac.compare_digest(said.proof, self._proof("client", said.nonce)):
@@ -90,7 +90,7 @@ class ClientHandshake:
         """The answer to a challenge; raises `HandshakeError`."""
         try:
             self._server_nonce = _read_challenge(head).nonce
-        except msgspec.MsgspecError:
+        except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
             raise HandshakeError(f"what listens there is no {self._service} of a Penstock cluster") from None
         _check_nonce(self._server_nonce)
         return _encode(Proof(self._nonce, self._proof("client")))
@@ -99,7 +99,7 @@ class ClientHandshake:
         """Raises `HandshakeError` unless the server knows the secret too."""
         try:
             proof = _read_accepted(head).proof
-        except msgspec.MsgspecError:
+        except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
             raise HandshakeError("the server does not prove that it knows the cluster's secret") from None
         if not hmac.compare_digest(proof, self._proof("server")):
             raise HandshakeError("the server does not know the cluster's secret")

@@ -180,8 +180,8 @@ def decode_request(head: bytes | memoryview) -> Request:
     """Raises `msgspec.DecodeError` (or its `ValidationError`) on anything that is not a request."""
     try:
         return _requests.decode(head)
-    except RecursionError:
-        raise msgspec.DecodeError("it is nested too deeply") from None
+    except (RecursionError, UnicodeDecodeError) as error:  # which msgspec does not make its own
+        raise msgspec.DecodeError(_why(error)) from None
 
 
 _REQUEST_TAGS = [kind.__struct_config__.tag for kind in get_args(Request)]
@@ -191,7 +191,7 @@ def is_known_request(head: bytes | memoryview) -> bool:
     """Whether a head that cannot be read at least names a request of this protocol."""
     try:
         fields = msgspec.msgpack.decode(head)
-    except (msgspec.DecodeError, RecursionError):
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
         return False
     return isinstance(fields, list) and bool(fields) and fields[0] in _REQUEST_TAGS
 
@@ -200,5 +200,9 @@ def decode_answer(head: bytes | memoryview) -> Answer:
     """Raises `msgspec.DecodeError` (or its `ValidationError`) on anything that is not an answer."""
     try:
         return _answers.decode(head)
-    except RecursionError:
-        raise msgspec.DecodeError("it is nested too deeply") from None
+    except (RecursionError, UnicodeDecodeError) as error:  # which msgspec does not make its own
+        raise msgspec.DecodeError(_why(error)) from None
+
+
+def _why(error: RecursionError | UnicodeDecodeError) -> str:
+    return "a text in it is not UTF-8" if isinstance(error, UnicodeDecodeError) else "it is nested too deeply"

@@ -135,5 +135,5 @@ def decode_peer_message(head: bytes | memoryview) -> PeerMessage:
     """Raises `msgspec.DecodeError` on anything that is not one of these."""
     try:
         return _decoder.decode(head)
-    except RecursionError:
-        raise msgspec.DecodeError("it is nested too deeply") from None
+    except (RecursionError, UnicodeDecodeError):
+        raise msgspec.DecodeError("it is nested too deeply, or a text in it is not UTF-8") from None
