@@ -158,7 +158,7 @@ class ClientConnection(asyncio.Protocol):
                     self._shake(self._handshake, frame)
                 else:
                     self._take(frame)
-        except (HandshakeError, PenstockError, msgspec.MsgspecError) as error:
+        except (HandshakeError, PenstockError, msgspec.MsgspecError, UnicodeDecodeError) as error:
             self._house.refused(f"{self._peer}: {error}")
             self.close()
         self._flush()
