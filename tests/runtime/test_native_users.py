@@ -214,7 +214,7 @@ async def test_policies_decide_what_a_user_may_do(tmp_path: Path) -> None:
                 ) as caught:
                     await refused
                 assert caught.value.code is ErrorCode.ACCESS_DENIED
-            with pytest.raises(PenstockError, match="on this queue of another account$"):
+            with pytest.raises(PenstockError, match="on this queue of another account"):
                 await client.describe_queue("111111111111.us-east-1.hidden")
             (message,) = await owner.queue("orders").receive()
             await message.delete()
