@@ -17,10 +17,14 @@ _WITHOUT_PROGRAMS = (
 )
 """The other one starts a program of the system (`stat`, `chmod`) for every look at a file of the checkpoint."""
 
+_KEPT_PACKED = "spark.sql.inMemoryColumnarStorage.compressed"
+"""What is kept for the second look at a batch, and gone a moment later."""
+
 
 def follow_settings(given: dict[str, str]) -> dict[str, str]:
     """Settings of Spark for a session in this process that only follows; what somebody has set stays as it is."""
-    return {_JAVA_OPTIONS: _QUICK_JAVA, _FILE_MANAGER: _WITHOUT_PROGRAMS} | given
+    ours = {_JAVA_OPTIONS: _QUICK_JAVA, _FILE_MANAGER: _WITHOUT_PROGRAMS, _KEPT_PACKED: "false"}
+    return ours | given
 
 
 def give_way(niceness: int = NICENESS) -> None:
