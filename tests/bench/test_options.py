@@ -104,7 +104,7 @@ def test_the_work_of_a_child_that_still_runs_is_ours() -> None:
         child.stdout.readline()
         its = cpu_seconds(child.pid)
         assert its > 0.05
-        assert tree_cpu_seconds(os.getpid()) - before >= its
+        assert tree_cpu_seconds(os.getpid()) - before > its - 0.01  # a tick: sums of fractions are not exact
 
 
 def test_every_section_can_be_measured_and_has_its_share_of_the_progress() -> None:
