@@ -2,27 +2,38 @@
 
 from __future__ import annotations
 
+import random
 import socket
 from collections.abc import Iterable
-from contextlib import ExitStack
 
 from penstock.cluster.local_plan import HOST, PORTS_OF_ROLE, Planned, Ports, Role, ports_from
+from penstock.runtime.listening import StartError
+
+
+FREE_PORTS = range(20_000, 32_000)
+"""Where free ones are looked for: below those that systems give to outgoing connections, which come and go."""
 
 
 def ports_of(base: int) -> Ports:
     """Ports above a base; with base 0 any that are free."""
-    return ports_from(base) if base else _free_ports
+    return ports_from(base) if base else _FreePorts().of_process
 
 
-def _free_ports(role: Role, number: int) -> dict[str, int]:
-    names = PORTS_OF_ROLE[role]
-    with ExitStack() as sockets:
-        found: dict[str, int] = {}
-        for name in names:
-            one = sockets.enter_context(socket.socket())
-            one.bind((HOST, 0))
-            found[name] = int(one.getsockname()[1])
-    return found
+class _FreePorts:
+    """Finds ports that nobody listens on, and gives none twice: those it gave are not listened on yet."""
+
+    def __init__(self) -> None:
+        self._candidates = iter(random.sample(FREE_PORTS, len(FREE_PORTS)))
+
+    def of_process(self, role: Role, number: int) -> dict[str, int]:
+        """One port for each thing that a process of the role listens for."""
+        return {name: self._next() for name in PORTS_OF_ROLE[role]}
+
+    def _next(self) -> int:
+        for port in self._candidates:
+            if _is_free(port):
+                return port
+        raise StartError(f"no port between {FREE_PORTS.start} and {FREE_PORTS.stop} is free")
 
 
 def taken_ports(processes: Iterable[Planned]) -> list[tuple[str, int]]:
