@@ -9,7 +9,6 @@ from collections.abc import Iterable
 from penstock.cluster.local_plan import HOST, PORTS_OF_ROLE, Planned, Ports, Role, ports_from
 from penstock.runtime.listening import StartError
 
-
 FREE_PORTS = range(20_000, 32_000)
 """Where free ones are looked for: below those that systems give to outgoing connections, which come and go."""
 
