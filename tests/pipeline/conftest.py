@@ -25,8 +25,8 @@ SESSION_OPTIONS = {
     "spark.driver.memory": "1g",
     "spark.sql.shuffle.partitions": "2",
     "spark.ui.enabled": "false",
-    # Rows are few: to compile a plan costs more than to go through it. Jobs of the guide, of clusters and those that are
-    # killed run with Spark's own settings.
+    # Rows are few: to compile a plan costs more than to go through it. Jobs of the guide and of the cluster of Spark run with
+    # Spark's own settings.
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.adaptive.enabled": "false",

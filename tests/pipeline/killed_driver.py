@@ -13,7 +13,8 @@ from threading import Timer
 
 import msgspec
 
-from tests.pipeline.standalone import SMALL, Daemon, SparkCluster
+from tests.pipeline.conftest import SESSION_OPTIONS
+from tests.pipeline.standalone import Daemon, SparkCluster
 
 START_SECONDS = 600.0
 """Spark may take minutes to start on a busy machine; whatever takes longer than this stands still."""
@@ -39,8 +40,9 @@ class Driver:
         command += ["--endpoint", endpoint, "--queue", queue, "--warehouse", str(warehouse)]
         command += ["--follow", "--interval", "100ms", "--roll-interval", "1s"] if follow else ["--once"]
         if cluster is None:
-            command += ["--master", "local[2]", "--conf", "spark.sql.shuffle.partitions=2"]
-            command += ["--conf", f"spark.driver.extraJavaOptions={SMALL}"]
+            command += ["--master", "local[2]"]
+            for name, value in SESSION_OPTIONS.items():
+                command += ["--conf", f"{name}={value}"]
         else:
             command += cluster.driver_options()
         self.cluster = cluster
