@@ -189,6 +189,7 @@ def test_dead_letters_and_capacity_come_from_the_same_log(bench: Bench) -> None:
     partition.leased(1, consumer="worker-1")
     partition.happens(Change.RELEASED, 1, reason="released", error="no stock of 17")
     partition.happens(Change.MOVE_STARTED, 1, reason="max-receives", receives=1, other_queue="dead")
+    partition.happens(Change.MOVE_FINISHED, 1, reason="max-receives", receives=1, other_queue="dead")
     bench.send_lifecycle(partition.rows)
     bench.run("dead-letters")
     assert read(bench.warehouse, "dead_letters", "queue, reason, consumer, fingerprint, messages") == [
@@ -197,7 +198,7 @@ def test_dead_letters_and_capacity_come_from_the_same_log(bench: Bench) -> None:
     assert read(bench.warehouse, "dead_letter_causes", "messages, last_day") == [(1, 1)]
     bench.run("capacity")
     assert read(bench.warehouse, "capacity_hours", "queue, began, ended, peak_minute") == [
-        ("orders", 60, 0, 60)
+        ("orders", 60, 1, 60)
     ]
     names = {row[0] for row in read(bench.warehouse, "capacity", "queue")}
     assert bench.log.name in names, "the server's own queues are there"
