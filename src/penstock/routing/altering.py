@@ -19,7 +19,7 @@ from penstock.model.errors import ErrorCode, PenstockError
 from penstock.model.reserved_queues import check_may_alter, check_may_be, check_not_reserved
 from penstock.model.settings import QueueSettings, changed_settings, check_settings
 from penstock.routing.context import RoutingContext, no_such_queue
-from penstock.routing.creating import ATTEMPTS, make_dead_letter_queue
+from penstock.routing.creating import ATTEMPTS, LATE, make_dead_letter_queue
 from penstock.routing.describing import describe_asks, describe_entry
 from penstock.routing.steps import AskAll, ConflictError, Look, Outcome, Put, Reply, Steps, Stored, Until
 from penstock.wire.messages import AlterQueue, DeleteQueue, Done, QueueDescription
@@ -88,6 +88,7 @@ def _never() -> bool:
 def delete(context: RoutingContext, request: DeleteQueue) -> Steps[Reply]:
     """From now on there is no such queue for anybody; what it holds is dropped by the nodes afterwards."""
     check_not_reserved(request.name, "deleted")
+    yield from _check_not_needed(request.name)
     for _ in range(ATTEMPTS):
         queue, version = yield from _stored(request.name)
         try:
@@ -98,6 +99,22 @@ def delete(context: RoutingContext, request: DeleteQueue) -> Steps[Reply]:
             continue
         return Reply(Done())
     raise PenstockError(ErrorCode.OVERLOADED, f"too many change queue {request.name!r} at once; try again")
+
+
+def _check_not_needed(name: str) -> Steps[None]:
+    """Late messages would be on their way for ever: no node makes their queue again."""
+    if not name.endswith(LATE):
+        return
+    stored: Stored = yield Look(queue_key(name.removesuffix(LATE)))
+    if stored.value is None:
+        return
+    queue = decode_queue(stored.value)
+    if queue.state == "ready" and queue.settings.sorted:
+        raise PenstockError(
+            ErrorCode.UNSUPPORTED,
+            f"queue {queue.name!r} puts what comes too late for its order into {name!r}: delete {queue.name!r} first, "
+            "or purge this one",
+        )
 
 
 def _stored(name: str) -> Steps[tuple[QueueEntry, int]]:

@@ -9,6 +9,7 @@ from collections import Counter
 
 from penstock.model.errors import ERRORS, ErrorCode
 from penstock.model.settings import changed_settings
+from penstock.routing.creating import LATE
 from penstock.simulation.message_history import QueueLife
 from penstock.simulation.tasks import Ask, Pause, Steps
 from penstock.simulation.workload.operator import Operator
@@ -116,6 +117,8 @@ class ClusterOperator(Operator):
         self._counts["purge"] += life.purges[-1].answered_ms is not None
 
     def _delete(self, life: QueueLife) -> Steps[None]:
+        if life.name.endswith(LATE):  # refused while there is the queue whose late messages it takes
+            return
         yield from super()._delete(life)
         now = self._stage.queues.get(life.name)
         self._counts["queue deleted and made again"] += now is not None and now is not life
