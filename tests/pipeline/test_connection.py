@@ -9,6 +9,7 @@ import pytest
 
 from penstock.cli.exits import CommandError
 from penstock.cli.pipeline_run import _check_queue
+from penstock.pipeline import surroundings
 from penstock.pipeline.source.connection import Connection
 from penstock.pipeline.source.options import Target
 from penstock.pipeline.surroundings import surroundings_of
@@ -29,7 +30,10 @@ def test_an_endpoint_that_does_not_answer_is_stood_in_for_by_the_next() -> None:
                 assert connection.log().bounds().end > 1
 
 
-def test_what_jobs_ask_before_and_beside_reading_is_asked_of_any_endpoint() -> None:
+def test_what_jobs_ask_before_and_beside_reading_is_asked_of_any_endpoint(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(surroundings, "_SECONDS", 4.0)  # what is not there is waited for
     with served_in_a_thread() as url, socket.create_server(("127.0.0.1", 0)) as silent:
         unheard = f"127.0.0.1:{silent.getsockname()[1]}"
         silent.close()
