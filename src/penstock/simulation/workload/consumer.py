@@ -195,7 +195,8 @@ class Consumer:
             if stage.recorder.received_again(held, extended, reply.answer, asked_ms):
                 stage.trace.add(self._name, f"received again from {life.name}: {describe(held)}")
                 return held
-            waited_ms = 0 if impatient else wait_ms
+            # A partition that has reached its share of the limit is not waited for, and says so only if all have.
+            waited_ms = 0 if impatient or max_leased is not None else wait_ms
             found = self._note(life, reply.answer, reply.body, asked_ms, waited_ms, visibility_ms)
             if found and attempt:
                 self._held[life.queue_id, attempt] = found
