@@ -23,6 +23,8 @@ from penstock.wire.messages import SERVICE
 
 KNOCK_SECONDS = 2.0
 """A node that has not answered by then counts as one that cannot be reached."""
+MANNERS_SECONDS = 0.5
+"""Who is being asked may finish after another has taken us: an introduction that breaks off looks like a stranger's."""
 
 
 async def introduce(nodes: Iterable[NodeEntry], secret: bytes, tls: ClusterTls | None) -> None:
@@ -39,6 +41,7 @@ async def introduce(nodes: Iterable[NodeEntry], secret: bytes, tls: ClusterTls |
                 except (OSError, PenstockError):
                     continue  # nobody is there, or nobody who can be understood
                 else:
+                    await asyncio.wait(knocking, timeout=MANNERS_SECONDS)
                     return
     except TimeoutError:
         pass
