@@ -9,6 +9,7 @@ from penstock.frontend.native.rules import CONNECTED
 from penstock.frontend.record_usage import CANCELLED, CANCELLED_STATUS, NOBODY, SUCCEEDED
 from penstock.frontend.request_ids import RequestIds
 from penstock.frontend.session import Session
+from penstock.model.errors import ErrorCode
 from penstock.usage.collector import UsageCollector
 from penstock.usage.event import UsageEvent
 from penstock.wire import messages
@@ -62,6 +63,8 @@ class NativeRecord:
         action, queue, bytes_in, time_ms, started_us, subscription, failures_only = asked
         latency_us = self._timer_us() - started_us
         if isinstance(answer, messages.Failed):
+            if failures_only and answer.code == ErrorCode.QUEUE_NOT_FOUND:
+                return  # the record is not there before its first row; to look for it makes none
             count, outcome, status = 0, answer.code, status_of(answer.code)
         elif failures_only:
             return
