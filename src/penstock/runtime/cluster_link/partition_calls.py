@@ -283,8 +283,8 @@ class PartitionCalls:
 
     def _retry(self, partition: int) -> None:
         del self._retries[partition]
+        now = self._loop.time()  # before the others look at it: whoever is too early for them comes up again
         self._go_on(partition)
-        now = self._loop.time()
         later = [call.retry_at for call in self._lines.get(partition, ()) if call.retry_at > now]
         if later and not self._closed:
             self._retry_at(partition, min(later))
