@@ -119,6 +119,9 @@ def test_a_thread_that_is_gone_ends_the_looking_without_noise() -> None:
     thread.start()
     thread.join()
     assert thread.native_id is not None
+    deadline = time.monotonic() + 30
+    while os.path.exists(f"/proc/self/task/{thread.native_id}") and time.monotonic() < deadline:
+        os.sched_yield()  # joined is what Python calls gone; the kernel needs a moment more
     shared = SharedProcessor((thread.native_id,))
     shared._allowed = os.sched_getaffinity(0)
     assert not shared.look()
