@@ -114,8 +114,10 @@ def snapshots_lose_the_order() -> Sequence[Patch]:
 
 
 def reads_past_the_committed_end() -> Sequence[Patch]:
-    def put(self: Outbox, position: int, connection: int, request_id: int, answer: Any, *rest: Any) -> None:
-        real(self, position, connection, request_id, answer, *rest)
+    def put(
+        self: Outbox, position: int, connection: int, request_id: int, answer: Any, *rest: Any, **more: Any
+    ) -> None:
+        real(self, position, connection, request_id, answer, *rest, **more)
         if isinstance(answer, LogSlice):
             early = self._waiting.pop()
             self._ready.setdefault(connection, []).extend(early.buffers)
