@@ -42,13 +42,13 @@ async def raw(there: House, someone: Someone) -> RawClient:
     """A connection of a user."""
     client, nonce = await challenged(there, someone.access_key)
     proof = client_proof(someone.secret_key, someone.access_key, nonce, NONCE)
-    assert isinstance(await client.ask(Prove(proof)), Welcome)  # type: ignore[arg-type]
+    assert isinstance(await client.ask(Prove(proof)), Welcome)  # type: ignore[arg-type]  # of the greeting, no request
     return client
 
 
 async def guessed(there: House, key: str) -> Answer:
     client, _ = await challenged(there, key)
-    return await client.ask(Prove(b"guess"))  # type: ignore[arg-type]
+    return await client.ask(Prove(b"guess"))  # type: ignore[arg-type]  # of the greeting, no request
 
 
 @async_test

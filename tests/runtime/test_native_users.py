@@ -46,7 +46,7 @@ class House:
             self.events.append(event)
             record(event)
 
-        self._records.usage.record = seen  # type: ignore[method-assign]
+        self._records.usage.record = seen  # type: ignore[method-assign]  # to look over its shoulder
 
     @property
     def users(self) -> UserAdministration:
@@ -129,10 +129,10 @@ async def test_the_secret_never_travels_and_a_proof_is_good_for_one_connection(t
         challenge = await first.ask(Hello([1], "me", root.access_key, nonce))
         assert isinstance(challenge, Challenge)
         proof = client_proof(root.secret_key, root.access_key, challenge.nonce, nonce)
-        assert isinstance(await first.ask(Prove(proof)), Welcome)  # type: ignore[arg-type]
+        assert isinstance(await first.ask(Prove(proof)), Welcome)  # type: ignore[arg-type]  # of the greeting, no request
         again = await RawClient.connect(there.server.port, hello=False)
         assert isinstance(await again.ask(Hello([1], "me", root.access_key, nonce)), Challenge)
-        refused = await again.ask(Prove(proof))  # type: ignore[arg-type]
+        refused = await again.ask(Prove(proof))  # type: ignore[arg-type]  # of the greeting, no request
         assert isinstance(refused, Failed)
         assert refused.code == ErrorCode.UNAUTHENTICATED
         assert await again.frame() is None, "the connection ends"
@@ -180,7 +180,7 @@ async def test_too_many_failures_from_one_address_lock_out_only_who_was_never_ri
         for _ in range(15):
             client = await RawClient.connect(server.port, hello=False)
             await client.ask(Hello([1], "me", "AKIAGUESS", b"n" * 32))
-            answer = await client.ask(Prove(b"guess"))  # type: ignore[arg-type]
+            answer = await client.ask(Prove(b"guess"))  # type: ignore[arg-type]  # of the greeting, no request
             assert isinstance(answer, Failed)
             codes.add(answer.code)
         assert codes == {ErrorCode.UNAUTHENTICATED, ErrorCode.OVERLOADED}

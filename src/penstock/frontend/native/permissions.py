@@ -79,6 +79,7 @@ class Permissions:
     def check(self, visit: Visit, rule: Rule, request: messages.Request, now_ms: int) -> str:
         """The ARN of the queue that a request is about, empty for none or several; raises `access-denied`, and
         `queue-not-found` for an id that no queue has."""
+        # What a rule is about says which fields its requests have (a test goes through all of them); types cannot.
         match rule.about:
             case About.QUEUE_ID:
                 ruling = self._on_id(visit, rule, request.queue_id, now_ms)  # type: ignore[union-attr]
@@ -136,7 +137,7 @@ class Permissions:
         return queue if len(ids) == 1 else _SEVERAL
 
     def _on_name(self, visit: Visit, rule: Rule, request: messages.Request, now_ms: int) -> str:
-        name: str = request.name  # type: ignore[union-attr]
+        name: str = request.name  # type: ignore[union-attr]  # as `check` says: its rule is about a name
         _check_length(visit, name)
         arn = self._arn(name)
         queue_id = self._names.id_of(name)

@@ -60,7 +60,7 @@ class NativeRecord:
         now_ms: int,
     ) -> None:
         """A request is about to be answered."""
-        action, queue, bytes_in, time_ms, started_us, subscription, failures_only = asked
+        _, _, bytes_in, time_ms, started_us, subscription, failures_only = asked
         latency_us = self._timer_us() - started_us
         if isinstance(answer, messages.Failed):
             if failures_only and answer.code == ErrorCode.QUEUE_NOT_FOUND:
@@ -72,43 +72,44 @@ class NativeRecord:
             count, outcome, status = messages_in(answer), SUCCEEDED, OK_STATUS
             if subscription:  # a delivery, which nobody has asked for just now
                 time_ms, bytes_in, latency_us = now_ms, 0, 0
+        self._write(asked, time_ms, session, address, count, bytes_in, bytes_out, outcome, status, latency_us)
+
+    def abandoned(self, asked: Asked, session: Session | None, address: str) -> None:
+        """The client went away before it was answered: what became of the request it cannot know."""
+        _, _, bytes_in, time_ms, started_us, subscription, failures_only = asked
+        if not failures_only and not subscription:
+            latency_us = self._timer_us() - started_us
+            self._write(
+                asked, time_ms, session, address, 0, bytes_in, 0, CANCELLED, CANCELLED_STATUS, latency_us
+            )
+
+    def _write(
+        self,
+        asked: Asked,
+        time_ms: int,
+        session: Session | None,
+        address: str,
+        count: int,
+        bytes_in: int,
+        bytes_out: int,
+        outcome: str,
+        status: int,
+        latency_us: int,
+    ) -> None:
         self._usage.record(
             UsageEvent(
                 time_ms,
                 session.account if session is not None else "",
                 session.user if session is not None else NOBODY,
                 address,
-                action,
-                queue,
+                asked[0],
+                asked[1],
                 count,
                 bytes_in,
                 bytes_out,
                 outcome,
                 status,
                 latency_us,
-                self._request_ids.next(),
-            )
-        )
-
-    def abandoned(self, asked: Asked, session: Session | None, address: str) -> None:
-        """The client went away before it was answered: what became of the request it cannot know."""
-        action, queue, bytes_in, time_ms, started_us, subscription, failures_only = asked
-        if failures_only or subscription:
-            return
-        self._usage.record(
-            UsageEvent(
-                time_ms,
-                session.account if session is not None else "",
-                session.user if session is not None else NOBODY,
-                address,
-                action,
-                queue,
-                0,
-                bytes_in,
-                0,
-                CANCELLED,
-                CANCELLED_STATUS,
-                self._timer_us() - started_us,
                 self._request_ids.next(),
             )
         )
