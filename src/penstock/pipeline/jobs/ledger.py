@@ -67,8 +67,8 @@ def ended_counts(known: DataFrame) -> DataFrame:
             sf.sum("again").alias("redeliveries"),
             sf.max("dwell").alias("dwell_ms_max"),
             sf.max("work").alias("processing_ms_max"),
-            *tables.DWELL.counted(sf.col("dwell")),
-            *tables.PROCESSING.counted(sf.col("work")),
+            *tables.DWELL.counted("dwell"),
+            *tables.PROCESSING.counted("work"),
         )
     )
 

@@ -90,7 +90,7 @@ def partial_sums(rows: DataFrame) -> DataFrame:
             sf.sum(sf.col("outcome").isin(*THROTTLED).cast("long")).alias("throttles"),
             sf.sum(latency).alias("latency_us_sum"),
             sf.max(latency).alias("latency_us_max"),
-            *LATENCY.counted(latency),
+            *LATENCY.counted("latency_us"),
         )
         .withColumn("day", sf.to_date("minute"))
     )
