@@ -15,8 +15,11 @@ from penstock.model.errors import ErrorCode, PenstockError
 from penstock.wire.messages import Delivery, Receive, Subscribe
 
 WAIT_MS = 20_000
-AT_ONCE = 4
-"""How many receives are on their way where each comes back full."""
+AT_ONCE = 16
+"""How many receives are on their way at most where each comes back full. With few of them every lease and every delete is
+a round of its own through three disks; with many they share rounds."""
+AHEAD_BYTES = 16 * limits.MEBIBYTE
+"""What is on its way should not be much more than this: a front end holds it until the client takes it."""
 PAUSE_SECONDS = 0.2
 """After an error that may pass."""
 
@@ -119,7 +122,7 @@ class Subscription:
             assert isinstance(delivery, Delivery)
             count = sum(batch.count for batch in delivery.batches)
             self._credit += messages - count
-            self._at_once = AT_ONCE if count >= messages else 1
+            self._at_once = receives_at_once(len(outcome.body)) if count >= messages else 1
             if count:
                 self._deliver(delivery, outcome.body)
         self.go_on()
@@ -133,6 +136,11 @@ class Subscription:
         if self._ended is not None and not self._under_way:
             ended, self._ended = self._ended, None
             ended()
+
+
+def receives_at_once(delivery_bytes: int) -> int:
+    """How many receives are on their way where each is expected to come back with so much."""
+    return max(1, min(AT_ONCE, AHEAD_BYTES // max(1, delivery_bytes)))
 
 
 def _check(request: Subscribe) -> None:
