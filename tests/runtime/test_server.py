@@ -179,7 +179,7 @@ async def test_a_client_that_does_not_read_is_not_read_from_and_loses_nothing(tm
 async def test_a_client_that_asks_without_end_and_never_reads_is_disconnected(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("penstock.runtime.server.STALLED_SECONDS", 0.01)
+    monkeypatch.setattr("penstock.runtime.native_connection.STALLED_SECONDS", 0.01)
     async with running_server(tmp_path, small_config(write_buffer_bytes=64 * limits.KIBIBYTE)) as server:
         bystander = await RawClient.connect(server.port)
         client = await RawClient.connect(server.port)
@@ -209,7 +209,7 @@ async def test_a_client_that_is_behind_but_reads_is_not_disconnected(tmp_path: P
 async def test_large_requests_that_never_end_are_bounded_together(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("penstock.runtime.server.PARTIAL_FRAME_BYTES", limits.MEBIBYTE)
+    monkeypatch.setattr("penstock.runtime.native_connection.PARTIAL_FRAME_BYTES", limits.MEBIBYTE)
     async with running_server(tmp_path, small_config()) as server:
         client = await RawClient.connect(server.port)
         client.writer.write((8 * limits.MEBIBYTE).to_bytes(4, "little") + bytes(2 * limits.MEBIBYTE))
