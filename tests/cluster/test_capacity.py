@@ -7,7 +7,7 @@ import logging
 import msgspec
 import pytest
 
-from penstock.cluster.capacity import capacity_rows, subject, warning
+from penstock.cluster.capacity import capacity_entries, capacity_facts, subject, warning
 from penstock.cluster.layout import CapacityEntry, QueueEntry, capacity_key, encode, queue_key
 from penstock.cluster.view import ClusterView
 from penstock.manager.capacity_log import CapacityLog
@@ -69,16 +69,16 @@ def view_of(*entries: CapacityEntry) -> ClusterView:
 def test_rows_are_of_queues_that_are_there_and_what_cannot_be_read_is_left_alone() -> None:
     view = view_of(ENTRY, changed(queue="gone"))
     view.apply(capacity_key("odd"), b"{}", 3, 0)
-    (row,) = capacity_rows(view)
-    assert (row.queue, row.fill, row.full_at_ms, row.warning) == (
-        "orders",
-        0.5,
-        ENTRY.full_at_ms,
-        warning(ENTRY),
-    )
+    assert capacity_entries(view) == [ENTRY]
     assert list(view.unreadable) == [capacity_key("odd")]
     view.apply(capacity_key("orders"), None, 4, 0)
-    assert not capacity_rows(view)
+    assert not capacity_entries(view)
+
+
+def test_programs_read_every_field_of_the_entry_and_the_sentence() -> None:
+    facts = capacity_facts(ENTRY)
+    assert facts.pop("warning") == warning(ENTRY)
+    assert msgspec.convert(facts, CapacityEntry) == ENTRY
 
 
 def test_a_manager_says_it_once_and_again_when_it_is_something_else(caplog: pytest.LogCaptureFixture) -> None:

@@ -22,7 +22,7 @@ from penstock.cli.parameters import Json, TlsCa, TlsCertificate, TlsKey
 from penstock.config.units import format_size
 
 if TYPE_CHECKING:
-    from penstock.cluster.capacity import CapacityRow
+    from penstock.cluster.layout import CapacityEntry
     from penstock.cluster.status import NodeRow, PartitionRow
     from penstock.cluster.view import ClusterView
     from penstock.metadata.store.interface import MetadataStore
@@ -61,7 +61,7 @@ def status(
 ) -> None:
     """Show a cluster: nodes and their load, who is primary for what, epochs, in-sync sets, lag, zones, the manager."""
     with cluster_errors():
-        from penstock.cluster.capacity import capacity_rows
+        from penstock.cluster.capacity import capacity_entries, capacity_facts
         from penstock.cluster.status import node_rows, partition_rows
         from penstock.metadata.store.interface import StoreUnavailableError
 
@@ -75,7 +75,7 @@ def status(
         nodes = node_rows(view)
         lags = _lags(view, cluster, secret_file, (tls_certificate, tls_key, tls_ca))
         partitions = [row for row in partition_rows(view, lags) if queue is None or row.queue == queue]
-        capacity = [row for row in capacity_rows(view) if queue is None or row.queue == queue]
+        capacity = [entry for entry in capacity_entries(view) if queue is None or entry.queue == queue]
         processes = _process_rows(cluster) if cluster is not None else []
         if json:
             print_json(
@@ -83,7 +83,7 @@ def status(
                     "manager": manager,
                     "nodes": [row._asdict() for row in nodes],
                     "partitions": [row._asdict() for row in partitions],
-                    "capacity": [row._asdict() for row in capacity],
+                    "capacity": [capacity_facts(entry) for entry in capacity],
                     "queues": len(view.queues),
                     "processes": processes,
                     "unreadable": view.unreadable,
@@ -237,9 +237,11 @@ def _show_partitions(rows: list[PartitionRow], *, everything: bool) -> None:
         print_line(f"and {len(rows) - len(shown):,} more; --all shows them, --queue one queue's")
 
 
-def _show_capacity(rows: list[CapacityRow], *, everything: bool) -> None:
+def _show_capacity(entries: list[CapacityEntry], *, everything: bool) -> None:
     """What the pipeline has worked out; without a word for it, only queues that somebody should look after."""
-    shown = [row for row in rows if row.warning or everything]
+    from penstock.cluster.capacity import warning
+
+    shown = [entry for entry in entries if everything or warning(entry)]
     if not shown:
         return
     print_line("")
@@ -247,16 +249,16 @@ def _show_capacity(rows: list[CapacityRow], *, everything: bool) -> None:
         ("queue", "messages", "an hour", "size", "an hour", "first limit", "measured", "to be known"),
         [
             (
-                row.queue,
-                f"{row.messages:,}",
-                f"{row.messages_per_hour:+,.0f}",
-                format_size(row.bytes),
-                f"{'-' if row.bytes_per_hour < 0 else '+'}{format_size(round(abs(row.bytes_per_hour)))}",
-                f"{row.limit} {row.fill:.0%}" if row.limit else "–",
-                age(row.measured_ms),
-                row.warning or "–",
+                entry.queue,
+                f"{entry.messages:,}",
+                f"{entry.messages_per_hour:+,.0f}",
+                format_size(entry.bytes),
+                f"{'-' if entry.bytes_per_hour < 0 else '+'}{format_size(round(abs(entry.bytes_per_hour)))}",
+                f"{entry.limit} {entry.fill:.0%}" if entry.limit else "–",
+                age(entry.measured_ms),
+                warning(entry) or "–",
             )
-            for row in shown
+            for entry in shown
         ],
         right=(1, 2, 3, 4),
     )

@@ -2,31 +2,13 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import msgspec
 
 from penstock.cluster.layout import CapacityEntry
 from penstock.cluster.view import ClusterView
 
 FULL_SHARE = 0.8
 _HOUR_MS = 3_600_000
-
-
-class CapacityRow(NamedTuple):
-    """One queue that the pipeline has looked at."""
-
-    queue: str
-    measured_ms: int
-    messages: int
-    bytes: int
-    messages_per_hour: float
-    bytes_per_hour: float
-    limit: str
-    fill: float
-    full_at_ms: int | None
-    partitions: int
-    recommended_partitions: int
-    warning: str
-    """What an operator should know; empty: nothing."""
 
 
 def warning(entry: CapacityEntry) -> str:
@@ -51,26 +33,14 @@ def subject(entry: CapacityEntry) -> tuple[str, bool, int]:
     return fills, bool(fills) and entry.fill >= FULL_SHARE, wider
 
 
-def capacity_rows(view: ClusterView) -> list[CapacityRow]:
+def capacity_entries(view: ClusterView) -> list[CapacityEntry]:
     """By queue; those of which nothing stands in the layout any more are left out."""
-    return [
-        CapacityRow(
-            name,
-            entry.measured_ms,
-            entry.messages,
-            entry.bytes,
-            entry.messages_per_hour,
-            entry.bytes_per_hour,
-            entry.limit,
-            entry.fill,
-            entry.full_at_ms,
-            entry.partitions,
-            entry.recommended_partitions,
-            warning(entry),
-        )
-        for name, entry in sorted(view.capacity.items())
-        if name in view.queues
-    ]
+    return [entry for name, entry in sorted(view.capacity.items()) if name in view.queues]
+
+
+def capacity_facts(entry: CapacityEntry) -> dict[str, object]:
+    """The entry as programs read it, with the sentence for people."""
+    return {**msgspec.structs.asdict(entry), "warning": warning(entry)}
 
 
 def _span(hours: float) -> str:
