@@ -34,12 +34,27 @@ def test_a_proof_is_about_the_key_both_nonces_and_the_side() -> None:
 
 def test_a_server_that_does_not_know_the_secret_is_noticed() -> None:
     credentials = Credentials("KEY", "secret")
-    check_server(credentials, THEIRS, OURS, server_proof("secret", "KEY", THEIRS, OURS), "there")
+    check_server(credentials, THEIRS, OURS, server_proof("secret", "KEY", THEIRS, OURS), "there", "10.0.0.1")
     for wrong in (b"", client_proof("secret", "KEY", THEIRS, OURS), server_proof("x", "KEY", THEIRS, OURS)):
         with pytest.raises(PenstockError, match="does not know the secret") as caught:
-            check_server(credentials, THEIRS, OURS, wrong, "there")
+            check_server(credentials, THEIRS, OURS, wrong, "there", "127.0.0.1")
         assert caught.value.code is ErrorCode.UNAUTHENTICATED
         assert "'secret'" not in str(caught.value)
+
+
+@pytest.mark.parametrize("peer", ["127.0.0.1", "127.1.2.3", "::1", "::ffff:127.0.0.1"])
+def test_a_server_of_this_machine_may_ask_for_nothing(peer: str) -> None:
+    check_server(Credentials("KEY", "secret"), None, OURS, b"", "there", peer)
+
+
+@pytest.mark.parametrize(
+    "peer", ["10.0.0.1", "::ffff:10.0.0.1", "fe80::1%eth0", "192.0.2.7", "localhost", ""]
+)
+def test_a_server_elsewhere_that_shows_nothing_is_refused(peer: str) -> None:
+    with pytest.raises(PenstockError, match="there lets this client in without showing") as caught:
+        check_server(Credentials("KEY", "secret"), None, OURS, b"", "there", peer)
+    assert caught.value.code is ErrorCode.UNAUTHENTICATED
+    assert "'secret'" not in str(caught.value)
 
 
 def test_credentials_do_not_show_their_secret() -> None:

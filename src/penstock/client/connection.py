@@ -87,6 +87,12 @@ class Connection(asyncio.Protocol):
         return self._transport is not None
 
     @property
+    def peer(self) -> str:
+        """The address of the other side, without its port; empty: it is gone."""
+        name = self._transport.get_extra_info("peername") if self._transport is not None else None
+        return str(name[0]) if name else ""
+
+    @property
     def congested(self) -> bool:
         """Whether senders should await `room` before they write more."""
         return self._room is not None

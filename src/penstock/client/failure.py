@@ -9,6 +9,18 @@ _PASSING = {ErrorCode.NOT_ENOUGH_REPLICAS, ErrorCode.NOT_PRIMARY}
 """What a cluster says while it changes. A batch keeps its number, so that tried again it is not stored twice."""
 
 
+class Unreached(PenstockError):
+    """No server answered at an address, for `reason`."""
+
+    def __init__(self, address: object, seconds: float, reason: str) -> None:
+        super().__init__(
+            ErrorCode.UNREACHABLE,
+            f"could not reach a server at {address} within {seconds:.3g} s: {reason}. "
+            "Is `penstock serve` running there?",
+        )
+        self.reason = reason
+
+
 def passes(error: PenstockError, *, connected: bool, resent: int) -> bool:
     """Whether a send may go better soon. That nobody can be reached is so if a front end says it, not if the link does."""
     said = connected and not resent

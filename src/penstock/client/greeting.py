@@ -32,9 +32,14 @@ class _Greeter:
     """Owns a connection until the server has answered the greeting."""
 
     def __init__(
-        self, welcome: asyncio.Future[Welcome], address: Address, credentials: Credentials | None
+        self,
+        welcome: asyncio.Future[Welcome],
+        address: Address,
+        credentials: Credentials | None,
+        must_prove: bool,
     ) -> None:
         self._welcome = welcome
+        self._must_prove = must_prove
         self._address = address
         self._credentials = credentials
         self._nonce = os.urandom(NONCE_BYTES) if credentials is not None else b""
@@ -62,14 +67,17 @@ class _Greeter:
                 proof = client_proof(secret, key, answer.nonce, self._nonce)
                 connection.write(encode_frame(_REQUEST_ID, encode_proof(proof)))
             elif isinstance(answer, Welcome) and not self._welcome.done():
-                self._welcomed(answer)
+                self._welcomed(answer, connection.peer)
             else:
                 self._fail(unexpected(answer))
 
-    def _welcomed(self, welcome: Welcome) -> None:
-        if self._credentials is not None and self._server_nonce is not None:
+    def _welcomed(self, welcome: Welcome, peer: str) -> None:
+        if self._credentials is not None:
             try:
-                check_server(self._credentials, self._server_nonce, self._nonce, welcome.proof, self._address)
+                near = "" if self._must_prove else peer
+                check_server(
+                    self._credentials, self._server_nonce, self._nonce, welcome.proof, self._address, near
+                )
             except PenstockError as error:
                 self._fail(error)
                 return
@@ -90,13 +98,15 @@ async def connect_and_greet(
     seconds: float,
     receiver: Receiver,
     loop: asyncio.AbstractEventLoop,
+    must_prove: bool = False,
 ) -> tuple[Connection, Welcome]:
-    """A connection that `receiver` owns, and the server's greeting.
+    """A connection that `receiver` owns, and the server's greeting. `must_prove`: it has shown before that it knows our secret,
+    so that one that does not is another, also on this machine.
 
     Raises `OSError` (`TimeoutError` included) or `PenstockError`; then nothing is left behind.
     """
     greeting: asyncio.Future[Welcome] = loop.create_future()
-    greeter = _Greeter(greeting, address, credentials)
+    greeter = _Greeter(greeting, address, credentials, must_prove)
     connection = Connection(greeter, loop)
     try:
         async with asyncio.timeout(seconds):

@@ -20,7 +20,7 @@ from penstock.client.background import Background
 from penstock.client.backoff import delays
 from penstock.client.call import Call, FutureCall, Stream, expecting, unexpected
 from penstock.client.connection import Connection
-from penstock.client.failure import closed, error_of
+from penstock.client.failure import Unreached, closed, error_of
 from penstock.client.greeting import connect_and_greet
 from penstock.client.waiting import Waiting
 from penstock.model.batch import Buffer
@@ -47,7 +47,8 @@ log = logging.getLogger("penstock.client")
 
 ATTEMPT_SECONDS = 10.0
 """One attempt to connect takes no longer, so that a silent host does not use up the whole timeout."""
-_FINAL = {
+SILENCE = "no answer"
+FINAL = {
     *(ErrorCode.UNSUPPORTED_VERSION, ErrorCode.BAD_REQUEST),
     *(ErrorCode.UNKNOWN_REQUEST, ErrorCode.UNAUTHENTICATED),
 }
@@ -80,7 +81,9 @@ class Link:
         """While connected: looks whether the peer lives. Without: fails what has waited too long."""
         self._probed = False
         self._closed = False
-        self._reason = "no answer"
+        self._reason = SILENCE
+        self._once = False
+        """Whether the first attempt is the only one, while it opens."""
         self._pauses = delays(random.Random())
         self._proven = True
         """Whether the last connection was good for something; after one that was not, wait before the next."""
@@ -152,18 +155,20 @@ class Link:
 
     # -- opening and closing ---------------------------------------------------------------------------------
 
-    async def open(self) -> None:
-        """Returns when the server has answered for the first time; raises when it cannot be reached."""
+    async def open(self, within: float | None = None, *, once: bool = False) -> None:
+        """Returns when the server has answered for the first time; raises when it cannot be reached.
+
+        `within`: for how many seconds it is sought, instead of the timeout; `once`: in one attempt.
+        """
+        self._once = once
         try:
-            await self.ask(Ping(), Done)
-        except PenstockError as error:
-            if error.code is not ErrorCode.UNREACHABLE:
+            async with asyncio.timeout(within):
+                await self.ask(Ping(), Done)
+        except (TimeoutError, PenstockError) as error:
+            if isinstance(error, PenstockError) and error.code is not ErrorCode.UNREACHABLE:
                 raise
-            raise PenstockError(
-                ErrorCode.UNREACHABLE,
-                f"could not reach a server at {self._address} within {self.timeout:g} s: {self._reason}. "
-                "Is `penstock serve` running there?",
-            ) from None
+            raise Unreached(self._address, self.timeout if within is None else within, self._reason) from None
+        self._once = False
 
     async def close(self) -> None:
         """Finishes what depends on the link, then ends the connection; whatever still waits fails."""
@@ -242,14 +247,22 @@ class Link:
             while self._waiting:
                 try:
                     greeted = await connect_and_greet(
-                        self._address, self._name, self._credentials, ATTEMPT_SECONDS, self, self.loop
+                        self._address,
+                        self._name,
+                        self._credentials,
+                        ATTEMPT_SECONDS,
+                        self,
+                        self.loop,
+                        must_prove=self.welcome is not None and bool(self.welcome.proof),
                     )
                     self._connected(*greeted)
                     return
                 except (OSError, PenstockError) as error:
                     self._reason = str(error) or type(error).__name__
-                    if isinstance(error, PenstockError) and error.code in _FINAL:
+                    if isinstance(error, PenstockError) and error.code in FINAL:
                         self._waiting.fail_all(error)
+                    elif self._once:
+                        self._waiting.fail_all(PenstockError(ErrorCode.UNREACHABLE, self._reason))
                 if self._waiting:
                     await asyncio.sleep(next(self._pauses))
         finally:

@@ -3,13 +3,14 @@
     client: Hello(access_key, nonce) → server: Challenge(nonce) → client: Prove(proof) → server: Welcome(proof)
 
 Each proof is an HMAC with the key's secret over both nonces, the side that gives it and the key's id, so that none can be
-used again, turned round or taken elsewhere. A server that needs no credentials welcomes at once. Nonces come in as
-arguments. It says who is there when the connection begins; a wire that others can change needs TLS or a tunnel as well.
+used again, turned round or taken elsewhere. A server that needs no credentials welcomes at once: a client that has some takes
+that of its own machine only, where servers without users are. Nonces come in as arguments. It says who is there when the connection begins; a wire that others can change needs TLS or a tunnel as well.
 """
 
 from __future__ import annotations
 
 import hmac
+import ipaddress
 from typing import NamedTuple
 
 import msgspec
@@ -68,9 +69,26 @@ def server_proof(secret: str, access_key: str, server_nonce: bytes, client_nonce
 
 
 def check_server(
-    credentials: Credentials, server_nonce: bytes, client_nonce: bytes, proof: bytes, server: object
+    credentials: Credentials,
+    server_nonce: bytes | None,
+    client_nonce: bytes,
+    proof: bytes,
+    server: object,
+    peer: str,
 ) -> None:
-    """Raises unless the server that challenged us knows the secret itself."""
+    """Raises unless the server knows the secret itself, or is on this machine and has not asked for it.
+
+    `server_nonce`: of its challenge, None: there was none. `server` is how people call it, `peer` its address without the port.
+    """
+    if server_nonce is None:
+        if is_this_machine(peer):
+            return
+        raise PenstockError(
+            ErrorCode.UNAUTHENTICATED,
+            f"{server} lets this client in without showing that it knows the secret of access key "
+            f"{credentials.access_key!r}, so anybody may be listening there. Servers that have users show it; servers that have "
+            "none listen on their own machine only",
+        )
     expected = server_proof(credentials.secret, credentials.access_key, server_nonce, client_nonce)
     if not hmac.compare_digest(expected, proof):
         raise PenstockError(
@@ -78,6 +96,16 @@ def check_server(
             f"{server} does not know the secret of access key {credentials.access_key!r}: it is not the server that it "
             "seems to be",
         )
+
+
+def is_this_machine(peer: str) -> bool:
+    """Whether an IP address, as the system gives it for a connection, is one of loopback."""
+    try:
+        address = ipaddress.ip_address(peer.partition("%")[0])
+    except ValueError:
+        return False
+    mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
+    return (mapped or address).is_loopback
 
 
 def _proof(secret: str, side: str, access_key: str, server_nonce: bytes, client_nonce: bytes) -> bytes:

@@ -79,6 +79,12 @@ class BackendConnection(asyncio.Protocol):
         """Called by asyncio."""
         self.end(str(error) if error is not None else "it closed the connection")
 
+    @property
+    def peer(self) -> str:
+        """The address of the other side, without its port; empty: it is gone."""
+        name = self._transport.get_extra_info("peername") if self._transport is not None else None
+        return str(name[0]) if name else ""
+
     def write(self, frame: list[Buffer]) -> None:
         """Sends a frame when the turn of the loop ends."""
         if not self._gathered:

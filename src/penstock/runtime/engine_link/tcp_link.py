@@ -169,12 +169,13 @@ class TcpLink:
         nonce = os.urandom(NONCE_BYTES) if shown is not None else b""
         hello = Hello([PROTOCOL_VERSION], self._name, shown.access_key if shown is not None else "", nonce)
         answer = await self._said(connection, hello)
+        challenge: bytes | None = None
         if isinstance(answer, Challenge) and shown is not None:
             challenge = answer.nonce
             proof = client_proof(shown.secret, shown.access_key, challenge, nonce)
             answer = await self._said(connection, Prove(proof))
-            if isinstance(answer, Welcome):
-                check_server(shown, challenge, nonce, answer.proof, self._address)
+        if isinstance(answer, Welcome) and shown is not None:
+            check_server(shown, challenge, nonce, answer.proof, self._address, connection.peer)
         if not isinstance(answer, Welcome):
             raise PenstockError(ErrorCode.BAD_FRAME, "what listens there is no Penstock server")
         return answer
