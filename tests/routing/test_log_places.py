@@ -19,7 +19,7 @@ from penstock.routing.cluster_map import ClusterMap
 from penstock.routing.context import ReadOffer, RoutingContext
 from penstock.routing.router import route
 from penstock.wire.log_messages import LocateLog, LogPlace
-from penstock.wire.read_ticket import LIFETIME_MS, ReadTicket, TicketDesk
+from penstock.wire.read_ticket import LIFETIME_MS, Holder, ReadTicket, TicketDesk, encode_holder
 
 SETTINGS = QueueSettings(consumption="log", partitions=2)
 QUEUE_ID, FIRST, SECOND = 7, 8, 9
@@ -56,7 +56,7 @@ def context(*, offered: bool = True) -> RoutingContext:
         known.apply(partition_key(entry.partition), encode(entry))
     made = RoutingContext(known, producer=1, now_ms=lambda: NOW_MS, load=lambda _: 0.0)
     if offered:
-        made.offer = ReadOffer(DESK, lambda: "an authority")
+        made.offer = ReadOffer(DESK, lambda: "an authority", lambda host: f"name at {host}")
     return made
 
 
@@ -72,7 +72,16 @@ def place(context: RoutingContext, ordinal: int = 0, queue_id: int = QUEUE_ID) -
 def test_it_is_at_the_node_that_leads_the_partition() -> None:
     found = place(context())
     assert (found.address, found.partition_id, found.authority) == ("a:3", FIRST, "an authority")
+    assert found.certified_name == "name at a"
     assert DESK.check(found.ticket, NOW_MS) == ReadTicket(FIRST, NOW_MS + LIFETIME_MS)
+
+
+def test_the_ticket_says_who_asked() -> None:
+    holder = Holder("000000000000", "ada", "clicks")
+    steps = route(context(), LocateLog(QUEUE_ID, 0, encode_holder(holder)), b"")
+    with pytest.raises(StopIteration) as end:
+        next(steps)
+    assert DESK.check(end.value.value.answer.ticket, NOW_MS).holder == holder
 
 
 def test_it_is_nowhere_else_where_that_node_takes_no_readers() -> None:

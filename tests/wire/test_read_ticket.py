@@ -4,7 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.wire.read_ticket import LIFETIME_MS, TICKET_BYTES, ReadTicket, TicketDesk, TicketError
+from penstock.wire.read_ticket import (
+    HOLDER_BYTES,
+    LIFETIME_MS,
+    TICKET_BYTES,
+    Holder,
+    ReadTicket,
+    TicketDesk,
+    TicketError,
+    encode_holder,
+)
 
 NOW_MS = 1_700_000_000_000
 DESK = TicketDesk(b"what the processes of this cluster know")
@@ -16,6 +25,26 @@ def test_a_ticket_says_which_partition_and_until_when() -> None:
     expected = ReadTicket(17, NOW_MS + LIFETIME_MS)
     assert DESK.check(ticket, NOW_MS) == expected
     assert DESK.check(memoryview(ticket), NOW_MS + LIFETIME_MS - 1) == expected
+
+
+def test_a_ticket_says_who_reads_what() -> None:
+    holder = Holder("000000000000", "ada", "arn:aws:sqs:us-east-1:000000000000:clicks")
+    ticket = DESK.issue(17, NOW_MS, encode_holder(holder))
+    assert DESK.check(ticket, NOW_MS) == ReadTicket(17, NOW_MS + LIFETIME_MS, holder)
+    for place in range(len(ticket)):
+        changed = bytearray(ticket)
+        changed[place] ^= 1
+        with pytest.raises(TicketError, match="not one of this cluster's"):
+            DESK.check(changed, NOW_MS)
+
+
+def test_names_that_are_too_long_are_shortened() -> None:
+    holder = Holder("0" * 200, "ö" * 200, "q" * 1_000)
+    encoded = encode_holder(holder)
+    assert len(encoded) <= HOLDER_BYTES
+    found = DESK.check(DESK.issue(17, NOW_MS, encoded), NOW_MS).holder
+    assert found is not None
+    assert found.user == "ö" * 64
 
 
 def test_a_ticket_ends() -> None:
@@ -31,7 +60,9 @@ def test_no_byte_of_it_can_be_changed(place: int) -> None:
         DESK.check(ticket, NOW_MS)
 
 
-@pytest.mark.parametrize("given", [b"", b"GET / HTTP/1.1", bytes(TICKET_BYTES - 1), bytes(TICKET_BYTES + 1)])
+@pytest.mark.parametrize(
+    "given", [b"", b"GET / HTTP/1.1", bytes(TICKET_BYTES - 1), bytes(TICKET_BYTES + HOLDER_BYTES + 1)]
+)
 def test_what_has_another_length_is_no_ticket(given: bytes) -> None:
     with pytest.raises(TicketError, match="no ticket"):
         DESK.check(given, NOW_MS)

@@ -42,6 +42,8 @@ class ReadOffer(NamedTuple):
     desk: TicketDesk
     authority: Callable[[], str]
     """Who signs the certificates of nodes (PEM), by now; empty: they speak no TLS."""
+    certified_name: Callable[[str], str]
+    """What the certificate of a node must name that is dialled at a host; empty: names say nothing."""
 
 
 class RoutingContext:

@@ -57,8 +57,9 @@ def locate(context: RoutingContext, request: LocateLog) -> Steps[Reply]:
     yield from ()
     if offer is None or not address:
         return Reply(LogPlace())
-    ticket = offer.desk.issue(partition, context.now_ms())
-    return Reply(LogPlace(address, ticket, partition, offer.authority()))
+    ticket = offer.desk.issue(partition, context.now_ms(), request.holder)
+    host = address.rpartition(":")[0].strip("[]")
+    return Reply(LogPlace(address, ticket, partition, offer.authority(), offer.certified_name(host)))
 
 
 def find_offset(context: RoutingContext, request: FindOffset) -> Steps[Reply]:

@@ -121,7 +121,11 @@ async def open_cluster_front_end(
             producer=1 + secrets.randbits(PRODUCER_BITS),
             now_ms=clock.now_ms,
             replicas=config.frontend_replicas,
-            offer=ReadOffer(TicketDesk(secret), lambda: tls.authority if tls is not None else ""),
+            offer=ReadOffer(
+                TicketDesk(secret),
+                lambda: tls.authority if tls is not None else "",
+                lambda host: tls.name_for_readers(host) if tls is not None else "",
+            ),
         )
         await introduce(link.map.nodes.values(), secret, tls)
         try:

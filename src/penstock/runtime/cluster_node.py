@@ -56,6 +56,7 @@ from penstock.runtime.peers.layout_follower import LayoutFollower
 from penstock.runtime.peers.peer_links import PeerLinks
 from penstock.runtime.peers.registration import Registration
 from penstock.runtime.reader_door import ReaderDoor
+from penstock.runtime.reader_record import ReaderRecord
 from penstock.runtime.server import Server
 from penstock.wire.read_ticket import TicketDesk
 
@@ -75,6 +76,8 @@ class ClusterNode:
     """Where clients with tickets read logs."""
     reader_address: Address | None = None
     """Where that is."""
+    reader_record: ReaderRecord | None = None
+    """What they have read, on its way to the record of usage."""
 
     def __init__(
         self,
@@ -144,6 +147,10 @@ class ClusterNode:
         """Hands over what it leads, leaves the layout, finishes what has begun, and stops."""
         if self._manager is not None:
             self._manager.stop()
+        if self.readers is not None:
+            self.readers.close()
+        if self.reader_record is not None:
+            await self.reader_record.close()
         if self.registration is not None and self._driver.failure is None:
             await say_farewell(self.name, self.mirror, self.registration)
         if self.monitoring is not None:
@@ -158,8 +165,6 @@ class ClusterNode:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         self._server.stop_accepting()
         await self._driver.close()
-        if self.readers is not None:
-            self.readers.close()
         if self._follower is not None:
             await self._follower.close()
         await self.links.close()
@@ -254,12 +259,14 @@ async def open_cluster_node(config: NodeConfig, store: MetadataStore | None = No
     service.cluster_tls = tls
     if config.reader_listen is not None:
         service.reader_address = Address(config.reader_listen.host, reader_listener[0].getsockname()[1])
+        service.reader_record = ReaderRecord(f"{disk.directory}/usage", name)
         service.readers = ReaderDoor(
             driver,
             TicketDesk(secret),
             clock.now_ms,
             hello_timeout_ms=config.hello_timeout_ms,
             write_buffer_bytes=config.write_buffer_bytes,
+            record=service.reader_record,
         )
 
     def make_link() -> ClusterLink:
@@ -291,12 +298,15 @@ async def open_cluster_node(config: NodeConfig, store: MetadataStore | None = No
         )
         registration = Registration(store, entry, clock.now_ms, driver.lease_renewed, driver.new_life)
         await service.join(registration, clock.now_ms)
+        if service.reader_record is not None:
+            service.reader_record.start(make_link())
         if config.monitoring_listen is not None:
             door = service.readers
             service.monitoring = await open_monitoring(
                 config.monitoring_listen,
                 route.link(driver, loop),
                 clock,
+                usage=service.reader_record.totals if service.reader_record is not None else None,
                 readers=(lambda: door.totals) if door is not None else None,
             )
     except BaseException:

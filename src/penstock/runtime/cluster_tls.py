@@ -73,6 +73,10 @@ class ClusterTls:
         """Who a server that is dialled at a host must be, if names count."""
         return host if self._name is None or self._name == HOST else self._name
 
+    def name_for_readers(self, host: str) -> str:
+        """The same for clients who are told with a ticket where to read; empty: names do not count."""
+        return "" if self._name is None else self.name_at(host)
+
     def why_refused(self, certificate: Mapping[str, Any] | None) -> str | None:
         """Why one who comes in with a certificate of the authority is refused nevertheless; None: it is not."""
         if self._name is None or self._name == HOST:

@@ -21,6 +21,7 @@ from penstock.model.errors import PenstockError
 from penstock.runtime.cluster_streams import Certified, Door, listen
 from penstock.runtime.engine_link.local_link import LOCAL_CONNECTION
 from penstock.runtime.native_connection import JOIN_BYTES
+from penstock.runtime.reader_record import ROW_SECONDS, ReaderRecord, Tally
 from penstock.runtime.server import Handler
 from penstock.wire.frames import Frame, FrameReader
 from penstock.wire.log_messages import ReadLog
@@ -66,8 +67,10 @@ class ReaderDoor:
         *,
         hello_timeout_ms: int,
         write_buffer_bytes: int,
+        record: ReaderRecord | None = None,
     ) -> None:
         self.driver = driver
+        self.record = record
         self.desk = desk
         self.now_ms = now_ms
         self.hello_seconds = hello_timeout_ms / 1000
@@ -147,6 +150,9 @@ class Reader(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._ticket: ReadTicket | None = None
+        self._tally: Tally | None = None
+        """Counts for the record, if its holder's reads are recorded."""
+        self._row: asyncio.TimerHandle | None = None
         self._number = 0
         self._peer = "somebody"
 
@@ -205,6 +211,8 @@ class Reader(asyncio.Protocol):
             self._timer.cancel()
         seconds = (ticket.until_ms - now_ms) / 1000
         self._timer = asyncio.get_running_loop().call_later(seconds, self.end)
+        if ticket.holder is not None and door.record is not None:
+            self._tally = Tally(ticket.holder, self._peer)
         self._number = door.let_in(self)
 
     def _read(self, frames: Sequence[Frame]) -> None:
@@ -220,6 +228,8 @@ class Reader(asyncio.Protocol):
                     raise TicketError("its ticket is for another partition")
                 if request.group:
                     raise TicketError("it reads for a group, which only front ends may")
+        if self._tally is not None:
+            self._tally.asked(frames)
         self._door.driver.handle(self._number, frames)
 
     def write(self, buffers: list[Buffer]) -> int:
@@ -227,12 +237,21 @@ class Reader(asyncio.Protocol):
         transport = self._transport
         if transport is None or transport.is_closing():
             return 0
+        if self._tally is not None and self._tally.answered(buffers, self._door.now_ms()):
+            self._row = asyncio.get_running_loop().call_later(ROW_SECONDS, self._write_row)
         size = sum(map(len, buffers))
         if size <= JOIN_BYTES:
             transport.write(b"".join(buffers))
         else:
             transport.writelines(buffers)
         return size
+
+    def _write_row(self) -> None:
+        if self._row is not None:
+            self._row.cancel()
+            self._row = None
+        if self._tally is not None and self._door.record is not None:
+            self._door.record.write(self._tally)
 
     def _cut_off(self, why: str) -> None:
         self._door.refused(self._peer, why)
@@ -245,4 +264,5 @@ class Reader(asyncio.Protocol):
             self._timer.cancel()
         if transport is not None:
             transport.abort()
+            self._write_row()
             self._door.left(self, self._number)

@@ -9,7 +9,7 @@ chosen by the client, echoed in every answer to it, and must not be in use.
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from crc32c import crc32c
@@ -43,6 +43,19 @@ def encode_frame(request_id: int, head: bytes, body: Sequence[Buffer] = ()) -> l
         checksum = crc32c(piece, checksum)
         size += len(piece)
     return [_BEFORE.pack(size, checksum) + start, *body]
+
+
+def frames_in(buffers: Sequence[Buffer]) -> Iterator[tuple[int, memoryview, int]]:
+    """Of whole frames that are about to be written: the request id, the head, and how many bytes head and body have."""
+    index, count = 0, len(buffers)
+    while index < count:
+        piece = buffers[index]
+        size, _, request_id, head_bytes = _unpack_prefix(piece)
+        left = size + 4
+        while left > 0:  # the body may be in pieces of its own
+            left -= len(buffers[index])
+            index += 1
+        yield request_id, memoryview(piece)[PREFIX_BYTES : PREFIX_BYTES + head_bytes], size + 4 - PREFIX_BYTES
 
 
 class FrameReader:

@@ -110,6 +110,8 @@ class LocateLog(msgspec.Struct, frozen=True, array_like=True, tag=36):
 
     queue_id: int
     partition: int = 0
+    holder: bytes = b""
+    """Who asks, for the ticket (`read_ticket`). The front end's door writes it; what a client says here counts for nothing."""
 
 
 class LoggedBatch(msgspec.Struct, frozen=True, array_like=True):
@@ -185,6 +187,8 @@ class LogPlace(msgspec.Struct, frozen=True, array_like=True, tag=125):
     """The `queue_id` of `ReadLog` there; its offsets there are without the ordinal."""
     authority: str = ""
     """Who signed the node's certificate (PEM): the door speaks TLS. Empty: it does not."""
+    certified_name: str = ""
+    """What the node's certificate must name; empty: names in it say nothing."""
 
     def __repr__(self) -> str:
         """Without the ticket: it is nobody's business who reads a log or a traceback."""

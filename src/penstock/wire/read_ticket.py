@@ -1,6 +1,6 @@
 """Tickets to read one partition of a log at the node that leads it, for people who are no members of the cluster.
 
-A front end that has let a client read gives it a ticket, and the node takes it: what it says (which partition, until when)
+A front end that has let a client read gives it a ticket, and the node takes it: what it says (which partition, until when, who)
 is sealed with the cluster's secret, which both know, so that nobody has to keep a list of tickets. Ids of partitions are never
 used again, so a ticket is for that incarnation of the queue alone. Times come in as arguments.
 """
@@ -11,6 +11,8 @@ import hmac
 import struct
 from typing import NamedTuple
 
+import msgspec
+
 from penstock.model import limits
 from penstock.model.batch import Buffer
 
@@ -20,6 +22,10 @@ LIFETIME_MS = 5 * limits.MINUTE_MS
 _CLAIMS = struct.Struct("<QQ")
 _SEAL_BYTES = 32
 TICKET_BYTES = _CLAIMS.size + _SEAL_BYTES
+"""Of one that names nobody."""
+HOLDER_BYTES = 432
+"""Of what says who reads; a ticket fits a frame of the door for readers."""
+_TEXT_BYTES = 128
 _PURPOSE = b"penstock read ticket 1\0"
 """The secret seals other things as well; no seal of theirs is one of these."""
 
@@ -28,12 +34,39 @@ class TicketError(Exception):
     """This is no ticket of the cluster, or it has ended; the message says which and never what it was."""
 
 
+class Holder(msgspec.Struct, frozen=True, array_like=True):
+    """Who reads what, for the record of usage; the node itself goes by none of it."""
+
+    account: str
+    user: str
+    queue: str
+    """The queue's ARN."""
+
+
+_encode_holder = msgspec.msgpack.Encoder().encode
+_decode_holder = msgspec.msgpack.Decoder(Holder).decode
+
+
+def encode_holder(holder: Holder) -> bytes:
+    """Fits a ticket; names that are longer than those of people and queues are shortened."""
+    encoded = _encode_holder(holder)
+    if len(encoded) <= HOLDER_BYTES:
+        return encoded
+    return _encode_holder(Holder(_cut(holder.account), _cut(holder.user), _cut(holder.queue)))
+
+
+def _cut(text: str) -> str:
+    return text.encode()[:_TEXT_BYTES].decode(errors="ignore")
+
+
 class ReadTicket(NamedTuple):
     """What the holder may do."""
 
     partition: int
     """The id of the partition whose log may be read, as nodes know it."""
     until_ms: int
+    holder: Holder | None = None
+    """Whose reads are recorded; None: nobody's."""
 
 
 class TicketDesk:
@@ -42,20 +75,21 @@ class TicketDesk:
     def __init__(self, secret: bytes) -> None:
         self._secret = secret
 
-    def issue(self, partition: int, now_ms: int) -> bytes:
-        """A ticket for the log of a partition, from now on."""
-        claims = _CLAIMS.pack(partition, now_ms + LIFETIME_MS)
+    def issue(self, partition: int, now_ms: int, holder: bytes = b"") -> bytes:
+        """A ticket for the log of a partition, from now on; `holder` as `encode_holder` gives it."""
+        claims = _CLAIMS.pack(partition, now_ms + LIFETIME_MS) + holder
         return claims + self._seal(claims)
 
     def check(self, ticket: Buffer, now_ms: int) -> ReadTicket:
         """What a ticket is for; raises `TicketError`. Nothing of it is believed before its seal is found right."""
-        if len(ticket) != TICKET_BYTES:
+        if not TICKET_BYTES <= len(ticket) <= TICKET_BYTES + HOLDER_BYTES:
             raise TicketError("what it shows is no ticket")
         given = bytes(ticket)
-        claims = given[: _CLAIMS.size]
-        if not hmac.compare_digest(given[_CLAIMS.size :], self._seal(claims)):
+        claims = given[:-_SEAL_BYTES]
+        if not hmac.compare_digest(given[-_SEAL_BYTES:], self._seal(claims)):
             raise TicketError("its ticket is not one of this cluster's")
-        found = ReadTicket(*_CLAIMS.unpack(claims))
+        holder = claims[_CLAIMS.size :]
+        found = ReadTicket(*_CLAIMS.unpack_from(claims), _decode_holder(holder) if holder else None)
         if has_ended(found, now_ms):
             raise TicketError("its ticket has ended")
         return found

@@ -129,10 +129,13 @@ async def connect_to_node(
 ) -> NodeReads:
     """A connection that the node has let in; raises `OSError` and `PenstockError`."""
     address = parse_address(f"penstock://{place.address}")
-    tls = trusting(place.authority) if place.authority else None
+    tls = trusting(place.authority, named=bool(place.certified_name)) if place.authority else None
+    name = (place.certified_name or address.host) if tls is not None else None
     reads = NodeReads(place, partition, loop, handed_back)
     try:
-        await loop.create_connection(lambda: reads.connection, address.host, address.port, ssl=tls)
+        await loop.create_connection(
+            lambda: reads.connection, address.host, address.port, ssl=tls, server_hostname=name
+        )
         reads.connection.write(encode_frame(0, place.ticket))
         await reads.greeted
     except BaseException:
@@ -143,11 +146,12 @@ async def connect_to_node(
     return reads
 
 
-def trusting(authority: str) -> ssl.SSLContext:
-    """Takes certificates of the cluster's authority and no others; names in them say nothing (see the guide to clusters)."""
+def trusting(authority: str, *, named: bool) -> ssl.SSLContext:
+    """Takes certificates of the cluster's authority and no others; `named`: of those only such as name who is dialled, as the
+    cluster's configuration says (`cluster.tls_name`)."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1_3
-    context.check_hostname = False
+    context.check_hostname = named
     context.load_verify_locations(cadata=authority)
     return context
 

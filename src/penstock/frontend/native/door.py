@@ -2,12 +2,11 @@
 
 It stands between the sockets and whoever handles requests (the driver of a node, or a gateway to a cluster) and is to
 either what the other is. It lets in who proves to be a user, passes on what the user may do, answers the rest itself, and
-records every request. What it hands on it hands on as it came.
+records every request. What it hands on it hands on as it came; only who asks for a ticket it writes in.
 """
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Callable, Iterable
 from typing import Protocol
 
@@ -15,7 +14,7 @@ import msgspec
 
 from penstock.frontend.native.permissions import AccessDeniedError, Permissions, Visit
 from penstock.frontend.native.reception import Challenged, Guest, Reception
-from penstock.frontend.native.record import Asked, NativeRecord, subscription_of
+from penstock.frontend.native.record import Asked, NativeRecord, leaves_rows, queue_of, subscription_of
 from penstock.frontend.native.rules import CONNECTED, RULES, UNREADABLE, About, Rule
 from penstock.frontend.queue_metadata import PREFIX as QUEUES
 from penstock.metadata.cache import MetadataCache
@@ -27,9 +26,9 @@ from penstock.model.limits import FRAME_BYTES, KIBIBYTE
 from penstock.sqs.http import Peer
 from penstock.wire import messages
 from penstock.wire.credentials import Prove, read_greeting
-from penstock.wire.frames import PREFIX_BYTES, Frame, encode_frame
+from penstock.wire.frames import Frame, encode_frame, frames_in
+from penstock.wire.read_ticket import Holder, encode_holder
 
-_prefix = struct.Struct("<IIII").unpack_from
 _NOTHING = memoryview(b"")
 _SUBSCRIBE = RULES[messages.Subscribe]
 _UNREADABLE = Rule(About.NOTHING, "", UNREADABLE)
@@ -202,7 +201,22 @@ class NativeDoor:
             now_ms,
             request.queue_id if isinstance(request, messages.Subscribe) else 0,
         )
+        if isinstance(request, messages.LocateLog):
+            self._locate(connection, visit, request_id, request, client.asked[request_id])
+            return False
         return True
+
+    def _locate(
+        self, connection: int, visit: Visit, request_id: int, request: messages.LocateLog, asked: Asked
+    ) -> None:
+        """Says who asks, so that the node can record what is read with the ticket; it knows no users."""
+        holder = (
+            encode_holder(Holder(visit.session.account, visit.session.user, queue_of(asked)))
+            if leaves_rows(asked)
+            else b""
+        )
+        head = messages.encode_message(msgspec.structs.replace(request, holder=holder))
+        self.inside.handle(connection, (Frame(request_id, memoryview(head), _NOTHING),))
 
     def _flows(
         self, connection: int, client: _Client, request_id: int, request: messages.Request, now_ms: int
@@ -310,31 +324,22 @@ class NativeDoor:
     def _answered(self, client: _Client, buffers: list[Buffer]) -> None:
         asked_by_id = client.asked
         session, now_ms = client.visit.session if client.visit is not None else None, self._now_ms()
-        index, count = 0, len(buffers)
-        while index < count:
-            piece = buffers[index]
-            size, _, request_id, head_bytes = _prefix(piece)
-            left = size + 4
-            while left > 0:  # the body may be in pieces of its own
-                left -= len(buffers[index])
-                index += 1
+        for request_id, head, bytes_out in frames_in(buffers):
             asked = asked_by_id.get(request_id)
             if asked is None:
                 if request_id in client.ending:
                     asked_by_id.pop(client.ending.pop(request_id), None)
                 continue
-            answer = messages.decode_answer(memoryview(piece)[PREFIX_BYTES : PREFIX_BYTES + head_bytes])
+            answer = messages.decode_answer(head)
             if not subscription_of(asked) or isinstance(answer, messages.Failed):
                 del asked_by_id[request_id]
-            bytes_out = size + 4 - PREFIX_BYTES
             self._record.answered(asked, session, client.peer.address, answer, bytes_out, now_ms)
 
     def _with_proof(self, client: _Client, buffers: list[Buffer]) -> list[Buffer]:
         """The welcome, with what the client asked for in turn; it is the first that is answered."""
         proof, client.proof = client.proof, b""
-        first = buffers[0]
-        _, _, request_id, head_bytes = _prefix(first)
-        answer = messages.decode_answer(memoryview(first)[PREFIX_BYTES : PREFIX_BYTES + head_bytes])
+        request_id, head, _ = next(frames_in(buffers))
+        answer = messages.decode_answer(head)
         if not isinstance(answer, messages.Welcome):
             return buffers
         welcome = msgspec.structs.replace(answer, proof=proof)

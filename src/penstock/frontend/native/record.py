@@ -33,6 +33,16 @@ def subscription_of(asked: Asked) -> int:
     return asked[5]
 
 
+def queue_of(asked: Asked) -> str:
+    """The ARN of the queue that it is about, or nothing."""
+    return asked[1]
+
+
+def leaves_rows(asked: Asked) -> bool:
+    """Whether there is a row also where it goes well."""
+    return not asked[6]
+
+
 class NativeRecord:
     """Writes the rows."""
 
