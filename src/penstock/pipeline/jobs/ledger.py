@@ -25,6 +25,7 @@ from penstock.pipeline.jobs.ledger_messages import (
     without_forgotten,
 )
 from penstock.pipeline.jobs.ledger_missing import with_missing
+from penstock.pipeline.numbers import Gap
 
 _STRANGE_AT_ONCE = 10_000
 
@@ -165,15 +166,14 @@ def _batch(rows: DataFrame) -> Tables:
 def _roll(reader: Reader, surroundings: Surroundings) -> Rolled:
     rows = reader.new_rows(tables.ROWS)
     history = reader.all_rows(tables.ROWS)
-    known = _with_history(new_messages(rows, reader.all_rows(tables.STATE)), history)
+    known, strange = _with_history(new_messages(rows, reader.all_rows(tables.STATE)), history)
     known = judged(known, rows, history, surroundings).persist()
     found = with_message_ids(findings(known)).persist()
-    told_before = {
-        (row["partition_id"], row["first_missing"]) for row in reader.all_rows(tables.GAPS).collect()
-    }
-    new_gaps = tuple(gap for gap in surroundings.gaps if (gap.writer, gap.first) not in told_before)
+    new_gaps = _new_gaps(reader, surroundings)
     all_found = found.unionByName(gap_findings(history, new_gaps)) if new_gaps else found
-    parts = ended_counts(known).unionByName(begun_counts(rows)).withColumn("day", sf.to_date("hour"))
+    parts = (
+        ended_counts(known).unionByName(begun_counts(rows)).withColumn("day", sf.to_date("hour")).persist()
+    )
     days = sorted(row["day"] for row in parts.select("day").distinct().collect())
     before = reader.old_rows(tables.PARTS).where(sf.col("day").isin(*days))
     wanted = ["day", *tables.PARTS.names]
@@ -189,12 +189,23 @@ def _roll(reader: Reader, surroundings: Surroundings) -> Rolled:
         added={tables.PARTS.name: parts, tables.FINDINGS.name: all_found},
         days={tables.HOURS.name: (days, by_hour(before.select(*wanted).unionByName(parts.select(*wanted))))},
         whole={tables.OPEN.name: open_messages(known), tables.STATE.name: state},
-        kept=(known, found),
+        kept=(known, found, parts, *strange),
     )
 
 
-def _with_history(known: DataFrame, everything: DataFrame) -> DataFrame:
-    """A message without a beginning may have ended before: then everything that was ever said of it is looked up."""
+def _new_gaps(reader: Reader, surroundings: Surroundings) -> tuple[Gap, ...]:
+    """Those that no roll-up has told of yet."""
+    if not surroundings.gaps:
+        return ()
+    told = {(row["partition_id"], row["first_missing"]) for row in reader.all_rows(tables.GAPS).collect()}
+    return tuple(gap for gap in surroundings.gaps if (gap.writer, gap.first) not in told)
+
+
+def _with_history(known: DataFrame, everything: DataFrame) -> tuple[DataFrame, list[DataFrame]]:
+    """A message without a beginning may have ended before: then everything that was ever said of it is looked up.
+
+    Returns the messages, and what was kept in memory on the way.
+    """
     strange = (
         known.where("begins = 0 and told = 0")
         .select("partition_id", "sequence")
@@ -203,7 +214,8 @@ def _with_history(known: DataFrame, everything: DataFrame) -> DataFrame:
     )
     partitions = [row[0] for row in strange.select("partition_id").distinct().collect()]
     if not partitions:
-        return known
+        strange.unpersist()
+        return known, []
     history = everything.where(sf.col("partition_id").isin(*partitions))
     again = (
         messages(history)
@@ -211,7 +223,7 @@ def _with_history(known: DataFrame, everything: DataFrame) -> DataFrame:
         .withColumns({"newly_leased": sf.lit(False), "looked_up": sf.lit(True)})
     )
     others = known.join(sf.broadcast(strange), ["partition_id", "sequence"], "left_anti")
-    return without_forgotten(others.unionByName(again), history)
+    return without_forgotten(others.unionByName(again), history), [strange]
 
 
 def _counted(condition: Column, name: str) -> Column:
