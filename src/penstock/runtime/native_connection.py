@@ -10,8 +10,8 @@ import asyncio
 import logging
 import os
 import socket
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, cast
+from collections.abc import Iterable, Sequence, Sized
+from typing import Protocol, cast
 
 from penstock.model import limits
 from penstock.model.batch import Buffer
@@ -19,9 +19,6 @@ from penstock.model.errors import ErrorCode, PenstockError
 from penstock.wire.frames import Frame, FrameReader, encode_frame
 from penstock.wire.handshake import HANDSHAKE_FRAME_BYTES, NONCE_BYTES, HandshakeError, ServerHandshake
 from penstock.wire.messages import SERVICE, Failed, encode_message
-
-if TYPE_CHECKING:
-    from penstock.runtime.server import Server
 
 log = logging.getLogger(__name__)
 
@@ -37,10 +34,68 @@ JOIN_BYTES = 16 * limits.KIBIBYTE
 """Answers smaller than this are joined into one write: copying is cheaper than a vector of small pieces."""
 
 
+class Handler(Protocol):
+    """Who handles what arrives: the driver of a node, or a gateway to a cluster."""
+
+    @property
+    def congested(self) -> bool:
+        """Whether nobody is to be read from for the moment."""
+        ...
+
+    def connected(self, connection: int) -> None:
+        """A client has connected."""
+        ...
+
+    def behind(self, connection: int) -> None:
+        """A client does not read what it is sent."""
+        ...
+
+    def caught_up(self, connection: int) -> None:
+        """A client has read what it was sent."""
+        ...
+
+    def disconnected(self, connection: int) -> None:
+        """A client is gone."""
+        ...
+
+    def handle(self, connection: int, frames: Iterable[Frame], stands_for: int = 1) -> None:
+        """Whole frames arrived."""
+        ...
+
+
+class Host(Protocol):
+    """What a connection needs of the server that it belongs to."""
+
+    max_connections: int
+    secret: bytes | None
+    write_buffer_bytes: int
+    hello_timeout_seconds: float
+    held: set[Connection]
+    partial_bytes: int
+
+    @property
+    def connections(self) -> Sized:
+        """All that are open."""
+        ...
+
+    @property
+    def driver(self) -> Handler:
+        """Who handles what arrives."""
+        ...
+
+    def admit(self, client: Connection) -> int | None:
+        """The number of a new connection, or None where there is no room for it."""
+        ...
+
+    def forget(self, client: Connection, number: int) -> None:
+        """A connection is closed."""
+        ...
+
+
 class Connection(asyncio.Protocol):
     """One client."""
 
-    def __init__(self, server: Server) -> None:
+    def __init__(self, server: Host) -> None:
         self._server = server
         self._reader = FrameReader()
         self._number = 0

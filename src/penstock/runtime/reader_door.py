@@ -20,9 +20,8 @@ from penstock.model.batch import Buffer
 from penstock.model.errors import PenstockError
 from penstock.runtime.cluster_streams import Certified, Door, listen
 from penstock.runtime.engine_link.local_link import LOCAL_CONNECTION
-from penstock.runtime.native_connection import JOIN_BYTES
+from penstock.runtime.native_connection import JOIN_BYTES, Handler
 from penstock.runtime.reader_record import ROW_SECONDS, ReaderRecord, Tally
-from penstock.runtime.server import Handler
 from penstock.wire.frames import Frame, FrameReader
 from penstock.wire.log_messages import ReadLog
 from penstock.wire.messages import PROTOCOL_VERSION, Hello, Ping, encode_message

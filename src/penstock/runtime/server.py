@@ -8,47 +8,15 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
-from collections.abc import Iterable
-from typing import Protocol
 
 from penstock.model.batch import Buffer
 from penstock.runtime.cluster_streams import Door, listen
 from penstock.runtime.cluster_tls import ClusterTls
-from penstock.runtime.native_connection import Connection
-from penstock.wire.frames import Frame
+from penstock.runtime.native_connection import Connection, Handler
 
 log = logging.getLogger(__name__)
 
 BACKLOG = 1024
-
-
-class Handler(Protocol):
-    """Who handles what arrives: the driver of a node, or a gateway to a cluster."""
-
-    @property
-    def congested(self) -> bool:
-        """Whether nobody is to be read from for the moment."""
-        ...
-
-    def connected(self, connection: int) -> None:
-        """A client has connected."""
-        ...
-
-    def behind(self, connection: int) -> None:
-        """A client does not read what it is sent."""
-        ...
-
-    def caught_up(self, connection: int) -> None:
-        """A client has read what it was sent."""
-        ...
-
-    def disconnected(self, connection: int) -> None:
-        """A client is gone."""
-        ...
-
-    def handle(self, connection: int, frames: Iterable[Frame], stands_for: int = 1) -> None:
-        """Whole frames arrived."""
-        ...
 
 
 class Server:
