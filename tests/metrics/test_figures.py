@@ -9,8 +9,9 @@ import msgspec
 from penstock.metrics.exposition import Family, Sample, exposition
 from penstock.metrics.node_figures import node_families
 from penstock.metrics.queue_figures import queue_families
+from penstock.metrics.replica_figures import replica_families
 from penstock.model.settings import QueueSettings
-from penstock.wire.messages import NodeDescription, QueueDescription, QueueStatistics
+from penstock.wire.messages import NodeDescription, QueueDescription, QueueStatistics, ReplicaStatus
 
 LINE = re.compile(r'([a-z_]+)(?:\{((?:[a-z]+="(?:[^"\\]|\\.)*",?)*)\})? (\S+)')
 
@@ -60,14 +61,39 @@ def test_labels_are_escaped_and_empty_families_left_out() -> None:
     )
 
 
+NODE = NodeDescription(
+    node="node-1", version="1.0", data_directory="/data", started_ms=5_500, queues=2, connections=3, disk_full=True,
+    journal_files=1, journal_bytes=4, segment_files=1, segment_bytes=5, snapshot_bytes=6, flushes_total=7,
+    flushed_bytes_total=8, cpu_seconds=9.25, memory_bytes=10, damage=["queue 'a': torn"],
+)  # fmt: skip
+
+
 def test_the_node_is_figures_too() -> None:
-    node = NodeDescription(
-        node="node-1", version="1.0", data_directory="/data", started_ms=5_500, queues=2, connections=3, disk_full=True,
-        journal_files=1, journal_bytes=4, segment_files=1, segment_bytes=5, snapshot_bytes=6, flushes_total=7,
-        flushed_bytes_total=8, cpu_seconds=9.25, memory_bytes=10, damage=["queue 'a': torn"],
-    )  # fmt: skip
-    found = parsed(exposition(node_families(node)))
+    found = parsed(exposition(node_families(NODE)))
     assert found["penstock_node_info", 'node="node-1",version="1.0"'] == 1
     assert found["penstock_node_disk_full", ""] == 1
     assert found["penstock_node_cpu_seconds_total", ""] == 9.25
     assert found["penstock_node_damaged_queues", ""] == 1
+
+
+def test_replicas_are_figures_of_a_node_of_a_cluster_only() -> None:
+    primary = ReplicaStatus("primary", 7, 100, 95, ["node-1", "node-2"], {"node-2": 5, "node-3": 60})
+    follows = ReplicaStatus("secondary", 3, 10, 10, [], {})
+    queues = [
+        msgspec.structs.replace(queue("orders"), replica=primary),
+        msgspec.structs.replace(queue("orders~1"), replica=follows),
+    ]
+    found = parsed(exposition(replica_families(msgspec.structs.replace(NODE, leads=1, follows=1), queues)))
+    assert found == {
+        ("penstock_node_leads", ""): 1,
+        ("penstock_node_follows", ""): 1,
+        ("penstock_replica_primary", 'queue="orders"'): 1,
+        ("penstock_replica_primary", 'queue="orders~1"'): 0,
+        ("penstock_replica_epoch", 'queue="orders"'): 7,
+        ("penstock_replica_epoch", 'queue="orders~1"'): 3,
+        ("penstock_replica_in_sync", 'queue="orders"'): 2,
+        ("penstock_replica_missing", 'queue="orders"'): 1,
+        ("penstock_replica_behind_records", 'queue="orders",replica="node-2"'): 5,
+        ("penstock_replica_behind_records", 'queue="orders",replica="node-3"'): 60,
+    }
+    assert list(replica_families(NODE, [queue("orders")])) == []

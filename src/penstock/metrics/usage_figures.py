@@ -8,9 +8,9 @@ from penstock.metrics.exposition import Family, Sample
 
 
 def usage_families(recorded: int, reported: int, dropped: int, waiting: int) -> Iterator[Family]:
-    """What became of the events of all requests through SQS."""
+    """What became of the rows of all requests, through SQS and the native protocol."""
     for name, meaning, total in (
-        ("recorded", "Requests through SQS.", recorded),
+        ("recorded", "Requests through SQS and the native protocol.", recorded),
         ("reported", "Requests that the log penstock.usage tells of.", reported),
         (
             "dropped",

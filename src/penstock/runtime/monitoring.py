@@ -16,6 +16,7 @@ from penstock.metrics.group_figures import QueueGroup, group_families
 from penstock.metrics.node_figures import node_families
 from penstock.metrics.queue_figures import queue_families
 from penstock.metrics.reader_figures import reader_families
+from penstock.metrics.replica_figures import replica_families
 from penstock.metrics.usage_figures import usage_families
 from penstock.model.errors import PenstockError
 from penstock.runtime.clock import WallClock
@@ -149,6 +150,7 @@ class _Look:
         assert self._node is not None
         families = (
             *node_families(self._node),
+            *replica_families(self._node, self._queues),
             *queue_families(self._queues, self._clock.now_ms()),
             *group_families(self._groups),
             *(usage_families(*self._usage()) if self._usage is not None else ()),

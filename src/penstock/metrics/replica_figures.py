@@ -1,0 +1,60 @@
+"""The figures of a node's replicas, from the descriptions of its partitions. Without a cluster there are none."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from penstock.metrics.exposition import Family, Sample
+from penstock.wire.messages import NodeDescription, QueueDescription, ReplicaStatus
+
+
+def replica_families(node: NodeDescription, queues: Sequence[QueueDescription]) -> Iterator[Family]:
+    """Who leads, who is in sync, and how far the others are behind."""
+    replicas = [(queue.name, queue.replica) for queue in queues if queue.replica is not None]
+    if not replicas and not node.leads and not node.follows:
+        return
+    yield Family(
+        "penstock_node_leads", "gauge", "Partitions that this node is the primary of.", [Sample(node.leads)]
+    )
+    yield Family(
+        "penstock_node_follows", "gauge", "Partitions that this node follows.", [Sample(node.follows)]
+    )
+    yield Family(
+        "penstock_replica_primary",
+        "gauge",
+        "1 where this node is the primary, 0 where it follows.",
+        [Sample(int(replica.role == "primary"), {"queue": name}) for name, replica in replicas],
+    )
+    yield Family(
+        "penstock_replica_epoch",
+        "gauge",
+        "The epoch that the replica is in; it rises by one with every change of primary.",
+        [Sample(replica.epoch, {"queue": name}) for name, replica in replicas],
+    )
+    led = [(name, replica) for name, replica in replicas if replica.role == "primary"]
+    yield Family(
+        "penstock_replica_in_sync",
+        "gauge",
+        "Replicas in sync, the primary included; said by the primary.",
+        [Sample(len(replica.in_sync), {"queue": name}) for name, replica in led],
+    )
+    yield Family(
+        "penstock_replica_missing",
+        "gauge",
+        "Replicas that are not in sync; said by the primary.",
+        [Sample(_missing(replica), {"queue": name}) for name, replica in led],
+    )
+    yield Family(
+        "penstock_replica_behind_records",
+        "gauge",
+        "Records that another replica has not confirmed; said by the primary.",
+        [
+            Sample(records, {"queue": name, "replica": other})
+            for name, replica in led
+            for other, records in replica.behind.items()
+        ],
+    )
+
+
+def _missing(replica: ReplicaStatus) -> int:
+    return len(replica.behind.keys() - set(replica.in_sync))
