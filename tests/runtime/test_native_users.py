@@ -60,11 +60,18 @@ class House:
         await change
         await until(lambda: self._records.metadata.version(key) != before)
 
-    async def user(self, name: str, *allowed: str, on: str = ORDERS, root: bool = False) -> Someone:
+    async def user(
+        self,
+        name: str,
+        *allowed: str,
+        on: str = ORDERS,
+        root: bool = False,
+        account: str = "000000000000",
+    ) -> Someone:
         """A new user who may do these things."""
         policies = {"p": policy("Allow", list(allowed), on)} if allowed else {}
         key = self._records.users._master_key
-        _, made, secret = await self.users.create_user(name, "000000000000", root, policies, key)
+        _, made, secret = await self.users.create_user(name, account, root, policies, key)
         await until(lambda: self._records.users.find_key(made.key_id) is not None)
         return Someone(made.key_id, secret)
 

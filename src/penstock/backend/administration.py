@@ -9,6 +9,7 @@ from penstock.backend.parts import NodeParts
 from penstock.backend.queue_making import make_queue
 from penstock.model import limits
 from penstock.model.errors import ErrorCode, PenstockError
+from penstock.model.queue_owner import is_owned
 from penstock.model.records import MoveStarted, QueueDeleted, QueueRemoved, SettingsChanged
 from penstock.model.reserved_queues import check_may_alter, check_may_be, check_not_reserved
 from penstock.model.settings import QueueSettings, changed_settings, check_queue_name, check_settings
@@ -176,7 +177,10 @@ def remove_queue(parts: NodeParts, partition: Partition, now_ms: int) -> None:
 
 def list_queues(parts: NodeParts, request: ListQueues) -> QueueList:
     """A page of queues by name."""
-    names = sorted(name for name in parts.catalogue.names if name.startswith(request.prefix))
+    prefix, owners = request.prefix, request.owners
+    names = sorted(
+        name for name in parts.catalogue.names if name.startswith(prefix) and is_owned(name, owners)
+    )
     start = bisect_right(names, request.after) if request.after else 0
     limit = max(1, min(request.limit, 1_000))
     page = names[start : start + limit]

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import msgspec
 
 from penstock.model.errors import ErrorCode, PenstockError
+from penstock.model.queue_owner import is_owned
 from penstock.model.records import CatalogueRecord, QueueCreated, QueueDeleted, QueueRemoved
 from penstock.model.settings import QueueSettings
 from penstock.queue.partition import Partition
@@ -93,9 +96,10 @@ class Catalogue:
         if queue_id in self.partitions:
             self.damage.setdefault(queue_id, what)
 
-    def damages(self) -> list[str]:
-        """What is wrong, a sentence a queue."""
-        return [f"queue {self.partitions[queue_id].name!r}: {what}" for queue_id, what in self.damage.items()]
+    def damages(self, owners: Sequence[str] = ()) -> list[str]:
+        """What is wrong with queues of these owners, or of all, a sentence a queue."""
+        named = [(self.partitions[queue_id].name, what) for queue_id, what in self.damage.items()]
+        return [f"queue {name!r}: {what}" for name, what in named if is_owned(name, owners)]
 
     def last_stamp_us(self) -> int:
         """The last time on record in any queue ordered by the clock."""

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from penstock.backend.environment import Environment
 from penstock.backend.parts import NodeParts
 from penstock.wire.messages import NodeDescription
 
 
 def describe_node(
-    parts: NodeParts, environment: Environment, started_ms: int, connections: int
+    parts: NodeParts,
+    environment: Environment,
+    started_ms: int,
+    connections: int,
+    owners: Sequence[str] = (),
 ) -> NodeDescription:
-    """What it is, what it holds, and what is wrong with it."""
+    """What it is, what it holds, and what is wrong with it; of damaged queues those of `owners`, if any are named."""
     store = parts.store
     statistics = store.statistics()
     cpu_seconds, memory_bytes = environment.usage()
@@ -32,7 +38,7 @@ def describe_node(
         flushed_bytes_total=statistics.flushed_bytes_total,
         cpu_seconds=cpu_seconds,
         memory_bytes=memory_bytes,
-        damage=parts.catalogue.damages(),
+        damage=parts.catalogue.damages(owners),
         leads=leads,
         follows=follows,
     )

@@ -209,7 +209,8 @@ class Node:
                 answer = administration.describe_queue(parts, parts.catalogue.find(request.name))
                 about = answer.queue_id
             case messages.DescribeNode():
-                answer = describe_node(parts, self._environment, self._started_ms, len(self._connections))
+                clients, owners = len(self._connections), request.owners
+                answer = describe_node(parts, self._environment, self._started_ms, clients, owners)
             case _ as unreachable:
                 assert_never(unreachable)
         parts.answer(connection, request_id, answer, about=about)

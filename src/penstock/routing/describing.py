@@ -11,6 +11,7 @@ from bisect import bisect_right
 from penstock.cluster.capacity import warning
 from penstock.cluster.layout import QueueEntry
 from penstock.model.errors import PenstockError
+from penstock.model.queue_owner import is_owned
 from penstock.routing.cluster_map import node_name
 from penstock.routing.context import RoutingContext
 from penstock.routing.descriptions import described
@@ -36,7 +37,11 @@ def describe_entry(context: RoutingContext, queue: QueueEntry) -> Steps[QueueDes
 def list_queues(context: RoutingContext, request: ListQueues) -> Steps[Reply]:
     """A page of queues by name."""
     queues = sorted(
-        (queue for queue in context.map.queues() if queue.name.startswith(request.prefix)),
+        (
+            queue
+            for queue in context.map.queues()
+            if queue.name.startswith(request.prefix) and is_owned(queue.name, request.owners)
+        ),
         key=lambda queue: queue.name,
     )
     start = bisect_right(queues, request.after, key=lambda queue: queue.name) if request.after else 0

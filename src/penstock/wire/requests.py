@@ -65,6 +65,8 @@ class ListQueues(msgspec.Struct, frozen=True, array_like=True, tag=6):
     prefix: str = ""
     after: str = ""
     limit: int = 1_000
+    owners: list[str] = []
+    """Only queues of these (`model/queue_owner.py`); none: all. The door of a server with users says whose."""
 
 
 class DescribeQueue(msgspec.Struct, frozen=True, array_like=True, tag=7):
@@ -234,6 +236,9 @@ class Redrive(msgspec.Struct, frozen=True, array_like=True, tag=18):
 
 class DescribeNode(msgspec.Struct, frozen=True, array_like=True, tag=19):
     """Answered with `NodeDescription`."""
+
+    owners: list[str] = []
+    """Whose queues are named where they are damaged, as in `ListQueues`."""
 
 
 Request = (

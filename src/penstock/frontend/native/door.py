@@ -2,7 +2,8 @@
 
 It stands between the sockets and whoever handles requests (the driver of a node, or a gateway to a cluster) and is to
 either what the other is. It lets in who proves to be a user, passes on what the user may do, answers the rest itself, and
-records every request. What it hands on it hands on as it came; only who asks for a ticket it writes in.
+records every request. What it hands on it hands on as it came; only who asks for a ticket, and whose queues are to
+be listed, it writes in.
 """
 
 from __future__ import annotations
@@ -157,18 +158,20 @@ class NativeDoor:
         if client.guest is not None and client.visit is None:
             self.inside.handle(connection, frames)
             return
-        now_ms, admits = self._now_ms(), self._admits
-        admitted = [frame for frame in frames if admits(connection, client, frame, now_ms)]
+        now_ms, admit = self._now_ms(), self._admit
+        passed = [admit(connection, client, frame, now_ms) for frame in frames]
+        admitted = [frame for frame in passed if frame is not None]
         if admitted:
             self.inside.handle(connection, admitted)
 
-    def _admits(self, connection: int, client: _Client, frame: Frame, now_ms: int) -> bool:
+    def _admit(self, connection: int, client: _Client, frame: Frame, now_ms: int) -> Frame | None:
+        """What is handed on of a frame."""
         visit = client.visit
         if visit is None:
             if client.guest is not None:
-                return True
+                return frame
             self._greet(connection, client, frame, now_ms)
-            return False
+            return None
         request: messages.Request | None
         try:
             request = messages.decode_request(frame.head)
@@ -180,19 +183,19 @@ class NativeDoor:
             in_use = PenstockError(ErrorCode.BAD_REQUEST, f"request id {frame.request_id} is in use")
             asked = self._asked(frame, rule.recorded_as or UNREADABLE, "", now_ms)
             self._refuse(connection, client, frame.request_id, asked, in_use, now_ms)
-            return False
+            return None
         if request is None:
             client.asked[frame.request_id] = self._asked(frame, UNREADABLE, "", now_ms)
-            return True
+            return frame
         if not rule.recorded_as:
-            return self._flows(connection, client, frame.request_id, request, now_ms)
+            return frame if self._flows(connection, client, frame.request_id, request, now_ms) else None
         try:
             queue = self._permissions.check(visit, rule, request, now_ms)
         except PenstockError as error:
             about = error.queue if isinstance(error, AccessDeniedError) else ""
             asked = self._asked(frame, rule.recorded_as, about, now_ms)
             self._refuse(connection, client, frame.request_id, asked, error, now_ms)
-            return False
+            return None
         request_id, head, body = frame
         client.asked[request_id] = self._record.asked(
             rule.recorded_as,
@@ -202,21 +205,10 @@ class NativeDoor:
             request.queue_id if isinstance(request, messages.Subscribe) else 0,
         )
         if isinstance(request, messages.LocateLog):
-            self._locate(connection, visit, request_id, request, client.asked[request_id])
-            return False
-        return True
-
-    def _locate(
-        self, connection: int, visit: Visit, request_id: int, request: messages.LocateLog, asked: Asked
-    ) -> None:
-        """Says who asks, so that the node can record what is read with the ticket; it knows no users."""
-        holder = (
-            encode_holder(Holder(visit.session.account, visit.session.user, queue_of(asked)))
-            if leaves_rows(asked)
-            else b""
-        )
-        head = messages.encode_message(msgspec.structs.replace(request, holder=holder))
-        self.inside.handle(connection, (Frame(request_id, memoryview(head), _NOTHING),))
+            return _rewritten(frame, _with_holder(visit, request, client.asked[request_id]))
+        if rule.about is About.ALL:
+            return _rewritten(frame, self._permissions.narrowed(visit, request))
+        return frame
 
     def _flows(
         self, connection: int, client: _Client, request_id: int, request: messages.Request, now_ms: int
@@ -381,3 +373,17 @@ class NativeDoor:
                 self._permissions.recheck(visit, _SUBSCRIBE, queue_id, self._now_ms())
             except AccessDeniedError as error:
                 self._end_subscription(connection, client, request_id, error, self._now_ms())
+
+
+def _rewritten(frame: Frame, request: messages.Request) -> Frame:
+    return Frame(frame.request_id, memoryview(messages.encode_message(request)), frame.body)
+
+
+def _with_holder(visit: Visit, request: messages.LocateLog, asked: Asked) -> messages.LocateLog:
+    """Says who asks, so that the node can record what is read with the ticket; it knows no users."""
+    holder = (
+        encode_holder(Holder(visit.session.account, visit.session.user, queue_of(asked)))
+        if leaves_rows(asked)
+        else b""
+    )
+    return msgspec.structs.replace(request, holder=holder)

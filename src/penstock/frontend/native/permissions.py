@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import NamedTuple, Protocol
 
+import msgspec
+
 from penstock.frontend.authorize import may
 from penstock.frontend.native.rules import WITH_A_MOVE, About, Rule
 from penstock.frontend.native_names import Home, arn_of
@@ -15,6 +17,7 @@ from penstock.frontend.queue_directory import QueueDirectory
 from penstock.frontend.session import Session
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.model.limits import QUEUE_NAME_CHARACTERS
+from penstock.model.queue_owner import NOBODY, owner_of
 from penstock.sqs.http import Peer
 from penstock.sqs.names import QueueArn
 from penstock.wire import messages
@@ -107,11 +110,25 @@ class Permissions:
                         _check_may_guess(visit, queue_id)
                 return self._on_several(visit, rule, ids, now_ms)
             case About.ALL:
-                prefix = request.prefix if isinstance(request, messages.ListQueues) else ""
-                self._demand(visit, rule, self._decide(visit, rule, self._account_of(prefix), None, now_ms))
+                account = self._home.account
+                if isinstance(request, messages.ListQueues):
+                    account = owner_of(f"{request.prefix}x") or visit.session.account
+                everything = QueueArn(self._home.region, account, "*")
+                self._demand(visit, rule, self._decide(visit, rule, everything, None, now_ms))
                 return ""
             case About.NOTHING:
                 return ""
+
+    def narrowed(self, visit: Visit, request: messages.Request) -> messages.Request:
+        """What is handed on of a request about all queues: a user's account is shown its own, as in SQS."""
+        if (
+            isinstance(request, messages.ListQueues | messages.DescribeNode)
+            and not visit.session.unrestricted
+        ):
+            account = visit.session.account
+            owners = [account, NOBODY] if account == self._home.account else [account]
+            return msgspec.structs.replace(request, owners=owners)
+        return request
 
     def recheck(self, visit: Visit, rule: Rule, queue_id: int, now_ms: int) -> None:
         """Raises where what was allowed once is no longer."""
@@ -220,15 +237,13 @@ class Permissions:
         )
 
     def _arn(self, name: str) -> QueueArn:
-        """Queues whose names SQS cannot say belong to the server's own account."""
-        return arn_of(self._home, name) or QueueArn(self._home.region, self._home.account, name)
-
-    def _account_of(self, prefix: str) -> QueueArn:
-        """What is asked of who lists queues: the account that the prefix names, or the server's own."""
-        probe = arn_of(self._home, f"{prefix}x") if prefix.count(".") >= 2 else None
-        if probe is None:
-            return QueueArn(self._home.region, self._home.account, "*")
-        return QueueArn(probe.region, probe.account, "*")
+        """Names that SQS cannot say belong to the account that they begin with, others to the server's own."""
+        arn = arn_of(self._home, name)
+        if arn is None and owner_of(name):
+            account, region, rest = name.split(".", 2)
+            if (account, region) != self._home:
+                return QueueArn(region, account, rest)
+        return arn or QueueArn(self._home.region, self._home.account, name)
 
 
 def _check_length(visit: Visit, name: str) -> None:
