@@ -9,11 +9,13 @@ import pytest
 
 from penstock.cli.exits import CommandError
 from penstock.cli.pipeline_run import _check_queue
+from penstock.model.errors import PenstockError
 from penstock.pipeline import surroundings
 from penstock.pipeline.source.connection import Connection
 from penstock.pipeline.source.options import Target
 from penstock.pipeline.surroundings import surroundings_of
 from penstock.pipeline.trouble import PipelineError
+from penstock.wire.credentials import Credentials
 from penstock.wire.frames import encode_frame
 from penstock.wire.handshake import NONCE_BYTES, ServerHandshake
 from tests.client.real import served_in_a_thread
@@ -40,11 +42,34 @@ def test_what_jobs_ask_before_and_beside_reading_is_asked_of_any_endpoint(
         endpoints = f"{unheard},{url.removeprefix('penstock://')}"
         with Connection(Target((url,), "q", 30.0)) as connection:
             connection.client.create_queue("q", consumption="log")
-        assert [one["name"] for one in surroundings_of(endpoints).queues] == ["q"]
+        around = surroundings_of(endpoints)
+        (queue,) = around.queues
+        assert queue["name"] == "q"
+        assert around.missing_of is not None
+        asked = [("q", queue["queue_id"]), ("q", 10**6), ("nowhere", 10**6 + 1)]
+        assert around.missing_of(asked) == {10**6, 10**6 + 1}
         assert surroundings_of(unheard).queues == ()
+        assert surroundings_of(unheard).missing_of is None
         _check_queue(endpoints, "q")
         with pytest.raises(CommandError, match="no log"):
             _check_queue(endpoints, "penstock.lifecycle")
+
+
+def test_where_no_endpoint_lets_spark_in_each_is_quoted() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        gone = f"127.0.0.1:{silent.getsockname()[1]}"
+        silent.close()
+        other = "127.0.0.1:1"
+        target = Target((f"penstock://{gone}", f"penstock://{other}"), "q", 1.0, Credentials("AK", "hush"))
+        with Connection(target) as connection, pytest.raises(PipelineError) as caught:
+            connection.description()
+        said = str(caught.value)
+        assert f"no Penstock server answers at {gone}, {other}" in said
+        assert f"What each endpoint answered: {gone}: [Errno" in said
+        assert f"; {other}: [Errno" in said
+        assert "hush" not in said
+        with pytest.raises(PenstockError, match=f"none of 2 endpoints.*{gone}.*{other}"):
+            _check_queue(f"{gone},AK:hush@{other}", "q")
 
 
 def test_a_node_that_wants_the_cluster_secret_is_told_from_a_server_that_is_down() -> None:

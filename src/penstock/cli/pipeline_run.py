@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from penstock.cli.exits import NOT_FOUND, UNREACHABLE, USAGE, CommandError, reported
+from penstock.cli.exits import NOT_FOUND, USAGE, CommandError, reported
 from penstock.cli.output import error_console, print_hint, print_json, print_line
 from penstock.cli.parameters import DEFAULT_URL, Json, duration_seconds
 from penstock.cli.pipeline_place import (
@@ -188,21 +188,20 @@ def run(
 
 def _check_queue(endpoint: str, queue: str) -> None:
     """Before Spark is started, which takes seconds."""
-    from penstock.cli.asking import ask
+    from penstock.cli.asking import CONNECT_SECONDS
+    from penstock.client.blocking.client import connect_blocking_to_any
+    from penstock.client.endpoints import endpoint_urls
     from penstock.model.errors import ErrorCode, PenstockError
 
-    endpoints = [one.strip() for one in endpoint.split(",")]
-    for place, one in enumerate(endpoints, 1):
-        try:
-            ask(f"penstock://{one}", lambda client: client.describe_queue(queue))
-            return
-        except CommandError as error:
-            if error.code != UNREACHABLE or place == len(endpoints):  # they stand in for one another
-                raise
-        except PenstockError as error:
-            if error.code is not ErrorCode.QUEUE_NOT_FOUND or queue not in _HINTS:
-                raise
-            raise CommandError(f"there is no log {queue} to read: {_HINTS[queue]}", NOT_FOUND) from None
+    try:
+        with connect_blocking_to_any(
+            endpoint_urls(endpoint), timeout=CONNECT_SECONDS, name="penstock command line", patient=False
+        ) as client:
+            client.describe_queue(queue)
+    except PenstockError as error:
+        if error.code is not ErrorCode.QUEUE_NOT_FOUND or queue not in _HINTS:
+            raise
+        raise CommandError(f"there is no log {queue} to read: {_HINTS[queue]}", NOT_FOUND) from None
 
 
 def _session_settings(master: str, settings: list[str] | None) -> dict[str, str]:

@@ -168,7 +168,7 @@ class Connecting:
         access_key: str | None = None,
         secret_key: str | None = None,
     ) -> None:
-        self._address, in_url = parse_url(url)
+        self.address, in_url = parse_url(url)
         self._credentials = chosen_credentials(access_key, secret_key, in_url)
         self._timeout = milliseconds(timeout, "timeout") / 1000
         if not self._timeout:
@@ -178,12 +178,12 @@ class Connecting:
         self._drift_ppm = drift_ppm
         self._client: Client | None = None
 
-    async def connect(self) -> Client:
-        """Connects; raises when the server cannot be reached."""
+    async def connect(self, within: float | None = None, *, once: bool = False) -> Client:
+        """Connects; raises when the server cannot be reached, `within` so many seconds or the timeout, or `once`."""
         loop = asyncio.get_running_loop()
-        link = Link(self._address, self._timeout, self._name, loop, self._credentials)
+        link = Link(self.address, self._timeout, self._name, loop, self._credentials)
         try:
-            await link.open()
+            await link.open(within, once=once)
         except BaseException:
             await link.close()
             raise

@@ -5,10 +5,13 @@ from __future__ import annotations
 import os
 import shutil
 import time
+from collections.abc import Iterable
+from functools import partial
 from typing import Any
 
-from penstock.client.blocking.client import connect_blocking
-from penstock.model.errors import PenstockError
+from penstock.client.blocking.client import BlockingClient, connect_blocking_to_any
+from penstock.client.endpoints import endpoint_urls
+from penstock.model.errors import ErrorCode, PenstockError
 from penstock.pipeline.jobs.job import Surroundings
 from penstock.wire.answers import QueueDescription
 
@@ -20,27 +23,40 @@ _SECONDS = 30.0
 def surroundings_of(endpoint: str) -> Surroundings:
     """As of now; without what cannot be had, since the rows can be rolled up all the same."""
     now_us = time.time_ns() // 1000
-    endpoints = endpoint.split(",")
-    for one in endpoints:  # they stand in for one another
-        try:
-            queues, directory = _asked(one.strip(), _SECONDS / len(endpoints))
-            break
-        except PenstockError:
-            continue
-    else:
+    try:
+        queues, directory = _asked(endpoint)
+    except PenstockError:
         return Surroundings(now_us)
     if not os.path.isdir(directory):  # the server is elsewhere
-        return Surroundings(now_us, queues)
+        return Surroundings(now_us, queues, missing_of=partial(missing_queues, endpoint))
     disk = shutil.disk_usage(directory)
-    return Surroundings(now_us, queues, disk.free, disk.total)
+    return Surroundings(now_us, queues, disk.free, disk.total, missing_of=partial(missing_queues, endpoint))
 
 
-def _asked(endpoint: str, seconds: float) -> tuple[tuple[dict[str, Any], ...], str]:
-    url = endpoint if "://" in endpoint else f"penstock://{endpoint}"
-    with connect_blocking(url, timeout=seconds, name="penstock pipeline") as client:
+def missing_queues(endpoint: str, queues: Iterable[tuple[str, int]]) -> frozenset[int]:
+    """The ids of those that the server has no more. That a list does not name them says nothing: it may be that of one
+    account; and who may not see a queue is not told whether it is there."""
+    missing: set[int] = set()
+    with _connected(endpoint) as client:
+        for name, queue_id in queues:
+            try:
+                if client.describe_queue(name).queue_id != queue_id:
+                    missing.add(queue_id)
+            except PenstockError as error:
+                if error.code is ErrorCode.QUEUE_NOT_FOUND:
+                    missing.add(queue_id)
+    return frozenset(missing)
+
+
+def _asked(endpoint: str) -> tuple[tuple[dict[str, Any], ...], str]:
+    with _connected(endpoint) as client:
         queues = client.list_queues()
         facts = tuple(queue_facts(one) for one in queues if not one.name.startswith(INTERNAL))
         return facts, _data_directory(client.describe_node)
+
+
+def _connected(endpoint: str) -> BlockingClient:
+    return connect_blocking_to_any(endpoint_urls(endpoint), timeout=_SECONDS, name="penstock pipeline")
 
 
 def queue_facts(queue: QueueDescription) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from types import TracebackType
 from typing import Self, Unpack
 
@@ -12,6 +12,7 @@ from penstock.client.blocking.queue import BlockingQueue
 from penstock.client.client import Client, connect
 from penstock.client.clock import LOCAL_CLOCK, ClockStatus
 from penstock.client.duration import Duration
+from penstock.client.endpoints import connect_to_any
 from penstock.client.options import QueueOptions
 from penstock.ordering.clock_estimator import DRIFT_PPM
 from penstock.ordering.local_clock import LocalClock
@@ -125,6 +126,27 @@ def connect_blocking(
     bridge = Bridge()
     try:
         return BlockingClient(bridge, bridge.call(connecting.connect))
+    except BaseException:
+        bridge.stop()
+        raise
+
+
+def connect_blocking_to_any(
+    urls: Sequence[str],
+    *,
+    timeout: float,
+    name: str,
+    access_key: str | None = None,
+    secret_key: str | None = None,
+    patient: bool = True,
+) -> BlockingClient:
+    """Connects to the first of several servers that answers; see `penstock.client.endpoints`."""
+    endpoints = [
+        connect(url, timeout=timeout, name=name, access_key=access_key, secret_key=secret_key) for url in urls
+    ]
+    bridge = Bridge()
+    try:
+        return BlockingClient(bridge, bridge.run(connect_to_any(endpoints, timeout, patient=patient)))
     except BaseException:
         bridge.stop()
         raise

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import date
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
@@ -56,6 +56,8 @@ class Surroundings(NamedTuple):
     disk_free_bytes: int | None = None
     disk_total_bytes: int | None = None
     gaps: tuple[Gap, ...] = ()
+    missing_of: Callable[[Iterable[tuple[str, int]]], frozenset[int]] | None = None
+    """Which of these queues, by name and id, the server certainly has no more; None where none could be asked."""
 
 
 @dataclass(frozen=True)

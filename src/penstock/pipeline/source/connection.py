@@ -7,16 +7,17 @@ one that runs a loop itself (a notebook) is not disturbed.
 from __future__ import annotations
 
 import contextlib
-import logging
+import dataclasses
 from collections.abc import Iterator
 
-from penstock import BlockingClient, BlockingLog, OffsetGone, connect_blocking
+from penstock import BlockingClient, BlockingLog, OffsetGone
+from penstock.client.blocking.client import connect_blocking_to_any
+from penstock.client.endpoints import NoEndpoint
+from penstock.client.failure import Unreached
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.pipeline.source.options import Target
 from penstock.pipeline.trouble import PipelineError
 from penstock.wire.messages import QueueDescription
-
-log = logging.getLogger("penstock.pipeline")
 
 _NO_SERVER = "no Penstock server"
 """How the client says that something else answered."""
@@ -83,28 +84,24 @@ class Connection:
 
     def _connect(self) -> BlockingClient:
         endpoints = self.target.endpoints
-        last: PenstockError | None = None
-        for step in range(len(endpoints)):
-            url = endpoints[(self._turn + step) % len(endpoints)]
-            try:
-                key, secret = self.target.credentials or (None, None)
-                return connect_blocking(
-                    url,
-                    timeout=self.target.timeout / len(endpoints),
-                    name="spark",
-                    access_key=key,
-                    secret_key=secret,
-                )
-            except PenstockError as error:
-                last = error
-                if step + 1 < len(endpoints):
-                    log.warning("%s does not answer, trying the next endpoint: %s", url, error.message)
-        assert last is not None
-        raise last
+        first = self._turn % len(endpoints)
+        key, secret = self.target.credentials or (None, None)
+        return connect_blocking_to_any(
+            endpoints[first:] + endpoints[:first],
+            timeout=self.target.timeout,
+            name="spark",
+            access_key=key,
+            secret_key=secret,
+        )
 
 
 def explanation(error: PenstockError, target: Target) -> str:
     """What the error means to somebody who uses Spark."""
+    if isinstance(error, NoEndpoint):
+        asked = tuple(f"penstock://{address}" for address in error.telling_at)
+        meaning = explanation(error.telling, dataclasses.replace(target, endpoints=asked))
+        stop = "" if meaning.endswith("?") else "."
+        return f"{meaning}{stop} What each endpoint answered: {error.said}"
     where = ", ".join(url.removeprefix("penstock://") for url in target.endpoints)
     queue = target.queue
     match error.code:
@@ -128,8 +125,9 @@ def explanation(error: PenstockError, target: Target) -> str:
                 "it with `penstock user policy put`"
             )
         case ErrorCode.UNREACHABLE if _NO_SERVER not in error.message:
+            reason = error.reason if isinstance(error, Unreached) else error.message
             return (
-                f"no Penstock server answers at {where} within {target.timeout:g} s ({error.message}). Is it running, "
+                f"no Penstock server answers at {where} within {target.timeout:g} s ({reason}). Is it running, "
                 "can this machine reach it, and is this the address of the native protocol (usually port 9326), not "
                 "that of SQS or of monitoring?"
             )

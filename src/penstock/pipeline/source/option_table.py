@@ -32,7 +32,12 @@ OPTIONS = (
         "another",
     ),
     Option("queue", "", READS + WRITES, 'the queue; `load("clicks")` and `start("clicks")` name it as well'),
-    Option("timeout", "30", READS + WRITES, "for how many seconds an endpoint that does not answer is tried"),
+    Option(
+        "timeout",
+        "30",
+        READS + WRITES,
+        "for how many seconds endpoints that do not answer are tried, all together: a second each at first, then longer",
+    ),
     Option(
         "accessKey",
         "",

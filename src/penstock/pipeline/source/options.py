@@ -14,6 +14,7 @@ from typing import Literal
 
 from penstock.client.address import parse_address
 from penstock.client.credentials import chosen_credentials
+from penstock.client.endpoints import endpoint_urls
 from penstock.model.errors import PenstockError
 from penstock.model.partition_numbers import LARGEST_NUMBER, number_of, partition_of
 from penstock.model.settings import check_queue_name
@@ -121,7 +122,7 @@ class _Words:
             check_queue_name(queue)
         except PenstockError as error:
             raise PipelineError(error.message) from None
-        endpoints = tuple(_url(word.strip()) for word in self["endpoint"].split(","))
+        endpoints = tuple(map(_checked, endpoint_urls(self["endpoint"])))
         try:
             timeout = float(self["timeout"])
         except ValueError:
@@ -205,8 +206,7 @@ def _check_name(name: str, use: Use) -> None:
     raise PipelineError(f"there is no option {name}: {hint}")
 
 
-def _url(word: str) -> str:
-    url = word if "://" in word else f"penstock://{word}"
+def _checked(url: str) -> str:
     if "@" in url:  # never shown: what stands before it is meant to be secret
         raise PipelineError(
             "option endpoint has a user in it: write HOST:PORT, and say who you are with accessKey and secretKey"
