@@ -14,6 +14,7 @@ from penstock.pipeline.jobs import ledger_tables as tables
 from penstock.pipeline.jobs.job import Job, Reader, Rolled, Surroundings, Tables
 from penstock.pipeline.jobs.ledger_findings import findings, never_arrived, with_message_ids
 from penstock.pipeline.jobs.ledger_gaps import gap_findings, with_doubts
+from penstock.pipeline.jobs.ledger_gone import NOT_ASKED, Absence, absence, gone_findings, with_gone
 from penstock.pipeline.jobs.ledger_messages import (
     BEGINNINGS,
     ENDED,
@@ -125,13 +126,21 @@ def by_hour(parts: DataFrame) -> DataFrame:
 
 
 def still_there() -> Column:
-    """Not at an end, as far as anybody knows. What may have ended in a gap and cannot be there any more is not."""
-    return ~has_ended() & ~(sf.col("missing").isNotNull() & sf.col("doubted"))
+    """Not at an end, as far as anybody knows. What may have ended in a gap and cannot be there any more is not, nor what
+    was in a queue that is gone."""
+    return ~has_ended() & ~sf.col("gone") & ~(sf.col("missing").isNotNull() & sf.col("doubted"))
 
 
-def judged(known: DataFrame, rows: DataFrame, history: DataFrame, surroundings: Surroundings) -> DataFrame:
+def judged(
+    known: DataFrame,
+    rows: DataFrame,
+    history: DataFrame,
+    surroundings: Surroundings,
+    gone: Absence = NOT_ASKED,
+) -> DataFrame:
     """Messages with what is not known of them, and what is missing; `rows` are the new ones, `history` all there are."""
-    return with_missing(with_doubts(known, history, surroundings.gaps), rows, surroundings)
+    doubted = with_doubts(known, history, surroundings.gaps)
+    return with_gone(with_missing(doubted, rows, surroundings), gone)
 
 
 def open_messages(known: DataFrame) -> DataFrame:
@@ -166,9 +175,10 @@ def _batch(rows: DataFrame) -> Tables:
 def _roll(reader: Reader, surroundings: Surroundings) -> Rolled:
     rows = reader.new_rows(tables.ROWS)
     history = reader.all_rows(tables.ROWS)
-    known, strange = _with_history(new_messages(rows, reader.all_rows(tables.STATE)), history)
-    known = judged(known, rows, history, surroundings).persist()
-    found = with_message_ids(findings(known)).persist()
+    earlier = reader.all_rows(tables.STATE)
+    known, strange = _with_history(new_messages(rows, earlier), history)
+    known = judged(known, rows, history, surroundings, absence(rows, earlier, surroundings)).persist()
+    found = with_message_ids(findings(known)).unionByName(gone_findings(known)).persist()
     new_gaps = _new_gaps(reader, surroundings)
     all_found = found.unionByName(gap_findings(history, new_gaps)) if new_gaps else found
     parts = (

@@ -23,7 +23,7 @@ ALWAYS = 1 << 62
 """A number that no change has."""
 
 _SUMS = ("begins", "sent", "finals", "leases")
-_LEAST = ("began_us", "first_lease", "first_final", "ordering")
+_LEAST = ("began_us", "first_lease", "first_final", "ordering", "gone_us")
 _GREATEST = ("last_lease", "leased_us", "last_final", "ended_us", "last", "group_hash", "told")
 
 
@@ -60,6 +60,7 @@ def single(rows: DataFrame) -> DataFrame:
         _ordered_until(change, number).alias("ordering"),
         sf.when(begins, sf.coalesce(sf.xxhash64("message_group"), sf.lit(0))).alias("group_hash"),
         sf.lit(0).cast(long).alias("told"),
+        sf.lit(None).cast(long).alias("gone_us"),
     )
 
 

@@ -61,6 +61,7 @@ PACKED = (
     column(
         "told", "int64", "1: it was reported as lost or unsent already, or nobody can know where it began."
     ),
+    column("gone_us", "int64", "When its queue was first found to be gone, if it is."),
 )
 """What is known of a message: sums, smallest and largest numbers, so that what is known now and what comes later add up."""
 
@@ -140,10 +141,16 @@ COUNTS = tuple(one.name for one in _COUNTS)
 
 _FINDING = (
     column(
-        "kind", "string", "lost, duplicate-end, delivered-after-end, reordered, unsent, never-arrived or gap."
+        "kind",
+        "string",
+        "lost, duplicate-end, delivered-after-end, reordered, unsent, never-arrived, queue-gone or gap.",
     ),
     *PLACE,
-    column("sequence", "int64", "The message's number in its partition; of a gap none."),
+    column(
+        "sequence",
+        "int64",
+        "The message's number in its partition; of a gap and of a queue that is gone none.",
+    ),
     column(
         "message_id", "string", "The message's id as SQS shows it, where it was first sent to this queue."
     ),
