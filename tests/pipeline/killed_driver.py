@@ -13,11 +13,12 @@ from threading import Timer
 
 import msgspec
 
-from tests.pipeline.conftest import SESSION_OPTIONS
+from tests.pipeline.quick_spark import SESSION_OPTIONS
 from tests.pipeline.standalone import Daemon, SparkCluster
 
 START_SECONDS = 600.0
 """Spark may take minutes to start on a busy machine; whatever takes longer than this stands still."""
+REPOSITORY = Path(__file__).parents[2]
 _EXECUTOR = b"CoarseGrainedExecutorBackend"
 _PYTHON = b"pyspark.daemon"
 
@@ -50,6 +51,7 @@ class Driver:
             command,
             stdout=subprocess.PIPE,
             start_new_session=True,
+            cwd=REPOSITORY,
             env=None if cluster is None else cluster.driver_environment(),
         )
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from penstock.pipeline.session import spark_session
 from tests.pipeline.patience import patiently
+from tests.pipeline.quick_spark import SESSION_OPTIONS
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -29,11 +30,7 @@ def main(endpoint: str, source: str, sink: str, checkpoint: str) -> None:
     spark = spark_session(
         "killed",
         "local[2]",
-        {
-            "spark.driver.memory": "512m",
-            "spark.sql.execution.arrow.maxRecordsPerBatch": "1",
-            "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
-        },
+        SESSION_OPTIONS | {"spark.sql.execution.arrow.maxRecordsPerBatch": "1"},
     )
     stream = spark.readStream.format("penstock").options(endpoint=endpoint, queue=source).load()
     halting = stream.select("body").mapInArrow(stands_still, "body binary")

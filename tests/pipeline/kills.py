@@ -21,7 +21,7 @@ from typing import Any
 import msgspec
 
 import penstock
-from tests.pipeline.conftest import serving
+from tests.pipeline.broker import serving
 from tests.pipeline.killed_driver import Driver, executors_of, kill_one, pythons_of
 from tests.pipeline.killed_rows import Sums, Writer, check_no_row_twice, check_sums, log_sums
 from tests.pipeline.standalone import SparkCluster
@@ -66,16 +66,22 @@ class Killing:
         self._seed = seed
         self._dice = random.Random(seed)
         self._directory = directory
-        self._warehouse = directory / "warehouse"
+        self.warehouse = directory / "warehouse"
         self._cluster = cluster
         self._say = say
         self._url = ""
 
-    def run(self, finish: Callable[[str, Path], None] | None = None) -> Balance:
-        """Kills according to plan, lets the job finish, and compares. `finish` runs the job a last time; None: a process."""
-        with ExitStack() as stack:
-            self._url = stack.enter_context(serving(self._directory / "broker"))
-            client = stack.enter_context(penstock.connect_blocking(self._url, timeout=120))
+    def run(self) -> Balance:
+        """Kills according to plan, lets the job finish, and compares."""
+        with serving(self._directory / "broker") as url:
+            self.kill(url)
+            assert self._driver(follow=False).finish() == 0, "rows are missing"
+        return self.compared()
+
+    def kill(self, url: str) -> None:
+        """Kills according to plan, while rows are sent to the server; what they come to is not looked at yet."""
+        self._url = url
+        with penstock.connect_blocking(url, timeout=120) as client:
             queue = client.create_queue(QUEUE, consumption="log")
             writer = Writer(queue, self._seed)
             try:
@@ -84,11 +90,10 @@ class Killing:
                 writer.stop()
             self._balance.sums = log_sums(queue)
             assert self._balance.sums == writer.sums, "the log has what was acknowledged"
-            if finish is None:
-                assert self._driver(follow=False).finish() == 0, "rows are missing"
-            else:
-                finish(self._url, self._warehouse)
-        check_sums(self._balance.job, self._warehouse, self._balance.sums)
+
+    def compared(self) -> Balance:
+        """Once the job has read everything: its tables add up to the log."""
+        check_sums(self._balance.job, self.warehouse, self._balance.sums)
         return self._balance
 
     def _kill_all(self) -> None:
@@ -105,7 +110,7 @@ class Killing:
                 where = "local" if driver.cluster is None else "cluster"
                 if kind == "driver":
                     driver = None
-                seen = check_no_row_twice(self._balance.job, self._warehouse)
+                seen = check_no_row_twice(self._balance.job, self.warehouse)
                 self._note(
                     place, {"kind": kind, "what": what, "where": where, "rows_seen": seen}, begun, rows
                 )
@@ -120,7 +125,7 @@ class Killing:
         left = self._plan[len(self._balance.kills) :]
         in_need = bool(left) and left[0] != "driver"
         cluster = self._cluster if in_need or (follow and self._dice.random() < 0.5) else None
-        return Driver(self._balance.job, self._url, QUEUE, self._warehouse, follow=follow, cluster=cluster)
+        return Driver(self._balance.job, self._url, QUEUE, self.warehouse, follow=follow, cluster=cluster)
 
     def _kill(self, kind: str, driver: Driver) -> str:
         if kind == "driver":

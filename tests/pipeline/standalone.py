@@ -21,12 +21,12 @@ from typing import Self
 import pyspark
 
 from penstock.pipeline.java import find_java
+from tests.pipeline.quick_spark import INTERPRETED, QUICK_JAVA
 
 _MASTER = "org.apache.spark.deploy.master.Master"
 _WORKER = "org.apache.spark.deploy.worker.Worker"
 _MASTER_UP = r"Starting Spark master at (spark://\S+)"
 _WORKER_UP = r"(Successfully registered) with master"
-SMALL = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto"
 _LOOPBACK = "127.0.0.1"
 
 
@@ -122,14 +122,14 @@ class SparkCluster:
 
     def driver_options(self) -> list[str]:
         """Of `penstock pipeline run`."""
-        settings = {
+        settings = INTERPRETED | {
             "spark.executor.memory": "512m",
             "spark.executor.cores": "1",
             "spark.driver.memory": "512m",
             "spark.driver.host": _LOOPBACK,
             "spark.sql.shuffle.partitions": "2",
-            "spark.driver.extraJavaOptions": SMALL,
-            "spark.executor.extraJavaOptions": SMALL,
+            "spark.driver.extraJavaOptions": QUICK_JAVA,
+            "spark.executor.extraJavaOptions": QUICK_JAVA,
         }
         options = ["--master", self.url]
         for name, value in settings.items():
@@ -142,7 +142,7 @@ class SparkCluster:
             "JAVA_HOME": str(find_java()),
             "SPARK_LOCAL_IP": _LOOPBACK,
             "SPARK_DAEMON_MEMORY": "256m",
-            "SPARK_DAEMON_JAVA_OPTS": SMALL,
+            "SPARK_DAEMON_JAVA_OPTS": QUICK_JAVA,
             "SPARK_LOCAL_DIRS": str(self._directory / "local"),
         }
 

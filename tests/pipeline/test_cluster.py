@@ -13,7 +13,7 @@ import pytest
 
 import penstock
 from penstock.model.partition_numbers import number_in_partition, partition_of
-from tests.pipeline.conftest import Broker
+from tests.pipeline.broker import Broker
 from tests.pipeline.test_stream import collected
 from tests.process.local_cluster import ClusterUp
 

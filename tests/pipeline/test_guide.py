@@ -1,7 +1,8 @@
 """`docs/guide/pipeline.md` does what it says: its commands and its Python are typed from top to bottom, and compared.
 
-The first job is run as its reader runs it, by a shell, with a Spark of its own. Those that follow are the same program with
-the same words, in this process: they find the session of the tests there, and a Java fewer starts for each.
+The first job is run as its reader runs it, by a shell, with a Spark of its own and all of Spark's own settings. Those that
+follow are the same program with the same words, in this process: they find the session of the tests there, and a Java
+fewer starts for each.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from typer.testing import CliRunner
 from penstock.cli.main import app
 from penstock.pipeline.jobs.catalogue import JOBS
 from tests.client.guide_page import GuidePage, commands, matches
+from tests.pipeline.quick_spark import QUICK_JAVA
 from tests.process.server import SMALL_FILES
 from tests.process.usage_log import usage_rows
 
@@ -32,10 +34,7 @@ if TYPE_CHECKING:
 PAGE = GuidePage("pipeline.md")
 SQS = "http://127.0.0.1:9324"
 SECONDS = 300
-QUICK_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto"
 JOB = "penstock pipeline run "
-GENERATED = {"spark.sql.codegen.wholeStage": "true", "spark.sql.codegen.factoryMode": "FALLBACK"}
-"""As Spark is without the settings of these tests: plans are compiled."""
 
 
 @pytest.fixture
@@ -53,11 +52,9 @@ def server(tmp_path: Path) -> Iterator[dict[str, Any]]:
 
 @pytest.fixture
 def session(spark: SparkSession) -> Iterator[SparkSession]:
-    """The session of all tests with Spark's own settings, for jobs as users run them."""
-    changed = (*GENERATED, "spark.sql.shuffle.partitions", "spark.sql.adaptive.enabled")
+    """The session of all tests; what the program sets in it is set back."""
+    changed = ("spark.sql.shuffle.partitions", "spark.sql.adaptive.enabled")
     before = {name: spark.conf.get(name) for name in changed}
-    for name, value in GENERATED.items():
-        spark.conf.set(name, value)
     yield spark
     for name, kept in before.items():
         assert kept is not None

@@ -15,7 +15,7 @@ import pytest
 from penstock.pipeline import session
 from penstock.pipeline.java import find_java, java_release
 from penstock.pipeline.trouble import PipelineError, reason_of
-from tests.pipeline.conftest import Broker
+from tests.pipeline.broker import Broker
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -9,14 +9,16 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
+import penstock
 from penstock.pipeline.trouble import reason_of
-from tests.pipeline.conftest import Broker
+from tests.pipeline.broker import Broker
 from tests.pipeline.patience import patiently
 
 if TYPE_CHECKING:
@@ -91,46 +93,63 @@ def test_a_task_that_fails_in_the_middle_and_is_run_again_in_another_order_adds_
     assert len(broker.bodies(careless.name)) > 40, "what failed had sent some of it"
 
 
-def test_a_query_killed_in_the_middle_of_a_micro_batch_goes_on_without_a_loss_or_a_double(
-    spark: SparkSession, broker: Broker, tmp_path: Path
-) -> None:
-    source, sink = broker.new_log(), broker.new_log()
-    source.send_batch([f"{number}".ljust(LARGE_BODY) for number in range(100)])
-    command = [sys.executable, str(KILLED_QUERY), broker.endpoint, source.name, sink.name, str(tmp_path)]
-    root = Path(__file__).parents[2]
-    environment = os.environ | {"PYTHONPATH": f"{root}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"}
-    query = subprocess.Popen(command, start_new_session=True, env=environment)
-    try:
-        # It stands still where half of the rows are on their way: some are there before it is killed.
+class Killed(NamedTuple):
+    """A query that was killed: the logs it copied from and to, and where its checkpoint is."""
+
+    source: str
+    sink: str
+    checkpoint: Path
+
+
+def a_query_killed(directory: Path, broker: Broker) -> Killed:
+    """It stands still in the middle of a micro-batch, half of whose rows are on their way, and is killed there."""
+    killed = Killed("killed-source", "killed-sink", directory)
+    with penstock.connect_blocking(broker.url, timeout=120) as client:
+        source = client.create_queue(killed.source, consumption="log")
+        sink = client.create_queue(killed.sink, consumption="log")
+        source.send_batch([f"{number}".ljust(LARGE_BODY) for number in range(100)])
+        command = [sys.executable, str(KILLED_QUERY), broker.endpoint, *map(str, killed)]
+        root = Path(__file__).parents[2]
+        environment = os.environ | {"PYTHONPATH": f"{root}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"}
+        query = subprocess.Popen(command, start_new_session=True, env=environment)
         seen: list[int] = []
-        while len(seen) < 25:
-            assert query.poll() is None, "the query has ended by itself"
-            found = sink.log().read(len(seen) + 1, wait=1)
-            seen += [int(body) for body in found.bodies()]
-    finally:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(query.pid, signal.SIGKILL)
-        query.wait()
+        try:
+            while len(seen) < 25:  # some are there before it is killed
+                assert query.poll() is None, "the query has ended by itself"
+                found = sink.log().read(len(seen) + 1, wait=1)
+                seen += [int(body) for body in found.bodies()]
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(query.pid, signal.SIGKILL)
+            query.wait()
     assert seen == list(range(len(seen)))
     assert len(seen) <= 50
-    assert not list((tmp_path / "commits").glob("[0-9]*")), "the micro-batch was not finished"
+    assert not list((directory / "commits").glob("[0-9]*")), "the micro-batch was not finished"
+    return killed
+
+
+@pytest.mark.errand(work=a_query_killed)
+def test_a_query_killed_in_the_middle_of_a_micro_batch_goes_on_without_a_loss_or_a_double(
+    spark: SparkSession, broker: Broker, errand: Future[Killed]
+) -> None:
+    source, sink, checkpoint = errand.result()
 
     def resume() -> None:
         query = (
-            broker.follow(spark, source.name)
+            broker.follow(spark, source)
             .select("body")
             .writeStream.format("penstock")
-            .options(endpoint=broker.endpoint, queue=sink.name, checkpointLocation=str(tmp_path))
+            .options(endpoint=broker.endpoint, queue=sink, checkpointLocation=str(checkpoint))
             .trigger(availableNow=True)
             .start()
         )
         query.awaitTermination()
 
     patiently(resume)
-    assert sorted(map(int, broker.bodies(sink.name))) == list(range(100))
-    source.send_batch(["100"])
+    assert sorted(map(int, broker.bodies(sink))) == list(range(100))
+    broker.client.queue(source).send_batch(["100"])
     patiently(resume)
-    assert sorted(map(int, broker.bodies(sink.name))) == list(range(101))
+    assert sorted(map(int, broker.bodies(sink))) == list(range(101))
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from penstock.client.outgoing import AttributeValue
 from penstock.columnar.arrow import arrow_stream
 from penstock.columnar.usage import USAGE
 from penstock.pipeline.trouble import reason_of
-from tests.pipeline.conftest import Broker
+from tests.pipeline.broker import Broker
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Iterator
+from concurrent.futures import Future
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import duckdb
 import msgspec
@@ -21,7 +21,7 @@ from penstock.pipeline.runner import RunOptions, run_job
 from penstock.pipeline.shipping import check_cluster, look_around, package_archive
 from penstock.pipeline.trouble import PipelineError
 from penstock.pipeline.warehouse.files import Files
-from tests.pipeline.conftest import Broker
+from tests.pipeline.broker import Broker
 from tests.pipeline.rows import NOON, stream_of, usage_row
 from tests.pipeline.standalone import SparkCluster, bare_python
 
@@ -32,21 +32,6 @@ MESSAGES = 4_500
 """Three batches of 2,000 at most."""
 ROWS_A_MESSAGE = 2
 SECONDS = 600
-
-
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkCluster]:
-    with SparkCluster(tmp_path_factory.mktemp("standalone") / "cluster") as up:
-        yield up
-
-
-@pytest.fixture(scope="module")
-def rows(broker: Broker) -> penstock.BlockingQueue:
-    """A log of usage."""
-    queue = broker.new_log()
-    with queue.producer() as producer:
-        producer.send_many([body(number) for number in range(MESSAGES)])
-    return queue
 
 
 def body(message: int) -> bytes:
@@ -65,39 +50,52 @@ def body(message: int) -> bytes:
     )
 
 
-def command(broker: Broker, queue: penstock.BlockingQueue, warehouse: Path) -> list[str]:
-    run = [sys.executable, "-m", "penstock.cli.main", "pipeline", "run", "usage", "--once", "--json"]
-    return [*run, "--endpoint", broker.endpoint, "--queue", queue.name, "--warehouse", str(warehouse)]
-
-
 def minutes(warehouse: Path) -> list[Any]:
     columns = "minute, user, requests, messages, bytes_in, latency_us_p50, latency_us_p99"
     place = f"read_parquet('{warehouse}/usage_minutes/**/*.parquet', hive_partitioning=true)"
     return duckdb.execute(f"select {columns} from {place} order by all").fetchall()
 
 
-def test_a_cluster_makes_the_tables_that_one_process_makes_though_a_worker_is_killed(
-    spark: SparkSession,
-    cluster: SparkCluster,
-    broker: Broker,
-    rows: penstock.BlockingQueue,
-    tmp_path: Path,
-) -> None:
-    options = RunOptions(broker.endpoint, str(tmp_path / "alone"), queue=rows.name)
-    run_job(spark, JOBS["usage"], options, Progress("usage"))
-    expected = minutes(tmp_path / "alone")
-    assert sum(row[2] for row in expected) == MESSAGES * ROWS_A_MESSAGE
+class Ran(NamedTuple):
+    """A job on a cluster: the log it read, and the tables it made."""
 
-    run = [*command(broker, rows, tmp_path / "shared"), *cluster.driver_options()]
-    driver = subprocess.Popen(run, stdout=subprocess.PIPE, env=cluster.driver_environment())
-    assert driver.stdout is not None
-    events = (msgspec.json.decode(line) for line in driver.stdout)
-    assert next(events)["event"] == "batch"
-    cluster.workers.pop().kill()  # batches that were begun have tasks, kept rows and shuffled ones with it
-    assert [event["event"] for event in events][-1] == "done"
-    assert driver.wait(SECONDS) == 0
-    driver.stdout.close()
-    assert minutes(tmp_path / "shared") == expected
+    queue: str
+    warehouse: Path
+
+
+def a_job_on_a_cluster(directory: Path, broker: Broker) -> Ran:
+    """With a worker killed after its first batch."""
+    ran = Ran("standalone-rows", directory / "shared")
+    with penstock.connect_blocking(broker.url, timeout=120) as client:
+        queue = client.create_queue(ran.queue, consumption="log")
+        with queue.producer() as producer:
+            producer.send_many([body(number) for number in range(MESSAGES)])
+    command = [sys.executable, "-m", "penstock.cli.main", "pipeline", "run", "usage", "--once", "--json"]
+    command += ["--endpoint", broker.endpoint, "--queue", ran.queue, "--warehouse", str(ran.warehouse)]
+    with SparkCluster(directory / "cluster") as cluster:
+        command += cluster.driver_options()
+        with subprocess.Popen(command, stdout=subprocess.PIPE, env=cluster.driver_environment()) as driver:
+            try:
+                assert driver.stdout is not None
+                events = (msgspec.json.decode(line) for line in driver.stdout)
+                assert next(events)["event"] == "batch"
+                cluster.workers.pop().kill()  # what was begun has tasks, kept rows and shuffled ones with it
+                assert [event["event"] for event in events][-1] == "done"
+                assert driver.wait(SECONDS) == 0
+            finally:
+                driver.kill()
+    return ran
+
+
+@pytest.mark.errand(work=a_job_on_a_cluster)
+def test_a_cluster_makes_the_tables_that_one_process_makes_though_a_worker_is_killed(
+    spark: SparkSession, broker: Broker, errand: Future[Ran], tmp_path: Path
+) -> None:
+    queue, shared = errand.result()
+    run_job(spark, JOBS["usage"], RunOptions(broker.endpoint, str(tmp_path), queue=queue), Progress("usage"))
+    expected = minutes(tmp_path)
+    assert sum(row[2] for row in expected) == MESSAGES * ROWS_A_MESSAGE
+    assert minutes(shared) == expected
 
 
 def test_a_worker_without_the_packages_is_named(

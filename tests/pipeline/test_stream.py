@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from penstock.pipeline.trouble import reason_of
-from tests.pipeline.conftest import Broker
+from tests.pipeline.broker import Broker
 from tests.pipeline.patience import patiently
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ import pytest
 
 import penstock
 from penstock.pipeline.trouble import reason_of
-from tests.pipeline.conftest import serving
+from tests.pipeline.broker import serving
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
