@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
+from penstock.client.backoff import Slowdown
 from penstock.model.batch import Buffer
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.wire.messages import Answer, Delivery, Subscribe
@@ -18,7 +19,7 @@ A = TypeVar("A")
 class Call(ABC):
     """One request and its one answer."""
 
-    __slots__ = ("deadline", "frame", "resend", "resent")
+    __slots__ = ("deadline", "frame", "resend", "resent", "slowdown")
 
     def __init__(self, *, resend: bool = True) -> None:
         self.frame: list[Buffer] = []
@@ -28,6 +29,8 @@ class Call(ABC):
         """How often it was: then the server may have carried it out before."""
         self.deadline: float | None = None
         """While there is no connection: when to give up."""
+        self.slowdown: Slowdown | None = None
+        """Since a limit refused it."""
 
     @abstractmethod
     def succeed(self, answer: Answer, body: memoryview) -> None:
@@ -86,10 +89,12 @@ class FutureCall(Call, Generic[T]):
 class Stream(ABC):
     """A subscription: one request, any number of deliveries, opened again on every new connection."""
 
-    __slots__ = ("deadline", "request_id")
+    __slots__ = ("deadline", "request_id", "slowdown")
 
     def __init__(self) -> None:
         self.request_id = 0
+        self.slowdown: Slowdown | None = None
+        """Since a limit refused it."""
         self.deadline: float | None = None
 
     @abstractmethod

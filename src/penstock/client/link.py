@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import random
 from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
@@ -17,7 +18,7 @@ import msgspec
 
 from penstock.client.address import Address
 from penstock.client.background import Background
-from penstock.client.backoff import delays
+from penstock.client.backoff import Slowdown, delays
 from penstock.client.call import Call, FutureCall, Stream, expecting, unexpected
 from penstock.client.connection import Connection
 from penstock.client.failure import Unreached, closed, error_of
@@ -205,30 +206,63 @@ class Link:
                 return
             call = calls.get(request_id)
             if call is None:
-                self._answered_no_call(request_id, answer, body)
+                self._answered_no_call(connection, request_id, answer, body)
             elif not isinstance(answer, Failed):
                 del calls[request_id]
                 call.succeed(answer, body)
             elif answer.code == ErrorCode.SHUTTING_DOWN and call.resend:
                 stopping = True  # it keeps its place in the table, for the server that comes after
+            elif (
+                answer.code == ErrorCode.THROTTLED and (pause := self._pause(call, self.timeout)) is not None
+            ):
+                self.loop.call_later(pause, self._ask_again, connection, request_id, call)
             else:
                 del calls[request_id]
                 call.fail(error_of(answer))
         if stopping:
             connection.abort(PenstockError(ErrorCode.SHUTTING_DOWN, "the server is stopping"))
 
-    def _answered_no_call(self, request_id: int, answer: Answer, body: memoryview) -> None:
+    def _answered_no_call(
+        self, connection: Connection, request_id: int, answer: Answer, body: memoryview
+    ) -> None:
         stream = self._waiting.streams.get(request_id)
         if stream is None:
             if request_id == 0 and isinstance(answer, Failed):
                 log.warning("%s refuses this connection: %s", self._address, error_of(answer))
         elif isinstance(answer, Delivery):
+            stream.slowdown = None
             stream.delivered(answer, body)
+        elif isinstance(answer, Failed) and answer.code == ErrorCode.THROTTLED:
+            pause = self._pause(stream, math.inf)  # a subscription waits for messages however long it takes
+            assert pause is not None
+            self.loop.call_later(pause, self._open_again, connection, stream)
         elif isinstance(answer, Failed) and answer.code == ErrorCode.SHUTTING_DOWN:
             pass  # the connection ends in a moment, and the stream is opened again on the next one
         else:
             del self._waiting.streams[request_id]
             stream.failed(error_of(answer) if isinstance(answer, Failed) else unexpected(answer))
+
+    # -- within limits ---------------------------------------------------------------------------------------
+
+    def _pause(self, refused: Call | Stream, patience: float) -> float | None:
+        """How long what a limit refused is to wait; nothing was done, so anything may be asked again."""
+        now = self.loop.time()
+        if refused.slowdown is None:
+            refused.slowdown = Slowdown(now + patience, random.Random())
+        return refused.slowdown.pause(now)
+
+    def _ask_again(self, connection: Connection, request_id: int, call: Call) -> None:
+        # On a later connection everything that waits has been sent already.
+        if self._connection is not connection or self._waiting.calls.get(request_id) is not call:
+            return
+        if call.abandoned():
+            del self._waiting.calls[request_id]
+        else:
+            connection.write(call.frame)
+
+    def _open_again(self, connection: Connection, stream: Stream) -> None:
+        if self._connection is connection and self._waiting.streams.get(stream.request_id) is stream:
+            self._open_on(connection, stream)
 
     # -- connecting ------------------------------------------------------------------------------------------
 

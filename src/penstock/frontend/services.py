@@ -43,7 +43,9 @@ class Services:
         later: Callable[[Callable[[], None]], object],
         wall_ms: Callable[[], int] | None = None,
         failed_signatures: RequestLimit | None = None,
+        throttle: Throttle | None = None,
     ) -> None:
+        """`throttle`: one that other doors of the process count with too."""
         self.engine = engine
         self.sends = GatheredSends(engine, later)
         self.registry = registry
@@ -62,7 +64,7 @@ class Services:
         self.token = token
         self.request_ids = RequestIds(token(10))
         self.queues = QueueDirectory(home, metadata)
-        self.throttle = Throttle(metadata)
+        self.throttle = throttle or Throttle(metadata)
         self.waiting = WaitingReceives()
         self.failures = FailedSignatures(failed_signatures)
         self.authenticator = Authenticator(users, home, self.failures, open_without_users=open_without_users)

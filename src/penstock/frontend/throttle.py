@@ -6,6 +6,8 @@ Limits come from the metadata and hold from the next request on. Every front end
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
 
 import msgspec
 
@@ -24,6 +26,13 @@ Subject = tuple[Kind, str | None]
 """A user or a queue; without a name: all that have no limit of their own."""
 
 
+class Refusal(NamedTuple):
+    """Who may ask no more for now, or be asked, and how much it is that they may."""
+
+    subject: Subject
+    limit: RequestLimit
+
+
 class Throttle:
     """The limits as of now, and a bucket for everyone who was limited lately."""
 
@@ -36,22 +45,41 @@ class Throttle:
 
     def admit(self, user: str, queue: str | None, cost: int, now_ms: int) -> None:
         """Lets a request pass or raises `RequestThrottled`; `queue` is the native name. A batch costs its entries."""
-        if not self._limits:
-            return
-        by_user = self._bucket("user", user, now_ms)
-        by_queue = self._bucket("queue", queue, now_ms) if queue is not None else None
-        # Both are asked before either pays: what the queue refuses costs the user nothing.
-        for bucket in (by_user, by_queue):
-            if bucket is not None and not bucket.has(cost, now_ms):
-                raise request_throttled()
-        for bucket in (by_user, by_queue):
-            if bucket is not None:
-                bucket.take(cost)
+        if (
+            self._limits
+            and self.refuses(user, (queue,) if queue is not None else (), cost, now_ms) is not None
+        ):
+            raise request_throttled()
 
-    def _bucket(self, kind: Kind, name: str, now_ms: int) -> TokenBucket | None:
+    @property
+    def is_idle(self) -> bool:
+        """Whether there are no limits at all."""
+        return not self._limits
+
+    def refuses(self, user: str, queues: Iterable[str], cost: int, now_ms: int) -> Refusal | None:
+        """Lets a request pass, or says whose limit it is that does not."""
+        paying: list[TokenBucket] = []
+        # All are asked before any pays: what a queue refuses costs the user nothing.
+        for subject in _subjects(user, queues):
+            bucket = self._bucket(subject, now_ms)
+            if bucket is not None:
+                if not bucket.has(cost, now_ms):
+                    return Refusal(subject, bucket.limit)
+                paying.append(bucket)
+        for bucket in paying:
+            bucket.take(cost)
+        return None
+
+    def charge(self, user: str, queues: Iterable[str], cost: int, now_ms: int) -> None:
+        """What cannot be refused is paid all the same, and held against what comes after."""
+        for subject in _subjects(user, queues):
+            bucket = self._bucket(subject, now_ms)
+            if bucket is not None:
+                bucket.owe(cost, now_ms)
+
+    def _bucket(self, subject: Subject, now_ms: int) -> TokenBucket | None:
         limits = self._limits
-        subject = (kind, name)
-        limit = limits.get(subject) or limits.get((kind, None))
+        limit = limits.get(subject) or limits.get((subject[0], None))
         return self._buckets.bucket(subject, limit, now_ms) if limit is not None else None
 
     def _changed(self, change: Change) -> None:
@@ -67,3 +95,9 @@ class Throttle:
             # What cannot be read by this version limits nobody: refusing everything would be the worse mistake.
             self._limits.pop(subject, None)
             log.warning("ignored the limit %s, which cannot be read: %s", change.key, error)
+
+
+def _subjects(user: str, queues: Iterable[str]) -> Iterator[Subject]:
+    yield "user", user
+    for queue in queues:
+        yield "queue", queue

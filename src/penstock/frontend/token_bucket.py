@@ -30,6 +30,11 @@ class TokenBucket:
         """It has passed."""
         self._tokens -= cost
 
+    def owe(self, cost: int, now_ms: int) -> None:
+        """It has passed whether there was enough or not; never more is owed than a burst."""
+        self._fill(now_ms)
+        self._tokens = min(self._tokens, max(self._tokens - cost, -float(self.limit.burst)))
+
     def is_full(self, now_ms: int) -> bool:
         """Whether it says nothing that a new one would not."""
         self._fill(now_ms)

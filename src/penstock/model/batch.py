@@ -256,6 +256,11 @@ class Batch:
         return Batch(b"".join((header, self.data[HEADER_BYTES:start], self.data[end:])))
 
 
+def count_of(data: Buffer) -> int:
+    """How many messages a batch says it has, which nobody has checked yet; it has at least a header."""
+    return int(_HEADER.unpack_from(data)[3])
+
+
 def encode_one(body: bytes) -> bytes:
     """Encodes one message that is nothing but a body."""
     size = len(body)

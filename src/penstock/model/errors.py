@@ -40,6 +40,7 @@ class ErrorCode(StrEnum):
     LIMIT_REACHED = "limit-reached"
     DISK_FULL = "disk-full"
     OVERLOADED = "overloaded"
+    THROTTLED = "throttled"
     SHUTTING_DOWN = "shutting-down"
     INTERNAL = "internal"
     UNREACHABLE = "unreachable"
@@ -95,6 +96,9 @@ ERRORS: dict[ErrorCode, ErrorRow] = {
     ErrorCode.LIMIT_REACHED: ErrorRow("a limit of the node is reached", False),
     ErrorCode.DISK_FULL: ErrorRow("the disk is full; sends are refused until space returns", True),
     ErrorCode.OVERLOADED: ErrorRow("the node has more unwritten work than it may hold", True),
+    ErrorCode.THROTTLED: ErrorRow(
+        "more was asked than a limit of the user or the queue allows; nothing was done", True
+    ),
     ErrorCode.SHUTTING_DOWN: ErrorRow("the node is stopping", True, True),
     ErrorCode.INTERNAL: ErrorRow("a defect of the server; its log says more", False),
     ErrorCode.UNREACHABLE: ErrorRow(

@@ -146,6 +146,7 @@ async def open_front_door(
             later=turn.later,
             wall_ms=_wall_ms,
             failed_signatures=limit_of(config.sqs_failed_signatures),
+            throttle=records.throttle,
         )
         front = FrontEnd(services)
         server = HttpServer(_handler(config, front), limits=_limits(config), refuse=front.refuse, turn=turn)

@@ -12,6 +12,7 @@ from penstock.columnar.usage import USAGE_QUEUE
 from penstock.config.address import Address
 from penstock.frontend.failed_signatures import FailedSignatures, limit_of
 from penstock.frontend.native.door import NativeDoor
+from penstock.frontend.native.limits import NativeLimits
 from penstock.frontend.native.permissions import Permissions, QueueNames
 from penstock.frontend.native.reception import Reception
 from penstock.frontend.native.record import NativeRecord
@@ -106,7 +107,8 @@ def native_door(
     own_queue = str(QueueArn(records.home.region, records.home.account, USAGE_QUEUE))
     record = NativeRecord(records.usage, RequestIds(secrets.token_bytes(10)), _timer_us, own_queue)
     permissions = Permissions(records.home, records.queues, names)
-    return NativeDoor(reception, permissions, record, records.metadata, NativeSockets(server), now_ms)
+    limits = NativeLimits(records.throttle, names)
+    return NativeDoor(reception, permissions, limits, record, records.metadata, NativeSockets(server), now_ms)
 
 
 def _timer_us() -> int:

@@ -15,6 +15,7 @@ from penstock.config.serve import ServeConfig
 from penstock.frontend.engine import EngineLink
 from penstock.frontend.native_names import Home
 from penstock.frontend.queue_directory import QueueDirectory
+from penstock.frontend.throttle import Throttle
 from penstock.metadata.cache import MetadataCache
 from penstock.metadata.master_key import MasterKey, MasterKeyError, load_or_make_master_key
 from penstock.metadata.mirror import MetadataMirror
@@ -46,6 +47,8 @@ class Records:
         self.home = Home(config.sqs_account, config.sqs_region)
         self.queues = QueueDirectory(self.home, mirror.cache)
         """For doors that only ask for policies."""
+        self.throttle = Throttle(mirror.cache)
+        """One for all doors: whoever comes through two of them has one limit."""
         self.link_secret = master_key.derived("link 1")
         """What front ends of one server know, and nobody else."""
         self._usage: UsageCollector | None = None

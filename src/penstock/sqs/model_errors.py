@@ -38,6 +38,7 @@ KIND_OF: dict[ErrorCode, ErrorKind] = {
     ErrorCode.LIMIT_REACHED: ErrorKind.OVER_LIMIT,
     ErrorCode.DISK_FULL: ErrorKind.SERVICE_UNAVAILABLE,
     ErrorCode.OVERLOADED: ErrorKind.REQUEST_THROTTLED,
+    ErrorCode.THROTTLED: ErrorKind.REQUEST_THROTTLED,
     ErrorCode.SHUTTING_DOWN: ErrorKind.SERVICE_UNAVAILABLE,
     ErrorCode.INTERNAL: ErrorKind.INTERNAL_FAILURE,
     ErrorCode.UNREACHABLE: ErrorKind.SERVICE_UNAVAILABLE,

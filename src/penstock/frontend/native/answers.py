@@ -12,6 +12,7 @@ OK_STATUS = 200
 _STATUSES = {
     ErrorCode.UNAUTHENTICATED: 403,
     ErrorCode.ACCESS_DENIED: 403,
+    ErrorCode.THROTTLED: 403,  # as SQS answers it
     ErrorCode.INTERNAL: 500,
 }
 

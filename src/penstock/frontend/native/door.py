@@ -13,6 +13,7 @@ from typing import Protocol
 
 import msgspec
 
+from penstock.frontend.native.limits import NativeLimits
 from penstock.frontend.native.permissions import AccessDeniedError, Permissions, Visit
 from penstock.frontend.native.reception import Challenged, Guest, Reception
 from penstock.frontend.native.record import Asked, NativeRecord, leaves_rows, queue_of, subscription_of
@@ -101,6 +102,7 @@ class NativeDoor:
         self,
         reception: Reception,
         permissions: Permissions,
+        limits: NativeLimits,
         record: NativeRecord,
         metadata: MetadataCache,
         outside: Outside,
@@ -108,6 +110,7 @@ class NativeDoor:
     ) -> None:
         self._reception = reception
         self._permissions = permissions
+        self._limits = limits
         self._record = record
         self._outside = outside
         self._now_ms = now_ms
@@ -189,10 +192,12 @@ class NativeDoor:
             return frame
         if not rule.recorded_as:
             return frame if self._flows(connection, client, frame.request_id, request, now_ms) else None
+        queue = ""
         try:
             queue = self._permissions.check(visit, rule, request, now_ms)
+            self._limits.check(visit.session.user, rule, request, frame, now_ms)
         except PenstockError as error:
-            about = error.queue if isinstance(error, AccessDeniedError) else ""
+            about = error.queue if isinstance(error, AccessDeniedError) else queue
             asked = self._asked(frame, rule.recorded_as, about, now_ms)
             self._refuse(connection, client, frame.request_id, asked, error, now_ms)
             return None
@@ -224,6 +229,7 @@ class NativeDoor:
             if queue_id and client.visit is not None:
                 try:
                     self._permissions.recheck(client.visit, _SUBSCRIBE, queue_id, now_ms)
+                    self._limits.charge_credit(client.visit.session.user, queue_id, request.messages, now_ms)
                 except PenstockError as error:
                     self._end_subscription(connection, client, request.subscription, error, now_ms)
                     return False

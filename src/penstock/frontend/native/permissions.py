@@ -96,15 +96,11 @@ class Permissions:
                     self._check_move(visit, rule, request, now_ms)
                 return ruling.queue
             case About.RECEIPTS:
-                ids = {
-                    int.from_bytes(receipt.token[:_TOKEN_ID_BYTES], "little")
-                    for receipt in request.receipts  # type: ignore[union-attr]
-                }
-                return self._on_several(visit, rule, ids, now_ms)
+                return self._on_several(visit, rule, queue_ids_of(rule, request), now_ms)
             case About.NAME:
                 return self._on_name(visit, rule, request, now_ms)
             case About.QUEUES:
-                ids = {queue.queue_id for queue in request.queues}  # type: ignore[union-attr]
+                ids = queue_ids_of(rule, request)
                 for queue_id in ids:
                     if self._names.name_of(queue_id) is None:
                         _check_may_guess(visit, queue_id)
@@ -244,6 +240,22 @@ class Permissions:
             if (account, region) != self._home:
                 return QueueArn(region, account, rest)
         return arn or QueueArn(self._home.region, self._home.account, name)
+
+
+def queue_ids_of(rule: Rule, request: messages.Request) -> set[int]:
+    """Which queues a request names by id, itself or in its receipts."""
+    match rule.about:
+        case About.QUEUE_ID:
+            return {request.queue_id}  # type: ignore[union-attr]  # as in `Permissions.check`
+        case About.RECEIPTS:
+            return {
+                int.from_bytes(receipt.token[:_TOKEN_ID_BYTES], "little")
+                for receipt in request.receipts  # type: ignore[union-attr]
+            }
+        case About.QUEUES:
+            return {queue.queue_id for queue in request.queues}  # type: ignore[union-attr]
+        case _:
+            return set()
 
 
 def _check_length(visit: Visit, name: str) -> None:

@@ -17,7 +17,7 @@ LATENCY = Buckets("latency", 100, 1.28, 50, "microseconds")
 """From 0.1 ms to 18 s; what took longer is interpolated up to the longest."""
 
 KEYS = ("account", "user", "queue", "action")
-THROTTLED = ("RequestThrottled", "KMS.ThrottlingException")
+THROTTLED = ("RequestThrottled", "KMS.ThrottlingException", "throttled")
 """Outcomes that tell the caller to slow down."""
 
 _KEY_COLUMNS = (
