@@ -228,6 +228,11 @@ def test_the_reference_names_every_option_with_its_default_and_its_variable(
         assert option.flag is None or f"`{option.flag}`" in section, option.key
 
 
+def test_a_front_end_does_not_show_its_figures_where_clients_connect() -> None:
+    with pytest.raises(ConfigurationError, match=r"frontend\.monitoring_listen.* is where clients connect"):
+        load_frontend_config(None, {}, {"monitoring_listen": "127.0.0.1:9324"})
+
+
 def test_the_front_end_takes_its_part_of_a_file_that_is_shared(tmp_path: Path) -> None:
     file = tmp_path / "penstock.toml"
     file.write_text(

@@ -13,6 +13,7 @@ from pathlib import Path
 import msgspec
 
 from penstock.metrics.exposition import Family
+from penstock.metrics.front_end_figures import FrontEndDescription, front_end_families
 from penstock.metrics.group_figures import group_families
 from penstock.metrics.node_figures import node_families
 from penstock.metrics.queue_figures import queue_families
@@ -36,6 +37,7 @@ def _tables() -> dict[str, str]:
         "node": _table(node_families(NODE)),
         "queues": _table(queue_families([orders], 0)),
         "groups": _table(group_families([("orders", group)])),
+        "frontend": _table(front_end_families(FrontEndDescription("frontend-1", "1.0", 0, True, 1.0, 1))),
         "usage": _table(usage_families(1, 1, 0, 0)),
         "replicas": _table(replica_families(NODE, [orders])),
         "readers": _table(reader_families(1, 1, 1)),

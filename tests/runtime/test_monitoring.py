@@ -12,10 +12,17 @@ import pytest
 
 import penstock
 from penstock.config.address import Address
+from penstock.config.monitoring import MonitoringOptions
 from penstock.config.serve import ServeConfig
 from penstock.runtime.embedded import ANY_PORT, EmbeddedServer, running_server
+from penstock.runtime.front_end_monitoring import FrontEndSight
 from penstock.runtime.listening import StartError
+from penstock.runtime.monitoring import open_monitoring
+from penstock.usage.collector import UsageTotals
 from tests.runtime.harness import async_test
+
+TOKEN = "0123456789abcdef"
+NOTHING = UsageTotals(0, 0, 0, 0)
 
 
 @asynccontextmanager
@@ -26,11 +33,13 @@ async def monitored(directory: Path) -> AsyncIterator[tuple[EmbeddedServer, Addr
         yield server, server.broker.monitoring.address
 
 
-async def look(address: Address, path: str, method: str = "GET") -> tuple[int, str, str]:
+async def look(
+    address: Address, path: str, method: str = "GET", token: str | None = None
+) -> tuple[int, str, str]:
     def fetch() -> tuple[int, str, str]:
         connection = HTTPConnection(address.host, address.port, timeout=10)
         try:
-            connection.request(method, path)
+            connection.request(method, path, headers={"Authorization": f"Bearer {token}"} if token else {})
             answer = connection.getresponse()
             return answer.status, answer.getheader("Content-Type", ""), answer.read().decode()
         finally:
@@ -85,8 +94,72 @@ async def test_health_and_other_paths(tmp_path: Path) -> None:
 
 
 @async_test
-async def test_only_this_machine_may_look(tmp_path: Path) -> None:
+async def test_without_a_token_only_this_machine_may_look(tmp_path: Path) -> None:
     config = ServeConfig(listen=ANY_PORT, sqs_listen=None, monitoring_listen=Address("0.0.0.0", 0))
-    with pytest.raises(StartError, match="figures of all queues"):
+    with pytest.raises(StartError, match=r"figures of all queues.*monitoring\.token_file"):
         async with running_server(tmp_path, config):
             pass
+
+
+@async_test
+async def test_others_look_with_the_token(tmp_path: Path) -> None:
+    file = tmp_path / "token"
+    file.write_text(f"{TOKEN}\n")
+    config = ServeConfig(
+        listen=ANY_PORT,
+        sqs_listen=None,
+        monitoring_listen=Address("0.0.0.0", 0),
+        monitoring_token_file=str(file),
+    )
+    async with running_server(tmp_path / "data", config) as server:
+        assert server.broker.monitoring is not None
+        address = Address("127.0.0.1", server.broker.monitoring.address.port)
+        assert (await look(address, "/health"))[0] == 200
+        for wrong in (None, "no", TOKEN[:-1], f"{TOKEN}0"):
+            status, _, text = await look(address, "/metrics", token=wrong)
+            assert (status, text) == (401, "show the token of monitoring.token_file\n")
+        status, _, text = await look(address, "/metrics", token=TOKEN)
+        assert status == 200
+        assert "penstock_node_queues" in text
+
+
+@pytest.mark.parametrize(
+    ("content", "complaint"),
+    [
+        (None, "cannot read monitoring.token_file .*: No such file"),
+        (b"short", "at least 16 visible characters"),
+        (b"with a space in it, which no header takes", "visible characters"),
+        (b"\xff\xfe" * 20, "it is no text"),
+    ],
+)
+def test_a_token_that_is_none_is_refused(tmp_path: Path, content: bytes | None, complaint: str) -> None:
+    file = tmp_path / "token"
+    if content is not None:
+        file.write_bytes(content)
+    config = MonitoringOptions(monitoring_listen=ANY_PORT, monitoring_token_file=str(file))
+    with pytest.raises(StartError, match=complaint):
+        asyncio.run(open_monitoring(config, FrontEndSight("front", 0, Way(), lambda: NOTHING)))
+
+
+class Way:
+    """To an engine that comes and goes."""
+
+    connected = True
+
+
+@async_test
+async def test_a_front_end_shows_its_own_figures(tmp_path: Path) -> None:
+    way = Way()
+    sight = FrontEndSight("front", 5_500, way, lambda: UsageTotals(4, 3, 1, 0))
+    monitoring = await open_monitoring(MonitoringOptions(monitoring_listen=ANY_PORT), sight)
+    assert monitoring is not None
+    try:
+        _, _, text = await look(monitoring.address, "/metrics")
+        assert "penstock_frontend_connected 1" in text.splitlines()
+        assert "penstock_usage_dropped_total 1" in text.splitlines()
+        assert (await look(monitoring.address, "/health"))[0] == 200
+        way.connected = False
+        assert "penstock_frontend_connected 0" in (await look(monitoring.address, "/metrics"))[2].splitlines()
+        assert (await look(monitoring.address, "/health"))[::2] == (503, "no node can be reached\n")
+    finally:
+        await monitoring.close()

@@ -94,6 +94,15 @@ def frontend(
             show_default=False,
         ),
     ] = None,
+    monitoring_listen: Annotated[
+        str | None,
+        typer.Option(
+            "--monitoring-listen",
+            help="Where monitoring looks (nowhere).",
+            metavar="HOST:PORT",
+            show_default=False,
+        ),
+    ] = None,
     tls_certificate: TlsCertificate = None,
     tls_key: TlsKey = None,
     tls_ca: TlsCa = None,
@@ -117,6 +126,7 @@ def frontend(
         "cluster_name": name,
         "native_listen": native_listen,
         "sqs_listen": sqs_listen,
+        "monitoring_listen": monitoring_listen,
         "data_directory": data,
         "processors": cpus,
         "log_level": log_level,
@@ -151,6 +161,7 @@ def _ready_facts(front: RemoteFrontEnd) -> dict[str, Any]:
         "sqs_url": front.front_door.url,
         "backend": str(front.backend),
         "backend_connected": front.connected,
+        "metrics_url": front.monitoring.url if front.monitoring is not None else None,
         "process": os.getpid(),
     }
 
@@ -159,7 +170,12 @@ def _show(front: RemoteFrontEnd, facts: dict[str, Any], data: str) -> None:
     found = "connected" if front.connected else "not there yet: requests get 503 until it is"
     print_facts(
         f"Penstock {facts['version']} front end is ready",
-        {"sqs": sqs_line(front.front_door), "backend": f"{front.backend}  ({found})", "data": data},
+        {
+            "sqs": sqs_line(front.front_door),
+            "metrics": facts["metrics_url"] or "off",
+            "backend": f"{front.backend}  ({found})",
+            "data": data,
+        },
     )
 
 
@@ -174,6 +190,7 @@ def _cluster_facts(front: ClusterFrontEnd) -> dict[str, Any]:
         "native_url": f"penstock://{native}" if native is not None else None,
         "nodes": front.nodes,
         "nodes_connected": front.connected,
+        "metrics_url": front.monitoring.url if front.monitoring is not None else None,
         "process": os.getpid(),
     }
 
@@ -186,6 +203,7 @@ def _show_cluster(front: ClusterFrontEnd, facts: dict[str, Any], data: str) -> N
         {
             "sqs": sqs_line(door) if door is not None else "off",
             "native": facts["native_url"] or "off",
+            "metrics": facts["metrics_url"] or "off",
             "nodes": f"{front.nodes}  ({found})",
             "data": data,
         },

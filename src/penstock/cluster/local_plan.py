@@ -25,7 +25,7 @@ PORTS_OF_ROLE: dict[Role, tuple[str, ...]] = {
     "etcd": ("client", "peer"),
     "metadata": ("listen",),
     "node": ("native", "peers", "monitoring", "reader"),
-    "frontend": ("sqs", "native"),
+    "frontend": ("sqs", "native", "monitoring"),
     "balancer": ("sqs", "page", "native"),
 }
 _OFFSETS: dict[Role, int] = {"etcd": 0, "balancer": 4, "frontend": 20, "metadata": 80, "node": 100}

@@ -56,6 +56,9 @@ def _front_end(config: FrontendConfig) -> Iterator[Contradiction]:
     native = config.native_listen
     if native is not None and native.port and native == config.sqs_listen:
         yield "frontend.native_listen", f"{native} is where sqs.listen listens; choose another port"
+    metrics = config.monitoring_listen
+    if metrics is not None and metrics.port and metrics in (native, config.sqs_listen):
+        yield "frontend.monitoring_listen", f"{metrics} is where clients connect; choose another port"
     if native is not None and config.cluster_metadata is None:
         yield (
             "frontend.native_listen",

@@ -8,6 +8,7 @@ from typing import Literal
 from penstock.config import kinds
 from penstock.config.address import Address
 from penstock.config.clock import ClockOptions
+from penstock.config.monitoring import MonitoringOptions
 from penstock.config.option import option
 from penstock.config.shared import SharedOptions
 from penstock.model.limits import HOUR_MS, KIBIBYTE, MEBIBYTE, SECOND_MS
@@ -15,12 +16,11 @@ from penstock.model.limits import HOUR_MS, KIBIBYTE, MEBIBYTE, SECOND_MS
 Durability = Literal["sync", "os"]
 
 NATIVE_PORT = 9326
-MONITORING_PORT = 9325
 GIBIBYTE = 1024 * MEBIBYTE
 
 
 @dataclass(frozen=True, kw_only=True)
-class EngineOptions(ClockOptions, SharedOptions):
+class EngineOptions(MonitoringOptions, ClockOptions, SharedOptions):
     """The part of a configuration that is about messages and their storage."""
 
     listen: Address = field(
@@ -30,16 +30,6 @@ class EngineOptions(ClockOptions, SharedOptions):
             kinds.address(NATIVE_PORT),
             "Where clients connect with the native protocol. Port 0 lets the system choose one.",
             "--listen",
-        ),
-    )
-    monitoring_listen: Address | None = field(
-        default=Address("127.0.0.1", MONITORING_PORT),
-        metadata=option(
-            "monitoring.listen",
-            kinds.optional("off", kinds.address(MONITORING_PORT)),
-            "Where monitoring finds `/metrics` (for Prometheus) and `/health`. Port 0 lets the system choose one; "
-            "`off`: nowhere.",
-            "--monitoring-listen",
         ),
     )
     durability: Durability = field(

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from penstock.config import kinds
 from penstock.config.address import Address
 from penstock.config.cluster import ClusterOptions
+from penstock.config.monitoring import MONITORING_PORT, MonitoringOptions
 from penstock.config.option import option, options_of
 from penstock.config.serve import NATIVE_PORT
 from penstock.config.sqs import MetadataOptions, SqsOptions, UsageOptions
@@ -14,9 +15,19 @@ from penstock.model.limits import REPLICAS_PER_PARTITION
 
 
 @dataclass(frozen=True, kw_only=True)
-class FrontendConfig(SqsOptions, MetadataOptions, UsageOptions, ClusterOptions):
+class FrontendConfig(SqsOptions, MetadataOptions, UsageOptions, MonitoringOptions, ClusterOptions):
     """Everything `penstock frontend` runs with."""
 
+    monitoring_listen: Address | None = field(
+        default=None,
+        metadata=option(
+            "frontend.monitoring_listen",
+            kinds.optional("off", kinds.address(MONITORING_PORT)),
+            "Where monitoring finds `/metrics` (for Prometheus) and `/health` of the front end. Port 0 lets the system choose "
+            "one; `off`: nowhere. Other machines reach it with `monitoring.token_file` only.",
+            "--monitoring-listen",
+        ),
+    )
     backend: Address = field(
         default=Address("127.0.0.1", NATIVE_PORT),
         metadata=option(

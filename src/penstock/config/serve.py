@@ -8,7 +8,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from penstock.config.engine import GIBIBYTE as GIBIBYTE
-from penstock.config.engine import MONITORING_PORT as MONITORING_PORT
 from penstock.config.engine import NATIVE_PORT as NATIVE_PORT
 from penstock.config.engine import Durability as Durability
 from penstock.config.engine import EngineOptions

@@ -48,6 +48,7 @@ from penstock.runtime.listening import StartError, bind, check_users
 from penstock.runtime.monitoring import Monitoring, open_monitoring
 from penstock.runtime.native_entrance import CatalogueNames, native_door
 from penstock.runtime.node_clock import NodeClock, open_clock
+from penstock.runtime.node_monitoring import NodeSight
 from penstock.runtime.records import Records, open_records
 from penstock.runtime.server import Server
 from penstock.runtime.usage import process_usage
@@ -185,10 +186,7 @@ async def open_broker(config: ServeConfig) -> Broker:
             broker.front_door = await open_front_door(config, link, clock, records, bound)
         else:
             records.begin_usage(str(address), link)
-        if config.monitoring_listen is not None:
-            broker.monitoring = await open_monitoring(
-                config.monitoring_listen, link, clock, records.usage_totals
-            )
+        broker.monitoring = await open_monitoring(config, NodeSight(link, clock, records.usage_totals))
         names = CatalogueNames(catalogues[0])
         door = native_door(server, records, names, config.listen, config.sqs_failed_signatures, clock.now_ms)
         door.inside = driver

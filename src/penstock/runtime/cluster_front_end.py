@@ -27,7 +27,9 @@ from penstock.runtime.cluster_store import (
 from penstock.runtime.cluster_tls import ClusterTls
 from penstock.runtime.engine_link.tcp_link import TcpLink
 from penstock.runtime.front_door import FrontDoor, bind_front_door, open_front_door
+from penstock.runtime.front_end_monitoring import FrontEndSight
 from penstock.runtime.introduction import introduce
+from penstock.runtime.monitoring import Monitoring, open_monitoring
 from penstock.runtime.records import Records, open_records
 from penstock.wire.read_ticket import TicketDesk
 
@@ -54,7 +56,9 @@ class ClusterFrontEnd:
         records: Records,
         door: FrontDoor | None,
         gateway: NativeGateway | None,
+        monitoring: Monitoring | None,
     ) -> None:
+        self.monitoring = monitoring
         self.link = link
         self.front_door = door
         self._mirror = mirror
@@ -84,6 +88,8 @@ class ClusterFrontEnd:
 
     async def close(self) -> None:
         """Finishes what has begun, then lets go of the nodes and the metadata."""
+        if self.monitoring is not None:
+            await self.monitoring.close()
         if self._gateway is not None:
             await self._gateway.close()
         if self.front_door is not None:
@@ -109,6 +115,7 @@ async def open_cluster_front_end(
     mirror.start()
     link: ClusterLink | None = None
     gateway: NativeGateway | None = None
+    monitoring: Monitoring | None = None
     records: Records | None = None
     name = config.cluster_name or f"frontend-{os.getpid()}"
     try:
@@ -137,11 +144,15 @@ async def open_cluster_front_end(
         native = bind_gateway(config.native_listen, has_users) if config.native_listen is not None else None
         sqs = bind_front_door(config, has_users) if config.sqs_listen is not None else None
         records.begin_usage(str(sqs[1] if sqs is not None else native[1] if native else name), link)
+        sight = FrontEndSight(name, clock.now_ms(), link, records.usage_totals)
+        monitoring = await open_monitoring(config, sight)
         if native is not None:
             limit = config.sqs_failed_signatures
             gateway = await open_gateway(native, link, records, limit, name, clock.now_ms)
         door = await open_front_door(config, link, clock, records, sqs) if sqs is not None else None
     except BaseException:
+        if monitoring is not None:
+            await monitoring.close()
         if gateway is not None:
             await gateway.close()
         if records is not None:
@@ -151,6 +162,6 @@ async def open_cluster_front_end(
         await mirror.close()
         await store.close()
         raise
-    service = ClusterFrontEnd(link, mirror, store, records, door, gateway)
+    service = ClusterFrontEnd(link, mirror, store, records, door, gateway, monitoring)
     service.cluster_tls = tls
     return service

@@ -50,6 +50,7 @@ from penstock.runtime.lifecycle_sender import LifecycleSender
 from penstock.runtime.listening import StartError, bind
 from penstock.runtime.monitoring import Monitoring, open_monitoring
 from penstock.runtime.node_clock import NodeClock
+from penstock.runtime.node_monitoring import NodeSight
 from penstock.runtime.peers.cluster_driver import ClusterDriver
 from penstock.runtime.peers.farewell import say_farewell
 from penstock.runtime.peers.layout_follower import LayoutFollower
@@ -300,15 +301,14 @@ async def open_cluster_node(config: NodeConfig, store: MetadataStore | None = No
         await service.join(registration, clock.now_ms)
         if service.reader_record is not None:
             service.reader_record.start(make_link())
-        if config.monitoring_listen is not None:
-            door = service.readers
-            service.monitoring = await open_monitoring(
-                config.monitoring_listen,
-                route.link(driver, loop),
-                clock,
-                usage=service.reader_record.totals if service.reader_record is not None else None,
-                readers=(lambda: door.totals) if door is not None else None,
-            )
+        door = service.readers
+        sight = NodeSight(
+            route.link(driver, loop),
+            clock,
+            usage=service.reader_record.totals if service.reader_record is not None else None,
+            readers=(lambda: door.totals) if door is not None else None,
+        )
+        service.monitoring = await open_monitoring(config, sight)
     except BaseException:
         await service.close()
         raise

@@ -16,15 +16,6 @@ class StrangerError(StartError):
     """The cluster refuses this process: its secret or its certificate is not the cluster's."""
 
 
-def check_loopback(address: Address, instead: str, danger: str = "read and delete every message") -> None:
-    """Raises unless only this machine can reach the address; `danger`: what anybody else could do there."""
-    if not address.is_loopback:
-        raise StartError(
-            f"will not listen on {address}: there are no users yet, so anybody who can reach it could {danger}. Listen "
-            f"on 127.0.0.1 ({instead}) and let a tunnel or proxy with authentication in front of it"
-        )
-
-
 def check_users(address: Address, has_users: bool) -> None:
     """Raises where others than this machine could reach the address while everybody may do everything."""
     if not address.is_loopback and not has_users:

@@ -9,6 +9,8 @@ from penstock.runtime.clock import WallClock
 from penstock.runtime.cluster_tls import ClusterTls
 from penstock.runtime.engine_link.tcp_link import TcpLink
 from penstock.runtime.front_door import FrontDoor, bind_front_door, open_front_door
+from penstock.runtime.front_end_monitoring import FrontEndSight
+from penstock.runtime.monitoring import Monitoring, open_monitoring
 from penstock.runtime.records import Records, open_records
 from penstock.wire.credentials import LINK_KEY, Credentials
 
@@ -26,7 +28,15 @@ class RemoteFrontEnd:
     partner_threads: tuple[int, ...] = ()
     """Next to all it does is done by the event loop's thread."""
 
-    def __init__(self, door: FrontDoor, link: TcpLink, records: Records, config: FrontendConfig) -> None:
+    def __init__(
+        self,
+        door: FrontDoor,
+        link: TcpLink,
+        records: Records,
+        config: FrontendConfig,
+        monitoring: Monitoring | None,
+    ) -> None:
+        self.monitoring = monitoring
         self.front_door = door
         self.backend = config.backend
         self._link = link
@@ -44,6 +54,8 @@ class RemoteFrontEnd:
 
     async def close(self) -> None:
         """Finishes what has begun, then lets go of the back end."""
+        if self.monitoring is not None:
+            await self.monitoring.close()
         await self.front_door.close()
         await self._records.close()
         await self._link.close()
@@ -62,12 +74,17 @@ async def open_front_end(config: FrontendConfig) -> RemoteFrontEnd:
             await link.found()
     except TimeoutError:
         pass  # the link has said so in the log, and goes on looking
+    clock, monitoring = WallClock(), None
     try:
         bound = bind_front_door(config, records.users.has_users())
         records.begin_usage(str(bound[1]), link)
-        door = await open_front_door(config, link, WallClock(), records, bound)
+        sight = FrontEndSight(str(bound[1]), clock.now_ms(), link, records.usage_totals)
+        monitoring = await open_monitoring(config, sight)
+        door = await open_front_door(config, link, clock, records, bound)
     except BaseException:
+        if monitoring is not None:
+            await monitoring.close()
         await records.close()
         await link.close()
         raise
-    return RemoteFrontEnd(door, link, records, config)
+    return RemoteFrontEnd(door, link, records, config, monitoring)

@@ -93,10 +93,13 @@ def _node(planned: Planned, plan: ClusterPlan, directory: ClusterDirectory) -> T
 
 
 def _front_end(planned: Planned, plan: ClusterPlan, directory: ClusterDirectory) -> Tables:
+    # A cluster that was planned before front ends showed figures goes on without.
+    shows = "monitoring" in planned.ports
     return {
         "cluster": {**_shared(planned, plan, directory), "metadata": _metadata_url(plan)},
         "frontend": {
             "native_listen": planned.address("native"),
+            "monitoring_listen": planned.address("monitoring") if shows else "off",
             "replicas": min(REPLICAS, max(1, len(plan.of_role("node")))),
         },
         "sqs": {
