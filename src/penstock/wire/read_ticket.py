@@ -88,8 +88,8 @@ class TicketDesk:
         claims = given[:-_SEAL_BYTES]
         if not hmac.compare_digest(given[-_SEAL_BYTES:], self._seal(claims)):
             raise TicketError("its ticket is not one of this cluster's")
-        holder = claims[_CLAIMS.size :]
-        found = ReadTicket(*_CLAIMS.unpack_from(claims), _decode_holder(holder) if holder else None)
+        (partition, until_ms), holder = _CLAIMS.unpack_from(claims), claims[_CLAIMS.size :]
+        found = ReadTicket(partition, until_ms, _decode_holder(holder) if holder else None)
         if has_ended(found, now_ms):
             raise TicketError("its ticket has ended")
         return found

@@ -11,11 +11,11 @@ from pyarrow import ipc
 
 import penstock
 from penstock.runtime import reader_door
-from penstock.runtime.reader_record import ACTION
+from penstock.runtime.reader_record import ACTION, ReaderRecord
 from penstock.wire.log_messages import LocateLog, LogPlace, LogSlice, ReadLog
-from penstock.wire.read_ticket import Holder, TicketDesk, encode_holder
+from penstock.wire.read_ticket import Holder, encode_holder
 from tests.runtime.harness import async_test, until
-from tests.runtime.readers.cluster import SECRET, Readable, readable_cluster
+from tests.runtime.readers.cluster import Readable, readable_cluster
 from tests.runtime.readers.test_direct_reads import MESSAGES, SIZE, a_log, read
 from tests.runtime.readers.test_door import visitor
 from tests.runtime.readers.test_users import ACCOUNT, CLICKS, user
@@ -30,10 +30,16 @@ async def rows(client: penstock.Client, *, direct: bool = False) -> list[dict[st
     return [row for row in found if row["action"] == ACTION]
 
 
-async def all_reported(cluster: Readable) -> None:
-    """Waits until the log has every row that the node has written."""
+def record_of(cluster: Readable) -> ReaderRecord:
+    """The node's."""
     record = cluster.node.reader_record
     assert record is not None
+    return record
+
+
+async def all_reported(cluster: Readable) -> None:
+    """Waits until the log has every row that the node has written."""
+    record = record_of(cluster)
     await until(lambda: record.totals().recorded > 0 and record.totals().waiting == 0)
 
 
@@ -73,8 +79,6 @@ async def test_rows_are_written_while_a_reader_stays(tmp_path: Path, monkeypatch
             await all_reported(cluster)
             await queue.send(b"one more")
             await anext(messages)
-            record = cluster.node.reader_record
-            assert record is not None
             counted = 0
             while counted < MESSAGES + 1:
                 counted = sum(row["messages"] for row in await rows(cluster.client))
@@ -87,9 +91,8 @@ async def test_reading_the_record_itself_leaves_no_rows(tmp_path: Path) -> None:
         queue = await a_log(cluster, 1)
         await read(queue.log(), direct=True)
         own = cluster.client.queue("penstock.usage")
-        door, record = cluster.node.readers, cluster.node.reader_record
+        door, record = cluster.node.readers, record_of(cluster)
         assert door is not None
-        assert record is not None
         for reader in list(door._readers.values()):
             reader.end()
         await all_reported(cluster)
@@ -122,24 +125,23 @@ async def test_rows_that_the_log_did_not_take_are_handed_on_by_the_next_process(
     for directory in (first, second):
         directory.mkdir()
     async with readable_cluster(first) as cluster:
-        queue = await a_log(cluster, 1)
-        place, record = await cluster.place(queue), cluster.node.reader_record
-        assert record is not None
-        assert record._sender is not None
-        await record._sender.close()  # from here on nothing is handed on, as where the process is killed
-        record._sender = None
+        place = await cluster.place(await a_log(cluster, 1))
+        early, door = record_of(cluster), cluster.node.readers
+        assert door is not None
+        assert early._sender is not None
+        await early._sender.close()  # from here on nothing is handed on, as where the process is killed
+        early._sender = None
         holder = encode_holder(Holder(ACCOUNT, "early", CLICKS))
         one = await visitor(cluster)
-        one.show(TicketDesk(SECRET.encode()).issue(place.partition_id, cluster.node.readers.now_ms(), holder))  # type: ignore[union-attr]
+        one.show(door.desk.issue(place.partition_id, door.now_ms(), holder))
         assert len(await one.answers()) == 1
         one.ask(ReadLog(place.partition_id, 1, 10))
         (answer,) = await one.answers()
         assert isinstance(answer, LogSlice)
         await one.leave()
-        await until(lambda: record.totals().recorded == 1)
+        await until(lambda: early.totals().recorded == 1)
     shutil.copytree(first / "node-1" / "usage", second / "node-1" / "usage")
     async with readable_cluster(second) as cluster:
-        record = cluster.node.reader_record
-        assert record is not None
-        await until(lambda: not record._collector._left)
+        late = record_of(cluster)
+        await until(lambda: not late._collector._left)
         assert [(row["user"], row["messages"]) for row in await rows(cluster.client)] == [("early", 10)]
