@@ -17,14 +17,15 @@ from typing import NamedTuple, cast
 import msgspec
 
 from penstock.model.batch import Buffer
-from penstock.model.errors import PenstockError
+from penstock.model.errors import ErrorCode, PenstockError
 from penstock.runtime.cluster_streams import Certified, Door, listen
 from penstock.runtime.engine_link.local_link import LOCAL_CONNECTION
 from penstock.runtime.native_connection import JOIN_BYTES, Handler
 from penstock.runtime.reader_record import ROW_SECONDS, ReaderRecord, Tally
-from penstock.wire.frames import Frame, FrameReader
+from penstock.runtime.reader_waits import ReaderWaits, ReadsUnderWay
+from penstock.wire.frames import Frame, FrameReader, encode_frame
 from penstock.wire.log_messages import ReadLog
-from penstock.wire.messages import PROTOCOL_VERSION, Hello, Ping, encode_message
+from penstock.wire.messages import PROTOCOL_VERSION, Failed, Hello, Ping, encode_message
 from penstock.wire.read_ticket import ReadTicket, TicketDesk, TicketError
 
 log = logging.getLogger(__name__)
@@ -41,6 +42,11 @@ FIRST_READER = LOCAL_CONNECTION - 1
 
 _NOTHING = memoryview(b"")
 _HELLO = encode_message(Hello([PROTOCOL_VERSION], "a reader with a ticket"))
+_TOO_MANY = encode_message(
+    Failed(
+        ErrorCode.TOO_MANY_WAITING, "too many reads of yours wait at this node already; try again in a moment"
+    )
+)
 _read_request = msgspec.msgpack.Decoder(ReadLog | Ping).decode
 
 
@@ -81,6 +87,7 @@ class ReaderDoor:
         self._refused = 0
         self._sent_bytes = 0
         self._silent_until = 0.0
+        self.waits = ReaderWaits()
         self._closed = False
 
     async def listen(self, listener: socket.socket, tls: Certified | None) -> None:
@@ -152,6 +159,8 @@ class Reader(asyncio.Protocol):
         self._tally: Tally | None = None
         """Counts for the record, if its holder's reads are recorded."""
         self._row: asyncio.TimerHandle | None = None
+        self._reads: ReadsUnderWay | None = None
+        """Since it has shown a ticket."""
         self._number = 0
         self._peer = "somebody"
 
@@ -206,6 +215,8 @@ class Reader(asyncio.Protocol):
         door = self._door
         now_ms = door.now_ms()
         self._ticket = ticket = door.desk.check(frame.head, now_ms)
+        holder = ticket.holder
+        self._reads = door.waits.begin((holder.account, holder.user) if holder is not None else self._peer)
         if self._timer is not None:
             self._timer.cancel()
         seconds = (ticket.until_ms - now_ms) / 1000
@@ -217,6 +228,8 @@ class Reader(asyncio.Protocol):
     def _read(self, frames: Sequence[Frame]) -> None:
         """Hands on what is within the ticket; raises `TicketError` at the first that is not."""
         assert self._ticket is not None
+        assert self._reads is not None
+        within: list[Frame] = []
         for frame in frames:
             try:
                 request = _read_request(frame.head)
@@ -227,15 +240,26 @@ class Reader(asyncio.Protocol):
                     raise TicketError("its ticket is for another partition")
                 if request.group:
                     raise TicketError("it reads for a group, which only front ends may")
+            if self._reads.admit(frame.request_id):
+                within.append(frame)
+            else:
+                self._refuse(frame.request_id)
         if self._tally is not None:
-            self._tally.asked(frames)
-        self._door.driver.handle(self._number, frames)
+            self._tally.asked(within)
+        if within:
+            self._door.driver.handle(self._number, within)
+
+    def _refuse(self, request_id: int) -> None:
+        if self._transport is not None:
+            self._transport.write(b"".join(encode_frame(request_id, _TOO_MANY)))
 
     def write(self, buffers: list[Buffer]) -> int:
         """Sends answers; returns how many bytes they have."""
         transport = self._transport
         if transport is None or transport.is_closing():
             return 0
+        if self._reads is not None:
+            self._reads.answered(buffers)
         if self._tally is not None and self._tally.answered(buffers, self._door.now_ms()):
             self._row = asyncio.get_running_loop().call_later(ROW_SECONDS, self._write_row)
         size = sum(map(len, buffers))
@@ -264,4 +288,6 @@ class Reader(asyncio.Protocol):
         if transport is not None:
             transport.abort()
             self._write_row()
+            if self._reads is not None:
+                self._reads.end()
             self._door.left(self, self._number)
