@@ -39,13 +39,15 @@ def several(*urls: str) -> list[Connecting]:
     return [connect(url, timeout=60.0) for url in urls]
 
 
-def test_a_silent_endpoint_is_not_waited_for_while_there_is_another() -> None:
+def test_a_silent_endpoint_is_not_waited_for_while_there_is_another(caplog: pytest.LogCaptureFixture) -> None:
     async def run() -> None:
         async with restartable() as server:
             with silent() as deaf:
                 async with asyncio.timeout(60):  # it would be 200 s
                     client = await connect_to_any(several(deaf, nobody(), server.url), 600.0)
             await client.close()
+            here, there = (url.removeprefix("penstock://") for url in (server.url, deaf))
+            assert f"{here} stands in for {there}: no answer" in caplog.messages
 
     asyncio.run(run())
 

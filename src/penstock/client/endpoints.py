@@ -33,9 +33,9 @@ class NoEndpoint(PenstockError):
         self.telling_at = [address for address, error in answers if error.code is self.telling.code]
         """Whose answer it is, or one like it."""
         self.said = "; ".join(f"{address}: {_reason(error)}" for address, error in answers)
+        tried = f" (tried for {seconds:.0f} s)" if seconds >= 1 else ""
         super().__init__(
-            self.telling.code,
-            f"none of {len(answers)} endpoints lets this client in (tried for {seconds:.3g} s): {self.said}",
+            self.telling.code, f"none of {len(answers)} endpoints lets this client in{tried}: {self.said}"
         )
 
 
@@ -61,11 +61,13 @@ async def connect_to_any(endpoints: Sequence[Connecting], seconds: float, *, pat
         each = max(min(each, left / len(asked)), _LEAST_SECONDS)
         for endpoint in asked:
             try:
-                return await endpoint.connect(each, once=once)
+                client = await endpoint.connect(each, once=once)
             except PenstockError as error:
                 answers[endpoint] = error
-                level = logging.WARNING if once else logging.DEBUG  # once is enough
-                log.log(level, "%s does not let us in, trying the next: %s", endpoint.address, _reason(error))
+                continue
+            for other, answer in answers.items():
+                log.warning("%s stands in for %s: %s", endpoint.address, other.address, _reason(answer))
+            return client
         once, each = False, each * GROWTH
         left = begun + seconds - loop.time()
         if left < _LEAST_SECONDS:

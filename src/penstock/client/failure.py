@@ -12,11 +12,12 @@ _PASSING = {ErrorCode.NOT_ENOUGH_REPLICAS, ErrorCode.NOT_PRIMARY}
 class Unreached(PenstockError):
     """No server answered at an address, for `reason`."""
 
-    def __init__(self, address: object, seconds: float, reason: str) -> None:
+    def __init__(self, address: object, seconds: float | None, reason: str) -> None:
+        """`seconds`: for how long it was tried, None: once."""
+        within = "" if seconds is None else f" within {seconds:.3g} s"
         super().__init__(
             ErrorCode.UNREACHABLE,
-            f"could not reach a server at {address} within {seconds:.3g} s: {reason}. "
-            "Is `penstock serve` running there?",
+            f"could not reach a server at {address}{within}: {reason}. Is `penstock serve` running there?",
         )
         self.reason = reason
 

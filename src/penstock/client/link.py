@@ -168,7 +168,9 @@ class Link:
         except (TimeoutError, PenstockError) as error:
             if isinstance(error, PenstockError) and error.code is not ErrorCode.UNREACHABLE:
                 raise
-            raise Unreached(self._address, self.timeout if within is None else within, self._reason) from None
+            waited = self._reason == SILENCE or not once
+            seconds = self.timeout if within is None else within
+            raise Unreached(self._address, seconds if waited else None, self._reason) from None
         self._once = False
 
     async def close(self) -> None:
