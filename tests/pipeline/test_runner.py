@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from threading import Event
@@ -17,14 +16,13 @@ from penstock.columnar.usage import USAGE
 from penstock.pipeline.audit_query import AuditQuery, search
 from penstock.pipeline.jobs.catalogue import JOBS
 from penstock.pipeline.ledger_check import check_ledger
-from penstock.pipeline.memory import Memory
 from penstock.pipeline.monitoring import monitoring
 from penstock.pipeline.progress import Progress
 from penstock.pipeline.runner import RunOptions, run_job
 from penstock.pipeline.trouble import PipelineError
-from penstock.pipeline.warehouse.warehouse import Warehouse
-from tests.pipeline.conftest import Broker
+from tests.pipeline.broker import Broker
 from tests.pipeline.rows import Partition, stream_of, usage_row
+from tests.pipeline.test_rolling import cut_short_after
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -118,7 +116,9 @@ def test_a_run_that_follows_goes_on_until_it_is_stopped(bench: Bench) -> None:
     assert list(search(str(bench.warehouse), since)) == []
 
 
-def test_the_ledger_finds_what_comes_in_later_runs(bench: Bench) -> None:
+def test_the_ledger_finds_what_comes_in_later_runs_though_one_is_cut_short(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
     partition = Partition(ordering="fifo")
     partition.sent(1, 8)
     partition.worked_on(1, 3)
@@ -130,7 +130,13 @@ def test_the_ledger_finds_what_comes_in_later_runs(bench: Bench) -> None:
     partition.worked_on(5)  # before 4
     partition.counts(Change.QUEUE_DELETED, (4, 1), (6, 2))  # where is 8?
     bench.send_lifecycle(partition.rows[before - 1 :])
-    assert bench.run("ledger").repeated == 1
+    cut = Progress("ledger")
+    with monkeypatch.context() as patch:
+        cut_short_after(patch, "replace_days", "ledger_hours")
+        with pytest.raises(InterruptedError):
+            run_job(bench.spark, JOBS["ledger"], bench.options(), cut)
+    assert (cut.repeated, cut.roll_ups) == (1, 0)
+    assert bench.run("ledger").roll_ups == 1
     expected = [("duplicate-end", 2), ("lost", 8), ("reordered", 5)]
     assert sorted(read(bench.warehouse, "ledger_findings", "kind, sequence")) == expected
     counts = read(bench.warehouse, "ledger_hours", "sum(began), sum(ended), sum(deleted), sum(queue_deleted)")
@@ -138,49 +144,6 @@ def test_the_ledger_finds_what_comes_in_later_runs(bench: Bench) -> None:
     assert read(bench.warehouse, "ledger_open", "sequence") == [(8,)]
     assert check_ledger(bench.spark, str(bench.warehouse), bench.endpoint) == 3
     assert sorted(read(bench.warehouse, "ledger_check", "kind, sequence")) == expected
-
-
-def test_a_roll_up_that_is_cut_short_is_repeated_as_it_was(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Each run finishes what the one before it left, and is cut short at another step itself."""
-    partition = Partition()
-    partition.sent(1, 8)
-    steps = [
-        ("add_batch", "ledger_parts"),
-        ("replace_days", "ledger_hours"),
-        ("replace_whole", "ledger_state"),
-    ]
-    told = 0
-    for place, (step, table) in enumerate(steps, 1):
-        partition.worked_on(place)
-        bench.send_lifecycle(partition.rows[told:])
-        told = len(partition.rows)
-        with monkeypatch.context() as patch:
-            _cut_short_after(patch, step, table, place)
-            with pytest.raises(InterruptedError):
-                bench.run("ledger")
-    partition.worked_on(4)
-    bench.send_lifecycle(partition.rows[told:])
-    bench.run("ledger")
-    assert read(bench.warehouse, "ledger_hours", "sum(began), sum(ended)") == [(8, 4)]
-    assert read(bench.warehouse, "ledger_parts", "sum(began), sum(ended)") == [(8, 4)]
-    assert sorted(read(bench.warehouse, "ledger_open", "sequence")) == [(5,), (6,), (7,), (8,)]
-
-
-def _cut_short_after(patch: pytest.MonkeyPatch, step: str, table: str, batches: int) -> None:
-    """A crash right after a step on a table, in the roll-up of the last of so many batches."""
-    honest: Callable[..., Any] = getattr(Warehouse, step)
-
-    def cut_short(self: Warehouse, about: Any, *values: Any, **more: Any) -> Any:
-        honest(self, about, *values, **more)
-        if (
-            about.name == table
-            and Memory(self.files, "ledger", self.generation).rolling().target == batches - 1
-        ):
-            raise InterruptedError
-
-    patch.setattr(Warehouse, step, cut_short)
 
 
 def test_dead_letters_and_capacity_come_from_the_same_log(bench: Bench) -> None:

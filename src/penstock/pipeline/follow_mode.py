@@ -11,19 +11,13 @@ import os
 NICENESS = 10
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 _QUICK_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-_FILE_MANAGER = "spark.sql.streaming.checkpointFileManagerClass"
-_WITHOUT_PROGRAMS = (
-    "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
-)
-"""The other one starts a program of the system (`stat`, `chmod`) for every look at a file of the checkpoint."""
-
 _KEPT_PACKED = "spark.sql.inMemoryColumnarStorage.compressed"
 """What is kept for the second look at a batch, and gone a moment later."""
 
 
 def follow_settings(given: dict[str, str]) -> dict[str, str]:
     """Settings of Spark for a session in this process that only follows; what somebody has set stays as it is."""
-    ours = {_JAVA_OPTIONS: _QUICK_JAVA, _FILE_MANAGER: _WITHOUT_PROGRAMS, _KEPT_PACKED: "false"}
+    ours = {_JAVA_OPTIONS: _QUICK_JAVA, _KEPT_PACKED: "false"}
     return ours | given
 
 

@@ -33,6 +33,11 @@ _LAG_SECONDS = 1.0
 _TOO_SLOW = "Python worker failed to connect back"
 """What Spark says of a process that was not there after ten seconds, which no setting changes; a busy machine is slower."""
 _STARTS = 10
+_FILE_MANAGER = "spark.sql.streaming.checkpointFileManagerClass"
+_WITHOUT_PROGRAMS = (
+    "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+)
+"""The other one starts a program of the system (`stat`, `chmod`) for every look at a file of the checkpoint."""
 
 
 @dataclass(frozen=True)
@@ -76,8 +81,10 @@ def run_job(
     checkpoint = Files(spark, options.checkpoint or files.uri(f"{places.CHECKPOINTS}/{job.name}"))
     if is_cluster(spark.sparkContext.master or ""):
         check_cluster(spark, files)
-    elif options.follow:
+    else:
         files.forgo_checksums()
+    if checkpoint.local is not None and spark.conf.get(_FILE_MANAGER, None) is None:
+        spark.conf.set(_FILE_MANAGER, _WITHOUT_PROGRAMS)
     with job_lock(files.local, job.name):
         generation = begin_generation(files, checkpoint, job.name, job.tables, rebuild=options.rebuild)
         for table in job.tables:

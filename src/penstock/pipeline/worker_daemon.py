@@ -1,0 +1,33 @@
+"""The process that Spark forks its Python workers from, with everything that they import already there.
+
+Spark begins a new one for every look at a source: when it is named, when it is planned, when it is written to. Each would
+import the same packages again, which takes 0.4 s of processor time. `worker-python` runs this file in place of
+`pyspark.daemon`.
+"""
+
+from __future__ import annotations
+
+import sys
+
+
+def main() -> None:
+    """Never returns: Spark ends it."""
+    sys.path[0] = ""  # as with `python -m`: beside this file are modules that are named like Python's own
+    import gc
+    import importlib
+    import os
+    from contextlib import suppress
+
+    from pyspark.daemon import manager
+
+    # Threads do not outlive a fork. This is the one that numpy would begin.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    with suppress(ImportError):  # a worker that needs what is missing says so
+        importlib.import_module("penstock.pipeline.source.data_source")
+        importlib.import_module(sys.argv[1])
+    gc.freeze()  # what is there now stays shared with the workers
+    manager()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,112 @@
+"""Roll-ups that are cut short: whatever step was the last, the next run repeats them with the same batches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import date
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import duckdb
+import pytest
+from pyspark.sql import functions as sf
+
+from penstock.columnar.usage import USAGE
+from penstock.pipeline.jobs.job import Job, Reader, Rolled, Surroundings, gap_table
+from penstock.pipeline.local_rows import local_rows
+from penstock.pipeline.memory import Memory
+from penstock.pipeline.numbers import Seen
+from penstock.pipeline.rolling import Roller
+from penstock.pipeline.warehouse.files import Files
+from penstock.pipeline.warehouse.table import WarehouseTable, column
+from penstock.pipeline.warehouse.warehouse import Warehouse
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+TODAY = date(2026, 11, 16)
+VALUE = column("value", "int64", "A value.")
+PARTS = WarehouseTable("parts", "Test.", "batches", (VALUE,), by_day=True)
+ADDED = WarehouseTable("added", "Test.", "batches", (VALUE,))
+DAILY = WarehouseTable("daily", "Test.", "days", (VALUE,), by_day=True)
+STATE = WarehouseTable("state", "Test.", "whole", (VALUE,))
+GAPS = gap_table("test_gaps", "front_end", "Test.")
+STEPS = [
+    ("replace_whole", GAPS.name),  # only the first roll-up of a run writes them, unless they have changed
+    ("add_batch", ADDED.name),
+    ("replace_days", DAILY.name),
+    ("replace_whole", STATE.name),
+]
+
+
+def roll(reader: Reader, surroundings: Surroundings) -> Rolled:
+    """New values are added as they are, and to what was known before: the second would tell if they were new twice."""
+    new = reader.new_rows(PARTS).select("value")
+    total = reader.all_rows(STATE).select("value").unionByName(new).agg(sf.sum("value").alias("value"))
+    return Rolled(
+        added={ADDED.name: new},
+        days={DAILY.name: (reader.new_days(PARTS), reader.all_rows(PARTS).select("value", "day"))},
+        whole={STATE.name: total},
+    )
+
+
+JOB = Job(
+    "test",
+    "Test.",
+    "test",
+    USAGE,
+    "front_end",
+    (DAILY, GAPS, PARTS, ADDED, STATE),
+    lambda rows: {},
+    roll,
+    state=STATE.name,
+    rolled_by_addition=frozenset({ADDED.name}),
+)
+
+
+def values(root: Path, table: str) -> list[int]:
+    query = (
+        f"select value from read_parquet('{root}/{table}/**/*.parquet', hive_partitioning=true) order by 1"
+    )
+    return [row[0] for row in duckdb.execute(query).fetchall()]
+
+
+def cut_short_after(patch: pytest.MonkeyPatch, step: str, table: str, target: int | None = None) -> None:
+    """A crash right after a step on a table; `target`: in the roll-up up to that batch only."""
+    honest: Callable[..., Any] = getattr(Warehouse, step)
+
+    def cut_short(self: Warehouse, about: WarehouseTable, *values: Any, **more: Any) -> Any:
+        done = honest(self, about, *values, **more)
+        if about.name != table:
+            return done
+        if target is None or Memory(self.files, JOB.name, self.generation).rolling().target == target:
+            raise InterruptedError
+        return done
+
+    patch.setattr(Warehouse, step, cut_short)
+
+
+def test_a_roll_up_that_is_cut_short_is_repeated_as_it_was(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each run finishes what the one before it left, and is cut short at another step itself."""
+    warehouse = Warehouse(spark, Files(spark, str(tmp_path)), "g1")
+    memory = Memory(warehouse.files, JOB.name, warehouse.generation)
+
+    def run(batch: int) -> None:
+        rows = local_rows(spark, [(10**batch, TODAY)], "value long, day date")
+        warehouse.add_batch(PARTS, batch, rows, parts=1, few=True)
+        memory.finish_batch(batch, Seen())
+        roller = Roller(warehouse, JOB, memory)
+        while roller.behind():
+            roller.roll(Surroundings())
+
+    for batch, (step, table) in enumerate(STEPS):
+        with monkeypatch.context() as patch:
+            cut_short_after(patch, step, table, target=batch)
+            with pytest.raises(InterruptedError):
+                run(batch)
+    run(len(STEPS))
+    expected = [10**batch for batch in range(len(STEPS) + 1)]
+    assert values(tmp_path, ADDED.name) == values(tmp_path, DAILY.name) == expected
+    assert values(tmp_path, STATE.name) == [sum(expected)]
