@@ -7,7 +7,29 @@ import pytest
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.routing.attempts import MISSED_AT_MOST, Attempts, shortened
 from penstock.routing.steps import Reply
-from penstock.wire.messages import Delete, DescribeQueue, Done, Purge, Receive, Redrive, Request, Send
+from penstock.wire.messages import (
+    ClaimIds,
+    CommitOffset,
+    Delete,
+    DeleteGroup,
+    DescribeQueue,
+    Done,
+    Extend,
+    FindOffset,
+    JoinGroup,
+    LeaveGroup,
+    Peek,
+    Purge,
+    ReadLog,
+    ReceiptOutcome,
+    Receive,
+    Redrive,
+    Release,
+    Request,
+    SeekGroup,
+    Send,
+    Settled,
+)
 
 
 def _again(attempts: Attempts, request: Request, code: ErrorCode, *, others_have_it: bool = True) -> bool:
@@ -51,6 +73,60 @@ def test_a_refusal_after_an_attempt_that_may_have_been_stored_is_no_refusal() ->
     assert isinstance(told, PenstockError)
     assert told.code is ErrorCode.UNREACHABLE
     assert attempts.certain(Send(1), Reply(Done())) == Reply(Done())
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        *(Delete([]), Release([]), Extend([], 1), CommitOffset(1, "g", 5), SeekGroup(1, "g", 5)),
+        *(JoinGroup(1, "g", "me"), LeaveGroup(1, "g", "me"), DeleteGroup(1, "g"), ClaimIds(1, [], [], [])),
+    ],
+)
+def test_nobody_is_told_that_nothing_was_done_where_an_earlier_attempt_may_have(request_: Request) -> None:
+    attempts = Attempts()
+    refusals = [
+        PenstockError(code, "no")
+        for code in (
+            ErrorCode.NOT_A_MEMBER,
+            ErrorCode.STALE_RECEIPT,
+            ErrorCode.DISK_FULL,
+            ErrorCode.LIMIT_REACHED,
+        )
+    ]
+    alike = PenstockError(ErrorCode.BAD_RECEIPT, "never")
+    for refusal in (*refusals, alike):
+        assert attempts.is_known(request_, refusal)
+        assert attempts.certain(request_, refusal) is refusal
+    _again(attempts, request_, ErrorCode.UNREACHABLE)
+    for refusal in refusals:
+        assert not attempts.is_known(request_, refusal)
+        told = attempts.certain(request_, refusal)
+        assert isinstance(told, PenstockError)
+        assert told.code is ErrorCode.UNREACHABLE
+    assert attempts.certain(request_, alike) is alike
+
+
+@pytest.mark.parametrize("request_", [Receive(1), ReadLog(1, 0), DescribeQueue("q"), Peek(1), FindOffset(1)])
+def test_who_only_looks_is_told_what_is_so_now(request_: Request) -> None:
+    attempts = Attempts()
+    _again(attempts, request_, ErrorCode.UNREACHABLE)
+    refusal = PenstockError(ErrorCode.OFFSET_GONE, "no")
+    assert attempts.is_known(request_, refusal)
+    assert attempts.certain(request_, refusal) is refusal
+
+
+def test_receipts_that_were_settled_before_count_as_settled() -> None:
+    attempts = Attempts()
+    settled = Reply(Settled([ReceiptOutcome(1, 2, [(5, 3), (9, 1)])]))
+    for request in (Delete([]), Release([]), Extend([], 1)):
+        assert attempts.is_known(request, settled)
+        assert attempts.certain(request, settled) is settled
+    _again(attempts, Delete([]), ErrorCode.UNREACHABLE)
+    for request in (Delete([]), Release([]), Extend([], 1)):
+        assert not attempts.is_known(request, settled), "whose doing it was, nobody can say"
+    assert attempts.certain(Delete([]), settled) is settled
+    assert attempts.certain(Extend([], 1), settled) is settled, "the lease has ended whoever extended it"
+    assert attempts.certain(Release([]), settled) == Reply(Settled([ReceiptOutcome(5, 2, [])]))
 
 
 def test_what_waits_waits_in_all_as_long_as_it_was_to() -> None:

@@ -1,7 +1,8 @@
 """What the answer of a node means for one question to a partition: told to whoever asked, or no answer yet.
 
 What a node says that leads no more means nothing certain: the request may have been carried out and be part of what the next
-primary has. So it is no answer, as when the connection was lost; only what may be asked twice is asked again.
+primary has. So it is no answer, as when the connection was lost; only what may be asked twice is asked again, and what is said
+then is weighed with what the first attempt may have done.
 """
 
 from __future__ import annotations
@@ -9,8 +10,28 @@ from __future__ import annotations
 import msgspec
 
 from penstock.model.errors import ErrorCode, PenstockError
-from penstock.routing.steps import Outcome
-from penstock.wire.messages import Purge, ReadLog, Receive, ReceiveAny, Redrive, Request, Send
+from penstock.model.runs import count_of
+from penstock.routing.steps import Outcome, Reply
+from penstock.wire.messages import (
+    ClaimIds,
+    CommitOffset,
+    Delete,
+    DeleteGroup,
+    Extend,
+    JoinGroup,
+    LeaveGroup,
+    Purge,
+    ReadLog,
+    ReceiptOutcome,
+    Receive,
+    ReceiveAny,
+    Redrive,
+    Release,
+    Request,
+    SeekGroup,
+    Send,
+    Settled,
+)
 
 MISSED_AT_MOST = 3
 NOT_TWICE = (Purge, Redrive)
@@ -19,6 +40,14 @@ WAITING = (Receive, ReceiveAny, ReadLog)
 """What waits at the node, and need not any longer when nobody wants it."""
 _NOT_TAKEN = (ErrorCode.NOT_PRIMARY, ErrorCode.SHUTTING_DOWN, ErrorCode.NOT_ENOUGH_REPLICAS)
 """Nothing of it was done. A replica that was away for a moment is soon back, so that too is worth another attempt."""
+_SETTLING = (Delete, Release, Extend)
+_REMEMBERED = (CommitOffset, SeekGroup, JoinGroup, LeaveGroup, DeleteGroup, ClaimIds)
+"""What leaves something behind beside messages."""
+_NEVER_DONE = (
+    *(ErrorCode.UNREACHABLE, ErrorCode.BAD_RECEIPT, ErrorCode.UNKNOWN_REQUEST),
+    ErrorCode.QUEUE_NOT_FOUND,
+)
+"""What the first attempt was told as well, and of a queue that is no more nothing is left of what was done to it."""
 
 
 class Attempts:
@@ -48,16 +77,47 @@ class Attempts:
         # What is damaged on one node is whole on another, which leads next.
         return code is ErrorCode.QUEUE_DAMAGED and others_have_it
 
+    def is_known(self, request: Request, outcome: Outcome) -> bool:
+        """Whether an answer says what became of the request; where an attempt before it was lost it may speak of itself alone.
+
+        A refusal says that nothing was done, which an earlier attempt may have been. Receipts that are settled twice say
+        of the second time what the first has left of them.
+        """
+        if not self.uncertain:
+            return True
+        if isinstance(request, _SETTLING):
+            return False
+        if not isinstance(outcome, PenstockError):
+            return True
+        return not outcome.retryable if isinstance(request, Send) else not isinstance(request, _REMEMBERED)
+
     def certain(self, request: Request, outcome: Outcome) -> Outcome:
-        """What may be told: a refusal says that nothing was stored, which an earlier attempt may have been."""
-        if not self.uncertain or not isinstance(request, Send) or not isinstance(outcome, PenstockError):
+        """What may be told to whoever asked: nothing that an earlier attempt may have made untrue."""
+        if self.is_known(request, outcome):
             return outcome
-        if not outcome.retryable or outcome.code is ErrorCode.UNREACHABLE:
-            return outcome
-        return PenstockError(
-            ErrorCode.UNREACHABLE,
-            f"the first attempt may have been stored or not, and the next one was not: {outcome.message}",
-        )
+        if not isinstance(outcome, PenstockError):
+            return _given_back(outcome) if isinstance(request, Release) else outcome
+        return outcome if outcome.code in _NEVER_DONE else unknown(outcome)
+
+
+def unknown(refusal: PenstockError) -> PenstockError:
+    """A refusal after an attempt of which nobody knows what became."""
+    return PenstockError(
+        ErrorCode.UNREACHABLE,
+        f"the first attempt may have been carried out or not, and the next one was not: {refusal.message}",
+    )
+
+
+def _given_back(reply: Reply) -> Reply:
+    """A release that is asked again finds that the lease has ended, perhaps by itself. Either way nobody holds the messages."""
+    settled = reply.answer
+    if not isinstance(settled, Settled):
+        return reply
+    outcomes = [
+        ReceiptOutcome(outcome.done + count_of(outcome.stale), outcome.gone, [])
+        for outcome in settled.outcomes
+    ]
+    return reply._replace(answer=Settled(outcomes))
 
 
 def shortened(request: Request, left_ms: int) -> Request:

@@ -36,8 +36,6 @@ _LOOK_MS = 20
 _PATIENCE_MS = 4_000
 """Less than a front end has: clients of the simulation ask again by themselves, and their time is dear."""
 _STRAY_SHARE = 0.03
-_SETTLING = (messages.Delete, messages.Release, messages.Extend)
-_OFFSETS = (messages.CommitOffset, messages.SeekGroup)
 
 Done = Callable[[Outcome], None]
 
@@ -106,13 +104,9 @@ class Call(Attempts):
 
     def _end(self, outcome: Outcome) -> None:
         self._desk.flying[self._ask.partition] -= 1
-        if self.uncertain and isinstance(self._ask.request, _SETTLING):
-            # An earlier attempt may have done it, and this one says that it was done before: checkers are told neither.
+        if not self.is_known(self._ask.request, outcome):  # checkers ask for more than what clients are told
             outcome = unreachable("an earlier attempt may have done it")
-        if self.uncertain and isinstance(self._ask.request, _OFFSETS) and isinstance(outcome, PenstockError):
-            # Refused, because the group has another generation by now; but an earlier attempt may have been in time.
-            outcome = unreachable("an earlier attempt may have done it")
-        self._done(self.certain(self._ask.request, outcome))
+        self._done(outcome)
 
 
 class Desk:
