@@ -11,6 +11,7 @@ from penstock.queue import moving
 from penstock.simulation.disk import PowerLoss
 from penstock.storage.errors import DamagedEntryError
 from penstock.wire import messages
+from penstock.wire.frames import Frame
 from tests.backend.harness import START_MS, NodeHarness, Received
 from tests.queue.rig import Rig
 
@@ -237,3 +238,21 @@ def test_a_move_that_is_repeated_after_half_of_it_arrived_keeps_the_first_homes_
     record = written.record
     assert isinstance(record, Sent)
     assert record.origin == Origin(2, "dead", "redrive", [(6, 1)], 0, [2], 0, [(1, 60)])
+
+
+def test_a_redrive_does_not_go_to_a_queue_that_was_made_after_it() -> None:
+    node = NodeHarness()
+    _, dead = exhausted(node)
+    node.create("other")
+    together = (messages.Redrive(dead, target="other"), messages.DeleteQueue("other"))
+    for request in together:  # in one turn: nothing has set out yet
+        node.node.handle(
+            1, Frame(99, memoryview(messages.encode_message(request)), memoryview(b"")), node.now_ms
+        )
+    again = node.create("other")
+    assert node.drain(again) == []
+    received = node.receive(dead)
+    assert received.bodies == [b"a", b"b"]
+    origin = received.heads[0].origin
+    assert origin is not None
+    assert (origin.source, origin.reason) == ("other", "queue-deleted")

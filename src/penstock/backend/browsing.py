@@ -9,6 +9,7 @@ from penstock.backend.parts import NodeParts
 from penstock.model import limits
 from penstock.model.batch import GROUPS, Buffer
 from penstock.model.errors import ErrorCode, PenstockError
+from penstock.model.move_target import aimed_at
 from penstock.model.reserved_queues import check_not_reserved
 from penstock.model.runs import Runs, intersection, normalized
 from penstock.queue import moving, states
@@ -56,7 +57,9 @@ def redrive(parts: NodeParts, request: Redrive, now_ms: int) -> Redriven:
             by_target.setdefault(target, []).append((piece.first, piece.messages))
     moved = 0
     for target, runs in by_target.items():
-        moved += parts.carry_out(partition, moving.start_move(partition, runs, target, now_ms))
+        incarnation = parts.incarnation_of(target)
+        aim = aimed_at(target, incarnation) if incarnation is not None else target
+        moved += parts.carry_out(partition, moving.start_move(partition, runs, aim, now_ms))
     return Redriven(moved, following)
 
 

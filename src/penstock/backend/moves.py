@@ -11,6 +11,7 @@ from penstock.backend.administration import late_queue_of, remove_queue
 from penstock.backend.bodies import ColdReadError, StoredSlice
 from penstock.backend.parts import NodeParts
 from penstock.model import limits
+from penstock.model.move_target import MoveTarget, target_of
 from penstock.model.records import Origin, Reason
 from penstock.model.runs import Runs, difference
 from penstock.queue import moving
@@ -25,7 +26,7 @@ def move_some(parts: NodeParts, queue_id: int, now_ms: int) -> None:
         return
     for (target, reason), runs in list(partition.moves.items()):
         if not _waits_for_repair(parts, target):
-            _move(parts, partition, target, reason, first_messages(runs), now_ms)
+            _move(parts, partition, target_of(target), reason, first_messages(runs), now_ms)
             break
     else:
         parts.movers.discard(queue_id)
@@ -35,9 +36,14 @@ def move_some(parts: NodeParts, queue_id: int, now_ms: int) -> None:
         parts.movers.discard(queue_id)
 
 
-def _waits_for_repair(parts: NodeParts, target_name: str) -> bool:
+def _target(parts: NodeParts, aim: MoveTarget) -> Partition | None:
+    target = parts.catalogue.named(aim.name)
+    return target if target is not None and aim.is_meant(target.queue_id) else None
+
+
+def _waits_for_repair(parts: NodeParts, aim: str) -> bool:
     """Whether nothing can arrive there for now; what goes elsewhere must not wait behind it."""
-    target = parts.catalogue.named(target_name)
+    target = _target(parts, target_of(aim))
     return target is not None and target.queue_id in parts.catalogue.damage
 
 
@@ -53,9 +59,9 @@ def first_messages(runs: Runs) -> Runs:
 
 
 def _move(
-    parts: NodeParts, source: Partition, target_name: str, reason: Reason, runs: Runs, now_ms: int
+    parts: NodeParts, source: Partition, aim: MoveTarget, reason: Reason, runs: Runs, now_ms: int
 ) -> None:
-    target = parts.catalogue.named(target_name)
+    target = _target(parts, aim)
     if target is None and reason == "late" and source.queue_id not in parts.catalogue.deleting:
         target = late_queue_of(parts, source, now_ms)
     if target is None and reason == "redrive":
@@ -70,7 +76,7 @@ def _move(
     slices = slices_in_memory(parts, source, runs)
     runs = [(piece.first, piece.messages) for piece in slices]
     for piece in slices:
-        origin = origin_of(source, target_name if target is source else source.name, reason, piece, now_ms)
+        origin = origin_of(source, aim.name if target is source else source.name, reason, piece, now_ms)
         parts.write(target, moving.arrive(target, piece.batch_alone(), origin, now_ms, piece.stamps()))
     parts.idle.used(target.queue_id, now_ms)
     parts.write(source, moving.finish_move(source, runs, now_ms))

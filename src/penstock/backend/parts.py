@@ -63,8 +63,8 @@ class ClusterPart(Protocol):
         Of a partition that this node does not serve nothing is told, unless only those count that it does serve.
         """
 
-    def has_queue(self, name: str) -> bool:
-        """Whether the cluster has a queue, or a partition of one, of that name."""
+    def incarnation_of(self, name: str) -> int | None:
+        """The id of the cluster's queue that has that name, or a partition of it; None: there is none."""
 
     def check_takes_sends(self, queue_id: int) -> None:
         """Raises where too few replicas are in sync."""
@@ -180,9 +180,14 @@ class NodeParts:
 
     def has_queue(self, name: str) -> bool:
         """Whether there is a queue of that name, here or elsewhere in the cluster."""
-        return (
-            self.catalogue.named(name) is not None if self.cluster is None else self.cluster.has_queue(name)
-        )
+        return self.incarnation_of(name) is not None
+
+    def incarnation_of(self, name: str) -> int | None:
+        """The id of the queue that has a name now."""
+        if self.cluster is not None:
+            return self.cluster.incarnation_of(name)
+        partition = self.catalogue.named(name)
+        return partition.queue_id if partition is not None else None
 
     def consumer(self, partition: Partition, waiter: Waiter) -> str:
         """Who receives, where anybody wants to know."""

@@ -169,6 +169,7 @@ class MoveStarted(msgspec.Struct, frozen=True, array_like=True, tag=9):
 
     runs: Runs
     target: str
+    """See `model/move_target.py`."""
     reason: Reason
     at_ms: int
     late: Lateness | None = None

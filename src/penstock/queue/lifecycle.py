@@ -17,6 +17,7 @@ from typing import Protocol
 from penstock.columnar.lifecycle import Change
 from penstock.model import limits, records
 from penstock.model.batch import DELAYS, GROUPS, UNSET, Batch
+from penstock.model.move_target import target_of
 from penstock.model.runs import Run, Runs, intersection
 from penstock.model.settings import QueueSettings
 from penstock.queue import states
@@ -191,7 +192,7 @@ class Lifecycle:
                     *(partition.index, record.at_ms, Change.MOVE_STARTED, *run),
                     reason=record.reason,
                     receives=max(partition.table.receive_counts(run), default=0),
-                    other_queue=record.target,
+                    other_queue=target_of(record.target).name,
                 )
             )
 
@@ -203,7 +204,7 @@ class Lifecycle:
                         *(partition.index, at_ms, change, *run),
                         reason=reason,
                         receives=max(partition.table.receive_counts(run), default=0),
-                        other_queue=target,
+                        other_queue=target_of(target).name,
                     )
                 )
 

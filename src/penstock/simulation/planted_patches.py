@@ -14,6 +14,7 @@ from penstock.backend.parts import NodeParts
 from penstock.backend.waiting import WaitingRoom
 from penstock.model.batch import Batch, Buffer
 from penstock.model.errors import ErrorCode, PenstockError
+from penstock.model.move_target import MoveTarget
 from penstock.model.records import Deleted, MoveFinished, Origin, decode_record
 from penstock.model.runs import Runs, count_of
 from penstock.ordering.clock_interval import ClockInterval
@@ -209,10 +210,12 @@ def departs_before_arrival() -> Sequence[Patch]:
     arriving: list[Callable[[], None]] = []
     turns = count(1)
 
-    def move(parts: NodeParts, source: Partition, target: str, reason: Any, runs: Runs, now_ms: int) -> None:
-        partition = parts.catalogue.named(target)
+    def move(
+        parts: NodeParts, source: Partition, aim: MoveTarget, reason: Any, runs: Runs, now_ms: int
+    ) -> None:
+        partition = parts.catalogue.named(aim.name)
         if partition is None or partition is source or partition.queue_id in parts.catalogue.damage:
-            real(parts, source, target, reason, runs, now_ms)
+            real(parts, source, aim, reason, runs, now_ms)
             return
         pieces = list(parts.bodies.each(source, runs))
         origins = [moves.origin_of(source, source.name, reason, piece, now_ms) for piece in pieces]

@@ -8,6 +8,8 @@ Each step waits until the one before is committed on the replicas of its partiti
     target   OriginsForgotten
 
 Whoever fails in between, the message is in exactly one queue, or on its way with the target knowing whether it arrived.
+Where the target is deleted meanwhile nobody knows that any more. What had arrived went with it, so no queue that lives has the
+message twice if it goes elsewhere: back to where it was, or to the queue that has the name now (`model/move_target.py`).
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ from penstock.backend.replication.state import ClusterState
 from penstock.cluster.layout import PartitionEntry
 from penstock.model.batch import Batch
 from penstock.model.errors import ErrorCode, PenstockError
+from penstock.model.move_target import MoveTarget, target_of
 from penstock.model.records import Reason
 from penstock.model.runs import Runs
 from penstock.queue import moving
@@ -81,12 +84,14 @@ class ClusterMoves:
             led.when_committed(partition.index, committed)
             return
         (target, reason), runs = next(iter(partition.moves.items()))
-        self._set_out(partition, target, reason, first_messages(runs), now_ms)
+        self._set_out(partition, target_of(target), reason, first_messages(runs), now_ms)
 
-    def _set_out(self, source: Partition, target_name: str, reason: Reason, runs: Runs, now_ms: int) -> None:
+    def _set_out(self, source: Partition, aim: MoveTarget, reason: Reason, runs: Runs, now_ms: int) -> None:
         parts, known = self._state.parts, self._state.layout.get(source.queue_id)
         ordinal = known.entry.ordinal if known is not None else 0
-        target = self._state.layout.find(target_name, ordinal)
+        target = self._state.layout.find(aim.name, ordinal)
+        if target is not None and not aim.is_meant(target.queue_id):
+            target = None  # it was deleted; what has its name now is another queue
         if target is None and reason == "late":
             self._homeless.add(source.queue_id)  # until somebody has made the queue for late messages
             return
@@ -97,7 +102,7 @@ class ClusterMoves:
         runs = [(piece.first, piece.messages) for piece in slices]
         if target is None:  # a dead letter whose way back is gone stays where it is, and says so
             for piece in slices:
-                origin = origin_of(source, target_name, "queue-deleted", piece, now_ms)
+                origin = origin_of(source, aim.name, "queue-deleted", piece, now_ms)
                 batch = piece.batch_alone()
                 parts.write(source, moving.arrive(source, batch, origin, now_ms, piece.stamps()))
             parts.write(source, moving.finish_move(source, runs, now_ms))

@@ -44,20 +44,38 @@ class LayoutView:
         if known is not None and version <= known.version:
             return False
         self._known[entry.partition] = KnownEntry(entry, version)
-        ordinals = self._partitions.setdefault(entry.queue, {})
-        # A name may be used again by a later queue, whose partitions have higher ids.
-        ordinals[entry.ordinal] = max(entry.partition, ordinals.get(entry.ordinal, 0))
+        if entry.retired:
+            self._unname(entry)
+        else:
+            ordinals = self._partitions.setdefault(entry.queue, {})
+            # A name may be used again by a later queue, whose partitions have higher ids.
+            ordinals[entry.ordinal] = max(entry.partition, ordinals.get(entry.ordinal, 0))
         return True
 
     def gone(self, partition: int) -> None:
         """The entry is no longer in the store."""
         known = self._known.pop(partition, None)
         if known is not None:
-            ordinals = self._partitions.get(known.entry.queue, {})
-            if ordinals.get(known.entry.ordinal) == partition:
-                del ordinals[known.entry.ordinal]
-            if not ordinals:
-                self._partitions.pop(known.entry.queue, None)
+            self._unname(known.entry)
+
+    def _unname(self, entry: PartitionEntry) -> None:
+        """The name means the partition no longer; of two that were made under it at once it means the other."""
+        ordinals = self._partitions.get(entry.queue, {})
+        if ordinals.get(entry.ordinal) != entry.partition:
+            return
+        others = [
+            known.partition
+            for known, _ in self._known.values()
+            if (known.queue, known.ordinal) == (entry.queue, entry.ordinal)
+            and not known.retired
+            and known.partition != entry.partition
+        ]
+        if others:
+            ordinals[entry.ordinal] = max(others)
+            return
+        del ordinals[entry.ordinal]
+        if not ordinals:
+            self._partitions.pop(entry.queue, None)
 
     def get(self, partition: int) -> KnownEntry | None:
         """What is known of a partition."""

@@ -74,9 +74,10 @@ class Replication:
         """See `ClusterPart`."""
         return len(self.state.led), len(self.follower.partitions)
 
-    def has_queue(self, name: str) -> bool:
+    def incarnation_of(self, name: str) -> int | None:
         """See `ClusterPart`."""
-        return self.state.layout.find(name) is not None
+        entry = self.state.layout.find(name)
+        return entry.queue_id if entry is not None else None
 
     def damaged(self, queue_id: int) -> None:
         """See `ClusterPart`: who leads it leads no more, and gets it whole from whoever leads next."""

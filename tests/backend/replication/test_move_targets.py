@@ -1,0 +1,152 @@
+"""Messages on their way to a queue that is deleted and made again meanwhile: none is lost, and none is in two queues."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from penstock.backend.replication.layout_view import LayoutView
+from penstock.cluster.layout import PartitionEntry
+from penstock.model.batch import encode_parts
+from penstock.model.move_target import aimed_at, target_of
+from penstock.model.settings import QueueSettings
+from penstock.wire import messages
+from tests.backend.replication.cluster import Cluster
+from tests.backend.replication.test_many_journeys import everything
+
+SOURCE, TARGET, AGAIN = 1, 2, 3
+
+
+def retired(entry: PartitionEntry, *leaving: str) -> PartitionEntry:
+    return msgspec.structs.replace(entry, primary=None, replicas=[], in_sync=[], leaving=list(leaving))
+
+
+def a_cluster(**settings: object) -> Cluster:
+    """A queue led by `a` whose messages go to one led by `b`, which `a` cannot reach for now."""
+    cluster = Cluster()
+    cluster.create("target", TARGET, ("b",))
+    cluster.create("source", SOURCE, ("a", "c"), **settings)
+    cluster.settle(500)
+    sent = cluster.ask(messages.Send(SOURCE), encode_parts([b"one", b"two"]))
+    assert isinstance(sent, messages.SendResult)
+    return cluster
+
+
+def part(cluster: Cluster) -> None:
+    cluster.parted = {frozenset("ab")}
+    cluster.cut("a", "b")
+
+
+def make_again(cluster: Cluster) -> None:
+    """The target is deleted, and a queue of the same name is made."""
+    cluster.put(retired(cluster.entry(TARGET), "b"))
+    cluster.create("target", AGAIN, ("c",))
+    cluster.parted = set()
+    cluster.settle(5_000)
+
+
+def origins(cluster: Cluster, partition: int) -> list[tuple[str, str]]:
+    peeked = cluster.ask(messages.Peek(partition), partition=partition)
+    assert isinstance(peeked, messages.Peeked)
+    return [(head.origin.source, head.origin.reason) for head in peeked.batches if head.origin is not None]
+
+
+@pytest.mark.parametrize("failover", [False, True])
+def test_a_redrive_does_not_go_to_a_queue_that_was_made_after_it(failover: bool) -> None:
+    cluster = a_cluster()
+    part(cluster)
+    redriven = cluster.ask(messages.Redrive(SOURCE, "target"))
+    assert redriven == messages.Redriven(2, None)
+    cluster.settle(400)
+    if failover:  # the next primary knows what it was meant for
+        assert cluster.elect(SOURCE, "c")
+        cluster.parted |= {frozenset("bc")}
+        cluster.cut("b", "c")
+        cluster.settle(400)
+    make_again(cluster)
+    assert everything(cluster, AGAIN) == []
+    assert sorted(everything(cluster, SOURCE)) == [b"one", b"two"]
+    assert set(origins(cluster, SOURCE)) == {("target", "queue-deleted")}
+    # Asked for once more it is meant for the queue that is there now.
+    assert cluster.ask(messages.Redrive(SOURCE)) == messages.Redriven(2, None)
+    cluster.settle(1_000)
+    assert sorted(everything(cluster, AGAIN)) == [b"one", b"two"]
+    assert everything(cluster, SOURCE) == []
+
+
+def test_what_arrived_in_a_queue_that_is_deleted_before_it_says_so_is_in_one_queue() -> None:
+    cluster = a_cluster()
+    machine = cluster.serving(SOURCE)
+    machine.request(messages.Redrive(SOURCE, "target"))
+    target = cluster.machines["b"].node
+    assert target is not None
+    table = target.replication.state.parts.catalogue.partitions[TARGET].table
+    for _ in range(200):
+        cluster.now_ms += 1
+        for one in cluster.machines.values():
+            one.turn()
+        for pair in list(cluster.pipes):
+            if pair != ("b", "a"):  # so that the answer never comes
+                cluster.deliver(pair)
+        for pair in [("c", "a"), ("a", "c")]:
+            cluster.deliver(pair)
+        if table.messages == 2:
+            break
+    assert table.messages == 2
+    part(cluster)
+    make_again(cluster)
+    assert everything(cluster, AGAIN) == []
+    assert sorted(everything(cluster, SOURCE)) == [b"one", b"two"]
+
+
+def test_dead_letters_go_to_the_queue_that_has_the_name() -> None:
+    cluster = a_cluster(dead_letter_queue="target", max_receives=1, visibility_timeout_ms=50)
+    part(cluster)
+    assert isinstance(cluster.ask(messages.Receive(SOURCE, 10)), messages.Delivery)
+    cluster.settle(1_000)
+    make_again(cluster)
+    found = [*everything(cluster, SOURCE), *everything(cluster, AGAIN)]
+    assert sorted(found) == [b"one", b"two"]
+    assert sorted(everything(cluster, AGAIN)) == [b"one", b"two"]
+    assert set(origins(cluster, AGAIN)) == {("source", "max-receives")}
+
+
+def entry(partition: int, **changes: object) -> PartitionEntry:
+    made = PartitionEntry(
+        partition=partition,
+        queue_id=partition,
+        queue="orders",
+        ordinal=0,
+        settings=QueueSettings(),
+        epoch=1,
+        primary="a",
+        primary_started_ms=1,
+        replicas=["a"],
+        in_sync=["a"],
+    )
+    return msgspec.structs.replace(made, **changes)
+
+
+def test_a_name_means_the_queue_that_lives_and_of_two_made_at_once_the_one_that_is_left() -> None:
+    view = LayoutView()
+    view.put(entry(1), 1)
+    view.put(entry(2), 2)
+    assert view.find("orders") == entry(2)
+    given_up = retired(entry(2), "a")
+    view.put(given_up, 3)
+    assert view.find("orders") == entry(1)
+    view.gone(2)
+    assert view.find("orders") == entry(1)
+    view.put(retired(entry(1), "a"), 4)
+    assert view.find("orders") is None
+    view.put(entry(3), 5)
+    view.gone(1)
+    assert view.find("orders") == entry(3)
+
+
+def test_a_target_names_a_queue_or_one_incarnation_of_it() -> None:
+    assert target_of("orders~2") == ("orders~2", None)
+    assert target_of("orders").is_meant(7)
+    aimed = target_of(aimed_at("111111111111.us-east-1.orders.fifo", 7))
+    assert aimed.name == "111111111111.us-east-1.orders.fifo"
+    assert [aimed.is_meant(queue_id) for queue_id in (7, 8)] == [True, False]
