@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from penstock.columnar.lifecycle import Change
 from penstock.pipeline.jobs import ledger_tables as tables
 from penstock.pipeline.jobs.job import Surroundings
-from penstock.pipeline.jobs.ledger import JOB
+from penstock.pipeline.jobs.ledger import JOB, judged, new_messages, still_there
+from penstock.pipeline.jobs.ledger_gone import absence, gone_findings
 from penstock.pipeline.local_rows import local_rows
 from penstock.pipeline.warehouse.table import WarehouseTable
 from tests.pipeline.rows import NOON, Partition, lifecycle_frame
@@ -72,18 +73,37 @@ class Tables:
 def roll(
     spark: SparkSession, rows: list[dict[str, Any]], surroundings: Surroundings, before: Told | None = None
 ) -> Told:
-    """One roll-up after another, as the job does it."""
+    """As much of a roll-up as it takes."""
+    reader = Tables(spark, rows, before)
+    new, state = reader.new_rows(tables.ROWS), reader.all_rows(tables.STATE)
+    known = judged(new_messages(new, state), new, new, surroundings, absence(new, state, surroundings))
+    known = known.persist()
+    told = _told(spark, known.where(still_there()), gone_findings(known), rows, before)
+    known.unpersist()
+    return told
+
+
+def whole_roll(
+    spark: SparkSession, rows: list[dict[str, Any]], surroundings: Surroundings, before: Told
+) -> Told:
+    """All of it, as the job does it."""
     rolled = JOB.roll(Tables(spark, rows, before), surroundings)
-    names = [one.name for one in tables.STATE.columns]
-    kept = rolled.whole[tables.STATE.name].select(*names).collect()  # what is open is the same, for people
-    found = rolled.added[tables.FINDINGS.name].collect()
+    found, state = rolled.added[tables.FINDINGS.name], rolled.whole[tables.STATE.name]
+    told = _told(spark, state, found, rows, before)
     for frame in rolled.kept:
         frame.unpersist()
+    return told
+
+
+def _told(
+    spark: SparkSession, state: DataFrame, found: DataFrame, rows: list[dict[str, Any]], before: Told | None
+) -> Told:
+    kept = state.select(*(one.name for one in tables.STATE.columns)).collect()
     return Told(
         [*(before.rows if before else []), *rows],
         local_rows(spark, [tuple(row) for row in kept], tables.STATE.file_schema()),
         sorted((row["partition_id"], row["sequence"]) for row in kept),
-        found,
+        found.collect(),
     )
 
 
@@ -123,7 +143,9 @@ def test_messages_of_a_queue_that_is_gone_leave_with_one_finding_and_no_others_d
     told = roll(spark, later(2.5), around(4, asked=False), told)  # who cannot ask concludes nothing
     assert still(told) == waiting
     assert not told.found
-    told = roll(spark, later(2.6), around(5, OTHER), told)  # the one that was there again counts from now on
+    told = whole_roll(
+        spark, later(2.6), around(5, OTHER), told
+    )  # the one that was there again counts from now on
     assert still(told) == kept
     (finding,) = told.found
     assert (finding["kind"], finding["queue"], finding["partition_id"]) == ("queue-gone", "orders", 70)
