@@ -10,6 +10,7 @@ import pytest
 from penstock.frontend.engine import Answered
 from penstock.frontend.steps import Reply
 from penstock.model.batch import Buffer
+from penstock.model.errors import PenstockError
 from penstock.runtime.cluster_link.subscription import AHEAD_BYTES, AT_ONCE, Subscription
 from penstock.wire.answers import DeliveredBatch
 from penstock.wire.messages import Delivery, Receive, Request, Subscribe
@@ -22,6 +23,7 @@ class Engine:
 
     def __init__(self) -> None:
         self.waiting: dict[int, tuple[int, Answered]] = {}
+        self.cancelled: list[int] = []
         self._tickets = 0
 
     def ask(self, request: Request, body: Buffer, done: Answered, stands_for: int = 1) -> int:
@@ -31,7 +33,7 @@ class Engine:
         return self._tickets
 
     def cancel(self, ticket: int) -> None:
-        self.give(0)
+        self.cancelled.append(ticket)
 
     def give(self, count: int, size: int = 0) -> None:
         """Answers the oldest with so many messages of so many bytes together."""
@@ -51,10 +53,12 @@ def loop() -> Iterator[asyncio.AbstractEventLoop]:
     loop.close()
 
 
+def _fail(error: PenstockError) -> None:
+    raise error
+
+
 def _subscribed(engine: Engine, loop: asyncio.AbstractEventLoop, credit: int) -> Subscription:
-    subscription = Subscription(
-        engine, loop, Subscribe(1, credit, BATCH), lambda delivery, body: None, lambda error: None
-    )
+    subscription = Subscription(engine, loop, Subscribe(1, credit, BATCH), lambda delivery, body: None, _fail)
     subscription.go_on()
     return subscription
 
@@ -72,9 +76,28 @@ def test_has_many_on_their_way_while_each_comes_back_full_and_one_when_little_co
     _subscribed(engine, loop, credit=100 * BATCH)
     engine.give(BATCH, size=1_000)
     assert len(engine.waiting) == AT_ONCE
-    for _ in range(AT_ONCE):
-        engine.give(1, size=10)
+    oldest, *others = engine.waiting
+    engine.give(1, size=10)
+    assert engine.cancelled == others[1:]
+    for _ in range(AT_ONCE - 1):
+        engine.give(0)
     assert len(engine.waiting) == 1
+    assert oldest not in engine.waiting
+
+
+def test_what_comes_in_spite_of_being_called_back_is_delivered(loop: asyncio.AbstractEventLoop) -> None:
+    engine, delivered = Engine(), list[Delivery]()
+    subscription = Subscription(
+        engine, loop, Subscribe(1, 2 * BATCH, BATCH), lambda delivery, body: delivered.append(delivery), _fail
+    )
+    subscription.go_on()
+    engine.give(BATCH)
+    subscription.add_credit(3 * BATCH)
+    engine.give(1)
+    while len(engine.waiting) > 1:
+        engine.give(2)
+    assert sum(batch.count for delivery in delivered for batch in delivery.batches) == BATCH + 1 + 2 * 2
+    assert [messages for messages, _ in engine.waiting.values()] == [BATCH]
 
 
 def test_asks_for_no_more_than_the_credit(loop: asyncio.AbstractEventLoop) -> None:

@@ -122,11 +122,18 @@ class Subscription:
             assert isinstance(delivery, Delivery)
             count = sum(batch.count for batch in delivery.batches)
             self._credit += messages - count
-            self._at_once = receives_at_once(len(outcome.body)) if count >= messages else 1
+            self._allow(receives_at_once(len(outcome.body)) if count >= messages else 1)
             if count:
                 self._deliver(delivery, outcome.body)
         self.go_on()
         self._finish()
+
+    def _allow(self, at_once: int) -> None:
+        """So many receives may be on their way. Those beyond come back: where little comes, each would wait at the node."""
+        if at_once < self._at_once:
+            for ticket in list(self._under_way)[at_once:]:
+                self._link.cancel(ticket)
+        self._at_once = at_once
 
     def _try_again(self) -> None:
         self._timer = None
