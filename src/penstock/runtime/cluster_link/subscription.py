@@ -122,7 +122,7 @@ class Subscription:
             assert isinstance(delivery, Delivery)
             count = sum(batch.count for batch in delivery.batches)
             self._credit += messages - count
-            self._allow(receives_at_once(len(outcome.body)) if count >= messages else 1)
+            self._allow(receives_at_once(self._at_once, len(outcome.body), full=count >= messages))
             if count:
                 self._deliver(delivery, outcome.body)
         self.go_on()
@@ -145,9 +145,10 @@ class Subscription:
             ended()
 
 
-def receives_at_once(delivery_bytes: int) -> int:
-    """How many receives are on their way where each is expected to come back with so much."""
-    return max(1, min(AT_ONCE, AHEAD_BYTES // max(1, delivery_bytes)))
+def receives_at_once(now: int, delivery_bytes: int, *, full: bool) -> int:
+    """How many receives may be on their way after a delivery: twice as many as now if it was full, else half as many."""
+    most = min(AT_ONCE, AHEAD_BYTES // max(1, delivery_bytes))
+    return max(1, min(2 * now, most) if full else now // 2)
 
 
 def _check(request: Subscribe) -> None:
