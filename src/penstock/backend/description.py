@@ -22,7 +22,7 @@ def describe_node(
     cpu_seconds, memory_bytes = environment.usage()
     leads, follows = parts.cluster.count() if parts.cluster is not None else (0, 0)
     return NodeDescription(
-        node=store.identity.node,
+        node=store.identity.node if parts.cluster is None else parts.cluster.name(),
         version=environment.version,
         data_directory=environment.data_directory,
         started_ms=started_ms,

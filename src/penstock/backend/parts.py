@@ -75,6 +75,9 @@ class ClusterPart(Protocol):
     def describe(self, queue_id: int) -> ReplicaStatus | None:
         """The node's part in a partition."""
 
+    def name(self) -> str:
+        """What this node is called in the cluster."""
+
     def count(self) -> tuple[int, int]:
         """How many partitions this node leads, and how many it follows."""
 

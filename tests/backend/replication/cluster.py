@@ -65,7 +65,7 @@ class Machine:
         self.starts += 1
         cluster = self.cluster
         self.started_ms = cluster.now_ms + self.starts
-        store = Store.open(self.disk, OPTIONS, Identity(self.name, b"s" * 32))
+        store = Store.open(self.disk, OPTIONS, Identity(f"directory of {self.name}", b"s" * 32))
         environment = Environment("0", "/simulated", lambda: (0.0, 0))
         self.node = ReplicatedNode(
             store, environment, cluster.now_ms, name=self.name, secret=SECRET, started_ms=self.started_ms

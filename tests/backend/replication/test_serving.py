@@ -56,7 +56,7 @@ def test_a_replica_refuses_everything_but_being_described() -> None:
     assert (led.replica.role, led.replica.behind) == ("primary", {"b": 0, "c": 0})
     node = asked(cluster, "b", messages.DescribeNode())
     assert isinstance(node, messages.NodeDescription)
-    assert (node.leads, node.follows) == (0, 1)
+    assert (node.node, node.leads, node.follows) == ("b", 0, 1)
 
 
 @pytest.mark.parametrize(

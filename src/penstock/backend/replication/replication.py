@@ -70,6 +70,10 @@ class Replication:
         """See `ClusterPart`."""
         return describe(self.state, self.follower, queue_id)
 
+    def name(self) -> str:
+        """See `ClusterPart`."""
+        return self.state.node
+
     def count(self) -> tuple[int, int]:
         """See `ClusterPart`."""
         return len(self.state.led), len(self.follower.partitions)
