@@ -9,7 +9,7 @@ import pytest
 
 from penstock.cli import exits
 from penstock.cli.main import app
-from penstock.model.errors import ErrorCode
+from penstock.model.errors import ERRORS, ErrorCode
 from tests.cli.conftest import Outcome, Penstock
 
 REFERENCE = Path(__file__).parents[2] / "docs" / "reference" / "command-line.md"
@@ -143,7 +143,9 @@ def test_a_contradiction_of_one_role_is_none_of_another(tmp_path: Path) -> None:
 
 def test_every_error_code_has_an_exit_code() -> None:
     for code in ErrorCode:
-        assert exits.CODES.get(code, exits.FAILED) in exits.MEANINGS
+        assert exits.exit_code(code) in exits.MEANINGS
+        if ERRORS[code].retryable and code is not ErrorCode.UNREACHABLE:
+            assert exits.exit_code(code) == exits.REFUSED, code
 
 
 def test_the_reference_names_every_command_and_exit_code() -> None:

@@ -11,7 +11,7 @@ from typing import NoReturn, ParamSpec, TypeVar
 import typer
 
 from penstock.cli.output import error_console
-from penstock.model.errors import ErrorCode, PenstockError
+from penstock.model.errors import ERRORS, ErrorCode, PenstockError
 
 OK = 0
 FAILED = 1
@@ -46,7 +46,7 @@ CODES: dict[ErrorCode, int] = {
     ErrorCode.SHUTTING_DOWN: REFUSED,
     ErrorCode.UNREACHABLE: UNREACHABLE,
 }
-"""Exit codes of errors; what is not named here is `FAILED`."""
+"""Exit codes of errors; of those that are not named here `exit_code` tells."""
 
 HINTS: dict[ErrorCode, str] = {
     ErrorCode.QUEUE_NOT_FOUND: "`penstock queue list` shows the queues there are.",
@@ -74,6 +74,11 @@ class CommandError(Exception):
         self.code = code
 
 
+def exit_code(code: ErrorCode) -> int:
+    """Whether the same command may succeed later, unless the table above knows more."""
+    return CODES.get(code, REFUSED if ERRORS[code].retryable else FAILED)
+
+
 def fail(message: str, code: int = FAILED) -> NoReturn:
     """Says what is wrong in one sentence and ends the command."""
     error_console().print(f"error: {message}", style="red", markup=False, highlight=False, soft_wrap=True)
@@ -94,7 +99,7 @@ def reported(command: Callable[Arguments, Result]) -> Callable[Arguments, Result
             sentence = (
                 error.message if error.message.endswith((".", "?", "!")) or not hint else f"{error.message}."
             )
-            fail(f"{sentence} {hint}".strip(), CODES.get(error.code, FAILED))
+            fail(f"{sentence} {hint}".strip(), exit_code(error.code))
         except KeyboardInterrupt:
             raise typer.Exit(INTERRUPTED) from None
         except BrokenPipeError:
