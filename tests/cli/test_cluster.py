@@ -182,6 +182,8 @@ def test_what_is_not_there_is_said(etcd: EtcdServers, tmp_path: Path) -> None:
     asyncio.run(write(url, LAYOUT))
     unknown = run("cluster", "drain", "node-9", "--etcd", url)
     assert (unknown.code, "there are node-1, node-2, node-3" in unknown.errors) == (3, True)
+    unheard = run("cluster", "status", "--queue", "nope", "--etcd", url)
+    assert (unheard.code, "there is no queue nope" in unheard.errors) == (3, True)
     nothing = run("cluster", "status", "--data", str(tmp_path / "none"))
     assert (nothing.code, "`penstock cluster up` starts one there" in nothing.errors) == (3, True)
     missing = run("cluster", "up", "--data", str(tmp_path / "new"), PENSTOCK_ETCD="/nowhere/etcd")

@@ -16,7 +16,7 @@ from penstock.cli.cluster_place import (
     running_cluster,
     with_store,
 )
-from penstock.cli.exits import USAGE, CommandError, reported
+from penstock.cli.exits import NOT_FOUND, USAGE, CommandError, reported
 from penstock.cli.output import age, console, print_facts, print_json, print_line, print_table, printable
 from penstock.cli.parameters import Json, TlsCa, TlsCertificate, TlsKey
 from penstock.config.units import format_size
@@ -75,6 +75,8 @@ def status(
         nodes = node_rows(view)
         lags = _lags(view, cluster, secret_file, (tls_certificate, tls_key, tls_ca))
         partitions = [row for row in partition_rows(view, lags) if queue is None or row.queue == queue]
+        if queue is not None and queue not in view.queues and not partitions:
+            raise CommandError(f"there is no queue {queue} in this cluster", NOT_FOUND)
         capacity = [entry for entry in capacity_entries(view) if queue is None or entry.queue == queue]
         processes = _process_rows(cluster) if cluster is not None else []
         if json:

@@ -57,7 +57,7 @@ Partitions = Annotated[
     str | None, _option("--partitions", "Into how many parts a cluster splits it (1).", "COUNT")
 ]
 Replicas = Annotated[
-    str | None, _option("--replicas", "How many nodes of a cluster hold each part (1).", "COUNT")
+    str | None, _option("--replicas", "How many nodes of a cluster hold each part (3 in a cluster).", "COUNT")
 ]
 Replication = Annotated[
     str | None,
