@@ -189,6 +189,9 @@ def test_what_is_not_there_is_said(etcd: EtcdServers, tmp_path: Path) -> None:
     missing = run("cluster", "up", "--data", str(tmp_path / "new"), PENSTOCK_ETCD="/nowhere/etcd")
     assert (missing.code, "scripts/system-packages" in missing.errors) == (1, True)
     assert run("cluster", "up", "--nodes", "0", "--data", str(tmp_path / "new")).code == 2
+    assert run("cluster", "up", "--base-port", "-4", "--data", str(tmp_path / "new")).code == 2
+    silent = run("cluster", "up", "--etcd", "etcd://127.0.0.1:1", "--data", str(tmp_path / "new"))
+    assert (silent.code, "Start it first" in silent.errors) == (5, True)
     assert not (tmp_path / "new" / "cluster.json").exists()
 
 

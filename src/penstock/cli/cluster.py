@@ -16,9 +16,10 @@ from penstock.cli.cluster_place import (
     ClusterData,
     cluster_errors,
     local_cluster,
+    with_store,
 )
 from penstock.cli.cluster_status import status
-from penstock.cli.exits import FAILED, USAGE, CommandError, reported
+from penstock.cli.exits import FAILED, UNREACHABLE, USAGE, CommandError, reported
 from penstock.cli.output import error_console, print_facts, print_hint, print_json, print_line
 from penstock.cli.parameters import Json
 
@@ -110,12 +111,28 @@ def up(
         )
         if plan.of_role("etcd"):
             find_etcd()
+        else:
+            _find_running_etcd(plan.etcd_url)
         _save(directory, plan)
         cluster = LocalCluster(directory, _progress(json))
         _bring_up(cluster, first=known is None)
         _announce(cluster, detach=detach, json=json)
         if not detach:
             _stay(cluster, supervise=supervise, json=json)
+
+
+def _find_running_etcd(url: str) -> None:
+    """Nodes would wait for an etcd that is away; a person at a prompt wants to know now."""
+    from penstock.manager.manager import OFFICE
+    from penstock.metadata.election import PREFIX
+    from penstock.metadata.store.interface import StoreUnavailableError
+
+    try:
+        with_store(url, lambda store: store.get(PREFIX + OFFICE))
+    except StoreUnavailableError as error:
+        raise CommandError(
+            f"{error}. Start it first; without --etcd a new cluster gets one of its own.", UNREACHABLE
+        ) from None
 
 
 def _interrupted_by_all_signals() -> None:
@@ -146,6 +163,8 @@ def _new_plan(
     if etcd is not None:
         parse_etcd_url(etcd)
     base = BASE_PORT if base_port is None else base_port
+    if base < 0:
+        raise CommandError(f"--base-port {base} is no port; use 1 or more, or 0 for any that are free", USAGE)
     return plan_cluster(
         nodes=NODES if nodes is None else nodes,
         front_ends=FRONT_ENDS if frontends is None else frontends,
@@ -249,6 +268,7 @@ def _announce(cluster: LocalCluster, *, detach: bool, json: bool) -> None:
         )
         return
     zones = {one.zone for one in plan.of_role("node")}
+    servers = plan.of_role("metadata")
     print_facts(
         "The cluster is ready",
         {
@@ -257,6 +277,7 @@ def _announce(cluster: LocalCluster, *, detach: bool, json: bool) -> None:
             "balancer": f"{plan.page_url}  (what it thinks of the front ends)",
             "nodes": f"{', '.join(one.name for one in plan.of_role('node'))} in {len(zones)} zones",
             "front ends": ", ".join(one.name for one in plan.of_role("frontend")),
+            **({"metadata": ", ".join(one.name for one in servers)} if servers else {}),
             "etcd": plan.etcd_url.partition("?")[0],
             **({"tls": f"between all processes, with certificates in {plan.tls}"} if plan.tls else {}),
             "data": str(cluster.directory.path),
