@@ -44,13 +44,18 @@ async def test_what_a_limit_refuses_is_asked_again_under_its_id() -> None:
 async def test_after_its_timeout_the_refusal_is_told() -> None:
     async with connected(timeout=2.0) as (peer, client):
         purging = asyncio.ensure_future(client.queue("orders").purge())
-        purging.add_done_callback(lambda _: peer.line.put_nowait(None))  # type: ignore[arg-type]  # the end
         tries = 0
-        while (seen := await peer.line.get()) is not None:
-            seen.refuse(ErrorCode.THROTTLED, "slow down")
-            tries += 1
+
+        async def refuse() -> None:
+            nonlocal tries
+            while True:
+                (await peer.next(Purge)).refuse(ErrorCode.THROTTLED, "slow down")
+                tries += 1
+
+        refusing = asyncio.ensure_future(refuse())
         with pytest.raises(PenstockError, match="slow down") as caught:
             await purging
+        refusing.cancel()
         assert caught.value.code is ErrorCode.THROTTLED
         assert caught.value.retryable
         assert tries > 1
