@@ -25,11 +25,14 @@ def penstock(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.parametrize("file", CONFIGURATIONS, ids=lambda file: file.stem)
 def test_a_configuration_is_good_for_its_role(file: Path, tmp_path: Path) -> None:
-    """With certificates where the example says they are: `check-config` looks at them."""
+    """With certificates and the secret where the example says they are: `check-config` looks at them."""
     files = ThrowAwayAuthority(tmp_path).files("cluster")
     assert [one.name for one in files] == ["cluster.pem", "cluster.key", "ca.pem"]
     placed = tmp_path / file.name
     placed.write_text(file.read_text().replace("/etc/penstock/", f"{tmp_path}/"))
+    without = penstock("check-config", str(placed), "--role", file.stem)
+    assert (without.returncode, "cluster.secret_file: " in without.stderr) == (1, True), without.stderr
+    (tmp_path / "cluster-secret").write_text("3 espressi and a glass of water\n")
     done = penstock("check-config", str(placed), "--role", file.stem)
     assert done.returncode == 0, done.stderr
 

@@ -34,7 +34,7 @@ def check_config(
     checked = role if role is not None else likely_role(file)
     try:
         config = load_config(checked, file)
-        _check_certificates(config, file)
+        _check_files(config, file)
     except ConfigurationError as error:
         for problem in error.problems:
             if json:
@@ -60,15 +60,29 @@ def check_config(
         print_table(("key", "value"), values.items())
 
 
-def _check_certificates(config: RoleConfig, file: Path) -> None:
-    """What a certificate is good for only its file can say; raises `ConfigurationError`."""
+def _check_files(config: RoleConfig, file: Path) -> None:
+    """What certificates, secrets and tokens are good for only their files can say; raises `ConfigurationError`."""
     from penstock.config import ConfigurationError, Problem
     from penstock.config.cluster import ClusterOptions
+    from penstock.config.monitoring import MonitoringOptions
     from penstock.config.sqs import SqsOptions
+    from penstock.runtime.cluster_store import cluster_secret
     from penstock.runtime.cluster_tls import cluster_tls
     from penstock.runtime.http.tls import Tls, TlsError
+    from penstock.runtime.listening import StartError
+    from penstock.runtime.monitoring import monitoring_token
 
     problems = []
+    try:
+        if isinstance(config, ClusterOptions) and config.cluster_secret_file is not None:
+            cluster_secret(config.cluster_secret_file)
+    except StartError as error:
+        problems.append(Problem(str(file), "cluster.secret_file", str(error)))
+    try:
+        if isinstance(config, MonitoringOptions):
+            monitoring_token(config)
+    except StartError as error:
+        problems.append(Problem(str(file), "monitoring.token_file", str(error)))
     try:
         if isinstance(config, ClusterOptions):
             cluster_tls(config)

@@ -109,15 +109,21 @@ async def open_monitoring(config: MonitoringOptions, sight: Sight) -> Monitoring
     listen = config.monitoring_listen
     if listen is None:
         return None
+    monitoring = Monitoring(sight, monitoring_token(config))
+    await monitoring.start(listen)
+    return monitoring
+
+
+def monitoring_token(config: MonitoringOptions) -> str | None:
+    """What whoever looks must show, if anything; raises `StartError` where it must be and is not there."""
+    listen = config.monitoring_listen
     token = _token(config.monitoring_token_file)
-    if token is None and not listen.is_loopback:
+    if token is None and listen is not None and not listen.is_loopback:
         raise StartError(
             f"will not listen on {listen}: anybody who can reach it could see the names and figures of all queues. Name a "
             "file with a token in monitoring.token_file, or listen on 127.0.0.1 (--monitoring-listen 127.0.0.1:9325)"
         )
-    monitoring = Monitoring(sight, token)
-    await monitoring.start(listen)
-    return monitoring
+    return token
 
 
 def _token(file: str | None) -> str | None:
