@@ -89,11 +89,19 @@ def test_settings_that_contradict_each_other_are_refused(penstock: Penstock) -> 
 
 
 def test_without_a_cluster_copies_are_refused(penstock: Penstock) -> None:
-    for option in (("--replicas", "3"), ("--partitions", "4"), ("--replication", "async")):
+    for option in (
+        ("--replicas", "3"),
+        ("--partitions", "4"),
+        ("--replication", "async"),
+        ("--min-in-sync", "2"),
+    ):
         refused = penstock("queue", "create", "copied", *option)
         assert refused.code != 0
         assert "need a cluster" in refused.errors
     assert penstock("queue", "show", "copied").code == 3
+    assert penstock("queue", "create", "alone").code == 0
+    altered = penstock("queue", "alter", "alone", "--replicas", "3")
+    assert (altered.code, "need a cluster" in altered.errors) == (2, True)
 
 
 def test_creating_twice_finds_the_queue_unless_the_settings_differ(penstock: Penstock) -> None:

@@ -68,7 +68,8 @@ def _check_not_clustered(parts: NodeParts) -> None:
 
 def _check_alone(settings: QueueSettings) -> None:
     """Partitions and replicas are for clusters; asked of a single server they would be promises it cannot keep."""
-    if settings.partitions > 1 or settings.replicas > 1 or settings.replication != "sync":
+    least = settings.min_in_sync or 1
+    if settings.partitions > 1 or settings.replicas > 1 or least > 1 or settings.replication != "sync":
         raise PenstockError(
             ErrorCode.UNSUPPORTED,
             "partitions, replicas and replication need a cluster (`penstock cluster up`); this is a single server",
@@ -113,6 +114,7 @@ def alter_queue(parts: NodeParts, request: AlterQueue, now_ms: int) -> QueueDesc
     settings = changed_settings(partition.settings, dict(request.changes))
     check_settings(request.name, settings)
     check_may_be(request.name, settings)
+    _check_alone(settings)
     _make_dead_letter_queue(parts, settings, now_ms)
     if settings != partition.settings:
         parts.write(partition, [Written(SettingsChanged(settings, now_ms))])

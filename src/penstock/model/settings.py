@@ -152,6 +152,10 @@ def check_settings(name: str, settings: QueueSettings) -> None:
         raise PenstockError(ErrorCode.BAD_REQUEST, "overflow 'dead-letter' needs a dead_letter_queue")
     _check_order(settings)
     _check_log(settings)
+
+
+def check_in_sync(settings: QueueSettings) -> None:
+    """For whoever knows how many replicas the queue will have: a client that says nothing of them does not."""
     if settings.min_in_sync is not None and settings.min_in_sync > settings.replicas:
         raise PenstockError(
             ErrorCode.BAD_REQUEST,

@@ -17,7 +17,7 @@ from penstock.cluster.layout import (
 from penstock.cluster.shares import carried, share_of
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.model.reserved_queues import check_may_alter, check_may_be, check_not_reserved
-from penstock.model.settings import QueueSettings, changed_settings, check_settings
+from penstock.model.settings import QueueSettings, changed_settings, check_in_sync, check_settings
 from penstock.routing.context import RoutingContext, no_such_queue
 from penstock.routing.creating import ATTEMPTS, LATE, make_dead_letter_queue
 from penstock.routing.describing import describe_asks, describe_entry
@@ -34,6 +34,7 @@ def alter(context: RoutingContext, request: AlterQueue) -> Steps[Reply]:
     queue, version = yield from _stored(request.name)
     settings = changed_settings(queue.settings, dict(request.changes))
     check_settings(request.name, settings)
+    check_in_sync(settings)
     check_may_be(request.name, settings)
     if settings.replicas > max(queue.settings.replicas, len(context.map.ever_known())):
         raise PenstockError(

@@ -22,7 +22,7 @@ from penstock.cluster.shares import share_of
 from penstock.model import limits
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.model.reserved_queues import check_may_be
-from penstock.model.settings import QueueSettings, check_queue_name, check_settings
+from penstock.model.settings import QueueSettings, check_in_sync, check_queue_name, check_settings
 from penstock.routing.context import FreeIds, RoutingContext
 from penstock.routing.describing import describe_entry
 from penstock.routing.steps import PATIENCE_MS, ConflictError, Look, Put, Reply, Steps, Stored, Until
@@ -41,6 +41,7 @@ def create(context: RoutingContext, request: CreateQueue) -> Steps[Reply]:
     settings = replicated(context, request.settings)
     check_queue_name(request.name)
     check_settings(request.name, settings)
+    check_in_sync(settings)
     check_may_be(request.name, settings)
     if settings.sorted:
         check_queue_name(request.name + LATE)
@@ -57,7 +58,7 @@ def replicated(context: RoutingContext, settings: QueueSettings) -> QueueSetting
 
     Whoever wants one on purpose says how many must be in sync as well: one.
     """
-    if settings.replicas > 1 or settings.min_in_sync is not None:
+    if settings.replicas > 1 or settings.min_in_sync == 1:
         return settings
     return msgspec.structs.replace(settings, replicas=context.replicas)
 
