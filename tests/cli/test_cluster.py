@@ -195,6 +195,13 @@ def test_what_is_not_there_is_said(etcd: EtcdServers, tmp_path: Path) -> None:
     assert not (tmp_path / "new" / "cluster.json").exists()
 
 
+def test_only_one_starts_a_cluster_in_a_directory(tmp_path: Path) -> None:
+    with ClusterDirectory(tmp_path / "new").starting():
+        second = run("cluster", "up", "--detach", "--base-port", "0", "--data", str(tmp_path / "new"))
+    assert (second.code, "by somebody else" in second.errors) == (1, True), second.errors
+    assert not (tmp_path / "new" / "cluster.json").exists()
+
+
 def test_users_of_a_cluster_are_in_its_etcd(etcd: EtcdServers, tmp_path: Path) -> None:
     directory = ClusterDirectory(tmp_path / "cluster")
     directory.make()

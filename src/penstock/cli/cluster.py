@@ -113,9 +113,10 @@ def up(
             find_etcd()
         else:
             _find_running_etcd(plan.etcd_url)
-        _save(directory, plan)
-        cluster = LocalCluster(directory, _progress(json))
-        _bring_up(cluster, first=known is None)
+        with directory.starting():
+            _save(directory, plan)
+            cluster = LocalCluster(directory, _progress(json))
+            _bring_up(cluster, first=known is None)
         _announce(cluster, detach=detach, json=json)
         if not detach:
             _stay(cluster, supervise=supervise, json=json)
@@ -219,7 +220,6 @@ def _save(directory: ClusterDirectory, plan: ClusterPlan) -> None:
 
     from penstock.runtime.local_cluster.directory import ClusterState
 
-    directory.make()
     known = directory.load()
     if known is not None and known.up:
         raise CommandError(

@@ -119,6 +119,22 @@ class ClusterDirectory:
         except OSError as error:
             raise DirectoryError(f"cannot use {self.path}: {error.strerror or error}") from None
 
+    @contextmanager
+    def starting(self) -> Iterator[None]:
+        """While a cluster is brought up here; raises `DirectoryError` where somebody else is about it.
+
+        Two at once would each start an etcd, and whoever fails would strike the other's processes off the state.
+        """
+        self.make()
+        with (self.path / ".starting").open("ab") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise DirectoryError(
+                    f"a cluster is being started in {self.path} by somebody else; `penstock cluster status` shows it soon"
+                ) from None
+            yield
+
     def save(self, state: ClusterState) -> None:
         """Writes the state, whatever it was."""
         with self._locked():
