@@ -101,13 +101,16 @@ async def read(url: str, key: str) -> Entry | None:
     return found
 
 
-def test_status_of_a_cluster_elsewhere(etcd: EtcdServers) -> None:
+def test_status_of_a_cluster_elsewhere(etcd: EtcdServers, tmp_path: Path) -> None:
     url = etcd.url()
     asyncio.run(write(url, LAYOUT))
     shown = run("cluster", "status", "--etcd", url)
     assert shown.code == 0, shown.errors
     assert "node-1* (zone-1), node-2 (zone-2), node-3! (zone-3)" in shown.output
     assert "manager     node-2" in shown.output
+    (tmp_path / "secret").write_text("3 espressi and a glass of water\n")
+    unanswered = run("cluster", "status", "--etcd", url, "--secret-file", str(tmp_path / "secret"))
+    assert (unanswered.code, unanswered.errors) == (0, "")
     told = json.loads(run("cluster", "status", "--etcd", url, "--json").output)
     assert told["manager"] == "node-2"
     assert [(row["node"], row["primaries"], row["replicas"]) for row in told["nodes"]] == [

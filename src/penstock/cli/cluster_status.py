@@ -123,6 +123,7 @@ def _lags(
     if secret_file is None:
         return {}
     import asyncio
+    import logging
 
     from penstock.runtime.cluster_store import cluster_secret
     from penstock.runtime.cluster_tls import ClusterTls
@@ -134,6 +135,8 @@ def _lags(
     if cluster is not None and cluster.plan.tls is not None:
         certificate, key, authority = map(str, ThrowAwayAuthority(Path(cluster.plan.tls)).files("operator"))
         files = certificate, key, authority
+    # A node that just died is in the table; that it cannot be reached need not be said above it as well.
+    logging.getLogger("penstock").addHandler(logging.NullHandler())
     given = [Path(file) for file in files if file is not None]
     if given and len(given) < len(files):
         raise CommandError("--tls-certificate, --tls-key and --tls-ca belong together", USAGE)
