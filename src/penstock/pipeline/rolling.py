@@ -140,5 +140,5 @@ class Roller:
         wanted = self._job.gaps
         rows = [(gap.writer, gap.first, gap.last, gap.missing) for gap in gaps]
         table = local_rows(self._warehouse.spark, rows, wanted.file_schema())
-        self._warehouse.replace_whole(wanted, table, target)
+        self._warehouse.replace_whole(wanted, table, target, few=True)
         self._gaps = gaps

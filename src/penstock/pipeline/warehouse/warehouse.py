@@ -105,10 +105,20 @@ class Warehouse:
                 self.files.remove(target)
         self.files.remove(staged)
 
-    def replace_whole(self, table: WarehouseTable, rows: DataFrame, through: int, *, parts: int = 1) -> None:
-        """The rows take the place of all others; they are what batches up to `through` come to."""
+    def replace_whole(
+        self, table: WarehouseTable, rows: DataFrame, through: int, *, parts: int = 1, few: bool = False
+    ) -> None:
+        """The rows take the place of all others; they are what batches up to `through` come to.
+
+        `few`: all of them fit into this process.
+        """
         staged = staging_place(table.name, "whole")
-        self.write(table, rows, f"{staged}/through={through}", parts)
+        inside = f"{staged}/through={through}"
+        near = self.files.near(inside)
+        if few and near is not None:
+            write_few(table.shaped(rows).toArrow(), near, _COMPRESSION, by_day=False)
+        else:
+            self.write(table, rows, inside, parts)
         swap(self.files, staged, places.generation_directory(table.name, self.generation))
 
     def whole_through(self, table: WarehouseTable) -> int | None:
