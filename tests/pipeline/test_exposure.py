@@ -45,6 +45,7 @@ def everything_shown(directory: Path, broker: Broker) -> Exposed:
             input=json.dumps(told).encode(),
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
+            cwd=Path(__file__).parents[2],  # other tests may go elsewhere meanwhile
             env=os.environ | variables,
             check=False,
         )

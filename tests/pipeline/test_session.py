@@ -67,6 +67,15 @@ def test_the_session_works_in_utc_with_this_python(spark: SparkSession) -> None:
     assert session.spark_session("again") is spark or session.spark_session("again") == spark
 
 
+def test_workers_are_forked_from_a_process_that_has_imported_what_they_need(spark: SparkSession) -> None:
+    def imported(_: int) -> bool:
+        import sys
+
+        return "penstock.pipeline.source.data_source" in sys.modules
+
+    assert spark.sparkContext.parallelize([1], 1).map(imported).collect() == [True]
+
+
 def test_plans_show_no_option_and_errors_no_secret(
     spark: SparkSession, broker: Broker, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -12,6 +12,7 @@ import penstock
 from penstock.client.outgoing import AttributeValue
 from penstock.columnar.arrow import arrow_stream
 from penstock.columnar.usage import USAGE
+from penstock.pipeline.local_rows import local_rows
 from penstock.pipeline.trouble import reason_of
 from tests.pipeline.broker import Broker
 
@@ -43,7 +44,7 @@ def test_a_message_is_a_row_with_everything_it_was_sent_with(spark: SparkSession
     texts = {"text": "ä", "whole": "7", "real": "1.5", "truth": "true", "bytes": "AQI="}
     assert [row.attributes for row in rows] == [{}, {}, texts, {}, {}]
     assert {row.receive_count for row in rows} == {None}
-    times = spark.createDataFrame([(before, datetime.now(UTC))], "first timestamp, last timestamp")
+    times = local_rows(spark, [(before, datetime.now(UTC))], "first timestamp, last timestamp")
     assert broker.read(spark, queue.name).join(times).where("time between first and last").count() == 5
 
 

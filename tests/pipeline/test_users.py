@@ -14,6 +14,7 @@ import msgspec
 import pytest
 
 import penstock
+from penstock.pipeline.local_rows import local_rows
 from penstock.pipeline.trouble import reason_of
 from tests.pipeline.broker import serving
 
@@ -89,7 +90,7 @@ def test_who_may_not_is_told_what_is_missing_before_any_task_starts(
     assert "no permission for queue 'salaries'" in said
     assert "sqs:GetQueueAttributes" in said
     assert guarded.reader[1] not in str(refused.value)
-    rows = spark.createDataFrame([("4",)], "body string")
+    rows = local_rows(spark, [("4",)], "body string")
     with pytest.raises(Exception, match="PipelineError") as unsent:
         rows.write.format("penstock").options(**guarded.options(guarded.reader)).mode("append").save()
     assert "sqs:SendMessage" in (reason_of(unsent.value) or "")
@@ -108,7 +109,7 @@ def test_who_is_nobody_or_has_another_secret_is_told_so(spark: SparkSession, gua
 
 
 def test_a_user_writes_what_it_may(spark: SparkSession, guarded: Guarded) -> None:
-    rows = spark.createDataFrame([("4",), ("5",)], "body string")
+    rows = local_rows(spark, [("4",), ("5",)], "body string")
     rows.write.format("penstock").options(**guarded.options(guarded.root)).mode("append").save()
     frame = spark.read.format("penstock").options(**guarded.options(guarded.root)).load()
     assert {bytes(row["body"]) for row in frame.collect()} == {b"1", b"2", b"3", b"4", b"5"}

@@ -11,6 +11,7 @@ from penstock.columnar.lifecycle import Change
 from penstock.frontend.message_id import message_id
 from penstock.pipeline.jobs.dead_letters import by_hour, causes, deaths_explained, of_interest
 from penstock.pipeline.jobs.fingerprint import fingerprint
+from penstock.pipeline.local_rows import local_rows
 from tests.pipeline.rows import Partition, lifecycle_frame
 
 if TYPE_CHECKING:
@@ -31,13 +32,13 @@ if TYPE_CHECKING:
     ],
 )
 def test_errors_that_differ_in_particulars_are_one(spark: SparkSession, one: str, other: str) -> None:
-    rows = spark.createDataFrame([(one, other)], "one string, other string")
+    rows = local_rows(spark, [(one, other)], "one string, other string")
     found = rows.select(fingerprint(sf.col("one")), fingerprint(sf.col("other"))).collect()[0]
     assert found[0] == found[1] != ""
 
 
 def test_errors_of_another_kind_are_another(spark: SparkSession) -> None:
-    rows = spark.createDataFrame([("no order 1",), ("no address 1",), (None,)], "error string")
+    rows = local_rows(spark, [("no order 1",), ("no address 1",), (None,)], "error string")
     assert len({row[0] for row in rows.select(fingerprint(sf.col("error"))).collect()}) == 3
 
 

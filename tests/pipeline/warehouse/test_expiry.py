@@ -15,6 +15,7 @@ from penstock.columnar.usage import USAGE
 from penstock.pipeline.compacting import compact_job
 from penstock.pipeline.jobs.catalogue import JOBS
 from penstock.pipeline.jobs.job import Job, Rolled, Surroundings, gap_table
+from penstock.pipeline.local_rows import local_rows
 from penstock.pipeline.memory import Memory
 from penstock.pipeline.numbers import Seen
 from penstock.pipeline.rolling import Roller
@@ -52,7 +53,7 @@ class CrashError(Exception):
 def rows(spark: SparkSession, *values: tuple[int, int]) -> DataFrame:
     """Values, and of how many days ago each is."""
     found = [(value, (TODAY - timedelta(days=ago)).date()) for value, ago in values]
-    return spark.createDataFrame(found, "value long, day date")
+    return local_rows(spark, found, "value long, day date")
 
 
 def seen(root: Path, table: str, what: str = "value") -> list[Any]:
@@ -108,7 +109,7 @@ def test_of_numbered_rows_only_the_first_go(
     gone = [(TODAY - timedelta(days=60), 8, number) for number in (1, 2)]
     schema = "time timestamp, partition_id long, number long"
     for batch, part in enumerate((told[:2] + gone, told[2:])):
-        warehouse.add_batch(NUMBERED, batch, spark.createDataFrame(part, schema), parts=1)
+        warehouse.add_batch(NUMBERED, batch, local_rows(spark, part, schema), parts=1)
 
     def crash(*_: object) -> bool:
         raise CrashError
