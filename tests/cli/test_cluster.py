@@ -156,6 +156,10 @@ def test_a_drain_is_written_waited_for_and_undone(etcd: EtcdServers) -> None:
     entry = asyncio.run(read(url, drain_key("node-3")))
     assert entry is not None
     assert decode_drain(entry.value) == DrainEntry(node="node-3")
+    moving = msgspec.structs.replace(PARTITION, replicas=["node-1", "node-2", "node-3", "node-4"])
+    asyncio.run(write(url, {node_key("node-4"): node(4), partition_key(2): moving}))
+    enough = run("cluster", "drain", "node-3", "--etcd", url, "--timeout", "0", "--json")
+    assert (enough.code, "other nodes live" in enough.errors) == (0, False)
     assert run("cluster", "drain", "node-3", "--undo", "--etcd", url).code == 0
     assert asyncio.run(read(url, drain_key("node-3"))) is None
 

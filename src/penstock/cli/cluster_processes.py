@@ -186,7 +186,8 @@ def _drain(url: str, node: str, *, remove: bool, seconds: float) -> None:
         raise CommandError(
             f"there is no other node that could take what {node} holds: add one first", REFUSED
         )
-    most = max((len(seen.entry.replicas) for seen in view.partitions.values()), default=0)
+    # Not of partitions: on a move they have one more for a while.
+    most = max((seen.entry.settings.replicas for seen in view.queues.values()), default=0)
     if len(others) < most:
         error_console().print(
             f"a queue has {most} replicas and only {len(others)} other nodes live: such queues have fewer meanwhile, but never so few that sends are refused",
