@@ -6,30 +6,19 @@ Whoever drives it (the runtime, or the simulation) calls `handle` for every fram
 
 from __future__ import annotations
 
-from typing import assert_never
-
-from penstock.backend import (
-    administration,
-    browsing,
-    group_receiving,
-    id_desk,
-    idle_expiry,
-    log_membership,
-    sends,
-    traffic,
-)
+from penstock.backend import group_receiving, idle_expiry, sends, traffic
 from penstock.backend.bodies import ColdReadError
 from penstock.backend.checkpoints import Checkpointer
 from penstock.backend.clock_desk import ClockDesk
 from penstock.backend.decoding import decode, queue_of
-from penstock.backend.description import describe_node
 from penstock.backend.environment import Environment
 from penstock.backend.keeping_up import keep_up
 from penstock.backend.lifecycle_reports import LifecycleReports
-from penstock.backend.log_reading import LogReads, find_offset
+from penstock.backend.log_reading import LogReads
 from penstock.backend.moves import move_some
 from penstock.backend.opening import OpeningReport, open_node
 from penstock.backend.parts import GrantedDelivery, GrantedGroup, NodeParts
+from penstock.backend.request_desk import RequestDesk
 from penstock.backend.upkeep_times import UpkeepTimes
 from penstock.model import limits
 from penstock.model.batch import Buffer
@@ -59,8 +48,6 @@ class Node:
         opened: tuple[NodeParts, OpeningReport] | None = None,
     ) -> None:
         self._store = store
-        self._environment = environment
-        self._started_ms = now_ms
         self._parts, self.opening_report = opened or open_node(store, now_ms)
         self._parts.max_unflushed_bytes = max_unflushed_bytes
         self._parts.clock = environment.clock
@@ -72,6 +59,15 @@ class Node:
         )
         self._connections: dict[int, bool] = {}
         """Open connections, and whether each has said hello."""
+        self._desk = RequestDesk(
+            self._parts,
+            environment,
+            self._log_reads,
+            self._clock_desk,
+            self._connections,
+            store.identity.node,
+            now_ms,
+        )
         self._upkeep = UpkeepTimes()
         self._jobs: list[Job] = []
         self._cold_deliveries: dict[Job, GrantedDelivery | GrantedGroup] = {}
@@ -124,7 +120,7 @@ class Node:
             request = decode(frame)
             if self._parts.idle:
                 idle_expiry.note_use(self._parts, request, now_ms)
-            self._dispatch(connection, frame.request_id, request, frame.body, now_ms)
+            self._desk.take(connection, frame.request_id, request, frame.body, now_ms)
         except PenstockError as error:
             failed = messages.Failed(error.code, error.message)
             self._parts.answer(connection, frame.request_id, failed, about=queue_of(request))
@@ -136,95 +132,6 @@ class Node:
                 self._parts.fence(queue_id, damaged)
             failed = messages.Failed(ErrorCode.QUEUE_DAMAGED, f"stored data is damaged: {damaged}")
             self._parts.answer(connection, frame.request_id, failed)
-
-    def _dispatch(
-        self, connection: int, request_id: int, request: messages.Request, body: memoryview, now_ms: int
-    ) -> None:
-        parts = self._parts
-        if not self._connections[connection] and not isinstance(request, messages.Hello):
-            raise PenstockError(ErrorCode.BAD_REQUEST, "say hello first")
-        answer: messages.Answer
-        about: int | list[int] = queue_of(request)
-        match request:
-            case messages.Send():
-                sends.send(parts, connection, request_id, request, body, now_ms)
-                return
-            case messages.Delete() | messages.Release() | messages.Extend():
-                answer, about = traffic.settle(parts, request, now_ms)
-            case messages.Receive():
-                traffic.receive(parts, connection, request_id, request, now_ms)
-                return
-            case messages.ReceiveAny():
-                group_receiving.receive_any(parts, connection, request_id, request, now_ms)
-                return
-            case messages.AddCredit():
-                traffic.add_credit(parts, connection, request)
-                return
-            case messages.Subscribe():
-                traffic.subscribe(parts, connection, request_id, request)
-                return
-            case messages.Unsubscribe():
-                self._log_reads.cancel(connection, request.subscription)
-                answer = traffic.unsubscribe(parts, connection, request)
-            case messages.Peek():
-                peeked, pieces = browsing.peek(parts, request, now_ms)
-                parts.answer(connection, request_id, peeked, pieces, about=request.queue_id)
-                return
-            case messages.Redrive():
-                answer = browsing.redrive(parts, request, now_ms)
-            case messages.Purge():
-                answer = administration.purge(parts, request, now_ms)
-            case messages.Hello():
-                answer = self._hello(connection, request, now_ms)
-            case messages.Ping():
-                answer = messages.Done()
-            case messages.ReadLog():
-                self._log_reads.read(connection, request_id, request, now_ms)
-                return
-            case messages.FindOffset():
-                answer = find_offset(parts, request)
-            case messages.CommitOffset() | messages.JoinGroup() | messages.LeaveGroup():
-                answer = log_membership.answer_group(parts, request, now_ms)
-            case messages.ListGroups() | messages.SeekGroup() | messages.DeleteGroup():
-                answer = log_membership.answer_group(parts, request, now_ms)
-            case messages.ClaimIds() | messages.FindIds():
-                answer = id_desk.answer_ids(parts, request, now_ms)
-            case messages.LocateLog():
-                answer = messages.LogPlace()  # here
-            case messages.ReadClock():
-                self._clock_desk.ask(connection, request_id)
-                return
-            case messages.TakeIds():
-                answer = self._clock_desk.take_ids(request.count)
-            case messages.CreateQueue():
-                answer = administration.create_queue(parts, request, now_ms)
-            case messages.AlterQueue():
-                answer = administration.alter_queue(parts, request, now_ms)
-            case messages.DeleteQueue():
-                answer = administration.delete_queue(parts, request, now_ms)
-            case messages.ListQueues():
-                answer = administration.list_queues(parts, request)
-                about = [queue.queue_id for queue in answer.queues]
-            case messages.DescribeQueue():
-                answer = administration.describe_queue(parts, parts.catalogue.find(request.name))
-                about = answer.queue_id
-            case messages.DescribeNode():
-                clients, owners = len(self._connections), request.owners
-                answer = describe_node(parts, self._environment, self._started_ms, clients, owners)
-            case _ as unreachable:
-                assert_never(unreachable)
-        parts.answer(connection, request_id, answer, about=about)
-
-    def _hello(self, connection: int, request: messages.Hello, now_ms: int) -> messages.Welcome:
-        if messages.PROTOCOL_VERSION not in request.versions:
-            raise PenstockError(
-                ErrorCode.UNSUPPORTED_VERSION,
-                f"the client speaks protocol {request.versions}, this server {messages.PROTOCOL_VERSION}",
-            )
-        self._connections[connection] = True
-        self._parts.clients[connection] = request.client
-        server = f"penstock {self._environment.version}"
-        return messages.Welcome(messages.PROTOCOL_VERSION, server, self._store.identity.node, now_ms)
 
     # -- time ------------------------------------------------------------------------------------------------
 

@@ -53,7 +53,7 @@ class StandIn:
         server.broker._server.secret = SECRET
         node: Any = server.broker._node
         self._parts = node._parts
-        dispatch = node._dispatch
+        take = node._desk.take
 
         def refusing(connection: int, request_id: int, request: Any, body: memoryview, now_ms: int) -> None:
             partition = getattr(request, "queue_id", None)
@@ -62,9 +62,9 @@ class StandIn:
                 return
             if partition is not None and partition not in self.leads:
                 raise PenstockError(ErrorCode.NOT_PRIMARY, "another node leads it")
-            dispatch(connection, request_id, request, body, now_ms)
+            take(connection, request_id, request, body, now_ms)
 
-        node._dispatch = refusing
+        node._desk.take = refusing
 
     async def register(self) -> None:
         """Says that it lives."""
