@@ -54,6 +54,16 @@ def test_a_row_says_what_is_wrong(changes: dict[str, object], serving: bool, rea
     assert reason in row.reason
 
 
+def test_a_row_says_that_replicas_are_missing() -> None:
+    cluster = ObedientCluster()
+    (partition,) = cluster.create("orders")
+    primary = cluster.entry(partition).primary
+    left = [node for node in cluster.entry(partition).replicas if node != primary][1:]
+    cluster.change(partition, replicas=[primary, *left], in_sync=[primary, *left])
+    (row,) = partition_rows(cluster.view)
+    assert (row.serving, row.reason) == (True, "it has 2 of 3 replicas: add a node that can hold another")
+
+
 def test_a_row_says_who_is_gone_and_what_the_others_lack() -> None:
     cluster = ObedientCluster()
     (partition,) = cluster.create("orders")

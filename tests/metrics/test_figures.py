@@ -80,7 +80,7 @@ def test_replicas_are_figures_of_a_node_of_a_cluster_only() -> None:
     primary = ReplicaStatus("primary", 7, 100, 95, ["node-1", "node-2"], {"node-2": 5, "node-3": 60})
     follows = ReplicaStatus("secondary", 3, 10, 10, [], {})
     queues = [
-        msgspec.structs.replace(queue("orders"), replica=primary),
+        msgspec.structs.replace(queue("orders"), replica=primary, settings=QueueSettings(replicas=4)),
         msgspec.structs.replace(queue("orders~1"), replica=follows),
     ]
     found = parsed(exposition(replica_families(msgspec.structs.replace(NODE, leads=1, follows=1), queues)))
@@ -92,7 +92,7 @@ def test_replicas_are_figures_of_a_node_of_a_cluster_only() -> None:
         ("penstock_replica_epoch", 'queue="orders"'): 7,
         ("penstock_replica_epoch", 'queue="orders~1"'): 3,
         ("penstock_replica_in_sync", 'queue="orders"'): 2,
-        ("penstock_replica_missing", 'queue="orders"'): 1,
+        ("penstock_replica_missing", 'queue="orders"'): 2,
         ("penstock_replica_behind_records", 'queue="orders",replica="node-2"'): 5,
         ("penstock_replica_behind_records", 'queue="orders",replica="node-3"'): 60,
     }

@@ -99,6 +99,16 @@ def test_beyond_loopback_there_must_be_users(tmp_path: Path, role: str) -> None:
     assert "penstock user create NAME --root" in said
 
 
+@pytest.mark.parametrize("role", ["serve", "frontend"])
+def test_another_master_key_than_that_of_the_users_is_refused(tmp_path: Path, role: str) -> None:
+    data = tmp_path / "data"
+    create_user(data, "ada", "--root")
+    (data / "metadata.key").write_text("0" * 64)
+    options = ("--listen", "127.0.0.1:0") if role == "serve" else ("--backend", f"127.0.0.1:{free_port()}")
+    said = refusal(role, *options, "--sqs-listen", "127.0.0.1:0", "--data", str(data))
+    assert "is not the master key that the secrets of the users were encrypted with" in said
+
+
 # --- what a client leaves behind ----------------------------------------------------------------------------
 
 

@@ -91,6 +91,8 @@ def _judge(view: ClusterView, entry: PartitionEntry) -> tuple[bool, str]:
         return True, f"sends are refused: {len(entry.in_sync)} in sync, {least} needed"
     if view.queue_of(entry) is None:
         return True, "it belongs to no queue: the queue was never finished, or its entry was lost"
+    if (asked := entry.settings.replicas) > (there := len(entry.replicas)):
+        return True, f"it has {there} of {asked} replicas: add a node that can hold another"
     return True, entry.reason
 
 

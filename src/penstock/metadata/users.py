@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import base64
 import re
+from collections.abc import Iterable
 
 import msgspec
 
-from penstock.metadata.master_key import MasterKey, Token
+from penstock.metadata.master_key import MasterKey, Token, WrongMasterKeyError
 
 USERS = "users/"
 KEYS = "keys/"
@@ -62,6 +63,22 @@ def decode_user(stored: bytes) -> User:
 def decode_key(stored: bytes) -> AccessKey:
     """A stored access key; raises `msgspec.MsgspecError` on anything else."""
     return _key_decoder.decode(stored)
+
+
+def opens_any(master_key: MasterKey, stored: Iterable[bytes]) -> bool:
+    """Whether a master key is the one that any of these access keys was encrypted with; so it is where there are none."""
+    nothing = True
+    for one in stored:
+        try:
+            key = decode_key(one)
+            master_key.decrypt(key.secret, key.key_id)
+        except WrongMasterKeyError:
+            nothing = False
+        except msgspec.MsgspecError:
+            continue
+        else:
+            return True
+    return nothing
 
 
 def new_user_id(token: Token) -> str:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from penstock.metrics.exposition import Family, Sample
-from penstock.wire.messages import NodeDescription, QueueDescription, ReplicaStatus
+from penstock.wire.messages import NodeDescription, QueueDescription
 
 
 def replica_families(node: NodeDescription, queues: Sequence[QueueDescription]) -> Iterator[Family]:
     """Who leads, who is in sync, and how far the others are behind."""
     replicas = [(queue.name, queue.replica) for queue in queues if queue.replica is not None]
+    asked = {queue.name: queue.settings.replicas for queue in queues}
     if not replicas and not node.leads and not node.follows:
         return
     yield Family(
@@ -41,8 +42,8 @@ def replica_families(node: NodeDescription, queues: Sequence[QueueDescription]) 
     yield Family(
         "penstock_replica_missing",
         "gauge",
-        "Replicas that are not in sync; said by the primary.",
-        [Sample(_missing(replica), {"queue": name}) for name, replica in led],
+        "Replicas that the queue asks for and that are not in sync, or not there; said by the primary.",
+        [Sample(max(0, asked[name] - len(replica.in_sync)), {"queue": name}) for name, replica in led],
     )
     yield Family(
         "penstock_replica_behind_records",
@@ -54,7 +55,3 @@ def replica_families(node: NodeDescription, queues: Sequence[QueueDescription]) 
             for other, records in replica.behind.items()
         ],
     )
-
-
-def _missing(replica: ReplicaStatus) -> int:
-    return len(replica.behind.keys() - set(replica.in_sync))

@@ -22,7 +22,7 @@ from penstock.metadata.mirror import MetadataMirror
 from penstock.metadata.store.interface import MetadataStore, StoreUnavailableError
 from penstock.metadata.store.sqlite import open_sqlite_store
 from penstock.metadata.user_directory import UserDirectory
-from penstock.metadata.users import KEYS
+from penstock.metadata.users import KEYS, opens_any
 from penstock.runtime.listening import StartError
 from penstock.runtime.usage_sender import UsageSender
 from penstock.usage.collector import UsageCollector, UsageTotals
@@ -131,6 +131,12 @@ def _master_key(config: RecordsConfig, mirror: MetadataMirror) -> MasterKey:
     except OSError as error:
         raise StartError(f"cannot make the directory of {key_file}: {error.strerror or error}") from None
     try:
-        return load_or_make_master_key(key_file, secrets.token_bytes, may_make=not has_secrets)
+        master_key = load_or_make_master_key(key_file, secrets.token_bytes, may_make=not has_secrets)
     except MasterKeyError as error:
         raise StartError(str(error)) from None
+    if not opens_any(master_key, (entry.value for entry in mirror.cache.list(KEYS))):
+        raise StartError(
+            f"{key_file} is not the master key that the secrets of the users were encrypted with, so nobody could be let in: "
+            "name the file that the other front ends have (metadata.key_file)"
+        )
+    return master_key
