@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
-from penstock.cluster.layout import PartitionEntry, QueueEntry, encode, partition_key, queue_key
+from penstock.cluster.layout import (
+    DrainEntry,
+    NodeEntry,
+    PartitionEntry,
+    QueueEntry,
+    drain_key,
+    encode,
+    node_key,
+    partition_key,
+    queue_key,
+)
 from penstock.model.settings import QueueSettings
 from penstock.routing.cluster_map import DEPARTED_AT_MOST, ClusterMap, Home
 from penstock.routing.context import RoutingContext
@@ -97,3 +107,16 @@ def test_not_every_queue_that_is_gone_is_remembered_for_ever() -> None:
         cluster.apply(queue_key(f"q{number}"), None)
     assert len(cluster._departed) == DEPARTED_AT_MOST
     assert not cluster.has_heard_of(10)
+
+
+def test_a_node_that_died_counts_and_one_that_was_removed_does_not() -> None:
+    cluster = ClusterMap()
+    for name in ("a", "b", "c"):
+        entry = NodeEntry(node=name, native=f"{name}:1", peers=f"{name}:2", started_ms=1)
+        cluster.apply(node_key(name), encode(entry))
+    cluster.apply(drain_key("c"), encode(DrainEntry(node="c", remove=True)))
+    for name in ("b", "c"):
+        cluster.apply(node_key(name), None)
+    assert cluster.ever_known() == {"a", "b", "c"}
+    cluster.apply(drain_key("c"), None)
+    assert cluster.ever_known() == {"a", "b"}

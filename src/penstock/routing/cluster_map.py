@@ -146,10 +146,12 @@ class ClusterMap:
             self.capacity[queue] = decode_capacity(value)
 
     def _take_drain(self, node: str, value: bytes | None) -> None:
-        if value is None:
-            self._draining.discard(node)
-        else:
+        if value is not None:
             self._draining.add(node)
+            return
+        self._draining.discard(node)
+        if node not in self.nodes and not any(entry.primary == node for entry in self.partitions.values()):
+            self._last_known.pop(node, None)  # removed for good: nobody waits for it to come back
 
     # -- questions -------------------------------------------------------------------------------------------
 
