@@ -73,6 +73,24 @@ async def test_a_back_end_that_is_not_there_is_unreachable_and_found_when_it_com
 
 
 @async_test
+async def test_a_sign_of_life_ends_the_pause_between_attempts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("penstock.runtime.engine_link.tcp_link.FIRST_PAUSE_SECONDS", 3_600.0)
+    port, failed = free_port(), asyncio.Event()
+    link = TcpLink(Address("127.0.0.1", port), asyncio.get_running_loop())
+    monkeypatch.setattr(link, "_failed_to_connect", lambda reason: failed.set())
+    link.start()
+    try:
+        await failed.wait()
+        async with running_server(tmp_path, small_config(listen=Address("127.0.0.1", port))):
+            link.look_now()
+            await link.found()
+    finally:
+        await link.close()
+
+
+@async_test
 async def test_what_is_no_penstock_server_is_not_taken_for_one() -> None:
     met = asyncio.Event()
 

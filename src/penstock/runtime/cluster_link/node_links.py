@@ -62,6 +62,9 @@ class NodeLinks:
     def _changed(self, key: str) -> None:
         if key.startswith(NODES):
             self._follow()
+            lives = self._map.nodes.get(key.removeprefix(NODES))
+            if lives is not None:  # after a restart nobody should wait for the end of a pause
+                self.to(lives.native).look_now()
 
     def _follow(self) -> None:
         """A link to every node; one to an address that nobody has any more is closed."""

@@ -73,6 +73,7 @@ class TcpLink:
         self._correlation = Correlation()
         self._connection: BackendConnection | None = None
         self._found = asyncio.Event()
+        self._sign_of_life = asyncio.Event()
         self._reason = "it was not looked for yet"
         self._seeking: asyncio.Task[None] | None = None
         self._watch: asyncio.TimerHandle | None = None
@@ -88,6 +89,10 @@ class TcpLink:
         """Looks for the back end from now on, until the link is closed."""
         if self._seeking is None and not self._closed:
             self._seeking = self._loop.create_task(self._seek(), name="penstock looks for its back end")
+
+    def look_now(self) -> None:
+        """The back end has given a sign of life: it is looked for at once, however long the pause would have been."""
+        self._sign_of_life.set()
 
     async def found(self) -> None:
         """Returns when there is a connection."""
@@ -132,15 +137,24 @@ class TcpLink:
         try:
             pauses = _pauses()
             while True:
+                self._sign_of_life.clear()
                 try:
                     await self._connect()
                 except (OSError, PenstockError, HandshakeError) as error:
                     self._failed_to_connect(str(error) or type(error).__name__)
-                    await asyncio.sleep(next(pauses))
+                    if await self._sign_of_life_within(next(pauses)):
+                        pauses = _pauses()
                 else:
                     return
         finally:
             self._seeking = None
+
+    async def _sign_of_life_within(self, seconds: float) -> bool:
+        try:
+            async with asyncio.timeout(seconds):
+                return await self._sign_of_life.wait()
+        except TimeoutError:
+            return False
 
     async def _connect(self) -> None:
         """Raises `OSError` (`TimeoutError` included) or `PenstockError`; then nothing is left behind."""
