@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 import penstock
 from penstock.metadata.user_administration import UserAdministration
 from penstock.model.errors import ErrorCode, PenstockError
+from penstock.runtime.records import Records
 from penstock.wire.messages import ListQueues, QueueList
 from tests.runtime.harness import async_test, until
 from tests.runtime.readers.cluster import readable_cluster
@@ -21,6 +23,10 @@ OWN = {
     ONE: [f"{ONE}.eu-west-1.orders", f"{ONE}.us-east-1.orders", f"{ONE}.us-east-1.orders.fifo.late"],
     TWO: [f"{TWO}.us-east-1.orders"],
 }
+
+
+def is_known(records: Records, key_id: str) -> bool:
+    return records.users.find_key(key_id) is not None
 
 
 async def names(client: penstock.Client, prefix: str = "") -> list[str]:
@@ -134,7 +140,7 @@ async def test_front_ends_of_a_cluster_show_an_account_its_own_queues(tmp_path: 
         users = UserAdministration(cluster.store, secrets.token_bytes, lambda: 1)
         for name, account in (("ada", HOME), ("one", ONE)):
             _, made, secret = await users.create_user(name, account, True, {}, records.users._master_key)
-            await until(lambda key=made.key_id: records.users.find_key(key) is not None)  # type: ignore[misc]
+            await until(partial(is_known, records, made.key_id))
             async with penstock.connect(url, access_key=made.key_id, secret_key=secret) as client:
                 if account == HOME:
                     assert await names(client) == []

@@ -92,9 +92,14 @@ class RequestDesk:
                 return
             case messages.FindOffset():
                 answer = find_offset(parts, request)
-            case messages.CommitOffset() | messages.JoinGroup() | messages.LeaveGroup():
-                answer = log_membership.answer_group(parts, request, now_ms)
-            case messages.ListGroups() | messages.SeekGroup() | messages.DeleteGroup():
+            case (
+                messages.CommitOffset()
+                | messages.JoinGroup()
+                | messages.LeaveGroup()
+                | messages.ListGroups()
+                | messages.SeekGroup()
+                | messages.DeleteGroup()
+            ):
                 answer = log_membership.answer_group(parts, request, now_ms)
             case messages.ClaimIds() | messages.FindIds():
                 answer = id_desk.answer_ids(parts, request, now_ms)

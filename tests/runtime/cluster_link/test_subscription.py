@@ -11,7 +11,8 @@ from penstock.frontend.engine import Answered
 from penstock.frontend.steps import Reply
 from penstock.model.batch import Buffer
 from penstock.model.errors import PenstockError
-from penstock.runtime.cluster_link.subscription import AHEAD_BYTES, AT_ONCE, Subscription
+from penstock.routing.receives_ahead import AHEAD_BYTES, AT_ONCE
+from penstock.runtime.cluster_link.subscription import Subscription
 from penstock.wire.answers import DeliveredBatch
 from penstock.wire.messages import Delivery, Receive, Request, Subscribe
 

@@ -244,16 +244,17 @@ class Permissions:
 
 def queue_ids_of(rule: Rule, request: messages.Request) -> set[int]:
     """Which queues a request names by id, itself or in its receipts."""
+    # Types are waved through as in `Permissions.check`: what a rule is about says which fields its requests have.
     match rule.about:
         case About.QUEUE_ID:
-            return {request.queue_id}  # type: ignore[union-attr]  # as in `Permissions.check`
+            return {request.queue_id}  # type: ignore[union-attr]  # as said above
         case About.RECEIPTS:
             return {
                 int.from_bytes(receipt.token[:_TOKEN_ID_BYTES], "little")
-                for receipt in request.receipts  # type: ignore[union-attr]
+                for receipt in request.receipts  # type: ignore[union-attr]  # as said above
             }
         case About.QUEUES:
-            return {queue.queue_id for queue in request.queues}  # type: ignore[union-attr]
+            return {queue.queue_id for queue in request.queues}  # type: ignore[union-attr]  # as said above
         case _:
             return set()
 
