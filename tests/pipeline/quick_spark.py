@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.pipeline import class_archive
 
-QUICK_JAVA = f"-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto {class_archive.used()}"
+QUICK_JAVA = f"-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=256m -Xshare:auto {class_archive.used()}"
 """A compiler that starts fast, a collector without threads of its own, and classes that are found at once."""
 
 JAVA_OPTIONS = "spark.driver.extraJavaOptions"
