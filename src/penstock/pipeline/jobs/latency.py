@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from pyspark.sql import Column
-from pyspark.sql import functions as sf
-
 from penstock.pipeline.warehouse.table import WarehouseColumn, column
 
 
@@ -33,50 +30,48 @@ class Buckets:
             for name, bound in zip(self.names, self.bounds, strict=True)
         )
 
-    def counted(self, value: str) -> list[Column]:
-        """Aggregates over rows: how many values of this column are within each bound."""
-        # As text: made of objects, every count would be some twenty questions to Java.
-        return [
-            sf.expr(f"sum(case when `{value}` <= {bound}L then 1L else 0L end) as `{name}`")
+    def counted(self, value: str) -> str:
+        """Aggregates of SQL: how many values of this column are within each bound."""
+        return ", ".join(
+            f"sum(case when `{value}` <= {bound}L then 1L else 0L end) as `{name}`"
             for name, bound in zip(self.names, self.bounds, strict=True)
-        ]
+        )
 
-    def added_up(self) -> list[Column]:
-        """Aggregates over rows that have counts already."""
-        return [sf.expr(f"sum(`{name}`) as `{name}`") for name in self.names]
+    def added_up(self) -> str:
+        """Aggregates of SQL over rows that have counts already."""
+        return ", ".join(f"sum(`{name}`) as `{name}`" for name in self.names)
 
-    def percentile(self, share: float, total: Column, largest: Column) -> Column:
-        """The value that this share of all is at most, from columns of counts; null where there is nothing.
+    def percentile(self, percent: int, total: str, largest: str) -> str:
+        """In SQL: the value that so many of a hundred are at most, from columns of counts; null where there is nothing.
 
         The function of a list of one is there so that the counts are gathered once: what Spark would make of the plain
         expression is more code than the Java compiler takes.
         """
         counts = ", ".join(f"`{name}`" for name in self.names)
         bounds = ", ".join(f"{bound}L" for bound in self.bounds)
-        rank = sf.ceil(total * share)
-        packed = sf.struct(
-            sf.expr(f"array({counts})").alias("counts"),
-            sf.expr(f"array({bounds})").alias("bounds"),
-            rank.alias("rank"),
-            total.cast("long").alias("total"),
-            largest.cast("long").alias("largest"),
-        )
-        found = sf.transform(sf.array(packed), _interpolated)[0]
-        return sf.when(total > 0, found).cast("long")
+        packed = f"""struct(
+            array({counts}) as counts,
+            array({bounds}) as bounds,
+            ceil({total} * {percent / 100}D) as rank,
+            cast({total} as bigint) as total,
+            cast({largest} as bigint) as largest
+        )"""
+        found = f"transform(array({packed}), packed -> {_INTERPOLATED})[0]"
+        return f"cast(case when {total} > 0 then {found} end as bigint)"
 
 
-def _interpolated(packed: Column) -> Column:
-    """Between the bound below the rank and the one above, by how many lie between."""
-    size = sf.size(packed["counts"])
-    below = sf.size(sf.filter(packed["counts"], lambda count: count < packed["rank"]))
-    low = sf.when(below > 0, sf.element_at(packed["bounds"], sf.greatest(below, sf.lit(1)))).otherwise(0)
-    high = sf.when(below < size, sf.element_at(packed["bounds"], sf.least(below + 1, size))).otherwise(
-        packed["largest"]
-    )
-    before = sf.when(below > 0, sf.element_at(packed["counts"], sf.greatest(below, sf.lit(1)))).otherwise(0)
-    within = sf.when(below < size, sf.element_at(packed["counts"], sf.least(below + 1, size))).otherwise(
-        packed["total"]
-    )
-    share = (packed["rank"] - before) / sf.greatest(within - before, sf.lit(1))
-    top = sf.greatest(sf.least(high, packed["largest"]), low)
-    return sf.round(low + (top - low) * share)
+_BELOW = "size(filter(packed.counts, count -> count < packed.rank))"
+"""How many bounds are below the value that is looked for."""
+_LOW, _BEFORE = (
+    f"case when {_BELOW} > 0 then element_at(packed.{of}, greatest({_BELOW}, 1)) else 0L end"
+    for of in ("bounds", "counts")
+)
+_HIGH, _WITHIN = (
+    f"case when {_BELOW} < size(packed.counts)"
+    f" then element_at(packed.{of}, least({_BELOW} + 1, size(packed.counts))) else packed.{beyond} end"
+    for of, beyond in (("bounds", "largest"), ("counts", "total"))
+)
+_TOP = f"greatest(least({_HIGH}, packed.largest), {_LOW})"
+_SHARE = f"(packed.rank - {_BEFORE}) / greatest({_WITHIN} - {_BEFORE}, 1L)"
+_INTERPOLATED = f"round({_LOW} + ({_TOP} - {_LOW}) * {_SHARE})"
+"""Between the bound below the rank and the one above, by how many lie between."""

@@ -11,12 +11,14 @@ from pyspark.sql import functions as sf
 from penstock.columnar.usage import USAGE, USAGE_QUEUE
 from penstock.pipeline.jobs.job import Job, Reader, Rolled, Surroundings, Tables, gap_table
 from penstock.pipeline.jobs.latency import Buckets
+from penstock.pipeline.statement import select
 from penstock.pipeline.warehouse.table import WarehouseColumn, WarehouseTable, column
 
 LATENCY = Buckets("latency", 100, 1.28, 50, "microseconds")
 """From 0.1 ms to 18 s; what took longer is interpolated up to the longest."""
 
 KEYS = ("account", "user", "queue", "action")
+_KEY_NAMES = ", ".join(f"`{name}`" for name in KEYS)
 THROTTLED = ("RequestThrottled", "KMS.ThrottlingException", "throttled")
 """Outcomes that tell the caller to slow down."""
 
@@ -77,43 +79,47 @@ GAPS = gap_table("usage_gaps", "front_end", "The front end that numbered them.")
 
 def partial_sums(rows: DataFrame) -> DataFrame:
     """Rows of usage by minute and key. Counts below bounds cost a third of what `percentile_approx` does."""
-    latency = sf.col("latency_us")
-    failed = sf.col("outcome") != "ok"
-    return (
-        rows.groupBy(sf.date_trunc("minute", "time").alias("minute"), *KEYS)
-        .agg(
-            sf.count(sf.lit(1)).alias("requests"),
-            sf.sum("messages").alias("messages"),
-            sf.sum("bytes_in").alias("bytes_in"),
-            sf.sum("bytes_out").alias("bytes_out"),
-            sf.sum(failed.cast("long")).alias("errors"),
-            sf.sum(sf.col("outcome").isin(*THROTTLED).cast("long")).alias("throttles"),
-            sf.sum(latency).alias("latency_us_sum"),
-            sf.max(latency).alias("latency_us_max"),
-            *LATENCY.counted("latency_us"),
-        )
-        .withColumn("day", sf.to_date("minute"))
+    throttled = ", ".join(f"'{outcome}'" for outcome in THROTTLED)
+    return select(
+        f"""
+        select date_trunc('minute', time) as minute, {_KEY_NAMES},
+            count(*) as requests,
+            sum(messages) as messages,
+            sum(bytes_in) as bytes_in,
+            sum(bytes_out) as bytes_out,
+            count_if(outcome != 'ok') as errors,
+            count_if(outcome in ({throttled})) as throttles,
+            sum(latency_us) as latency_us_sum,
+            max(latency_us) as latency_us_max,
+            {LATENCY.counted("latency_us")},
+            to_date(date_trunc('minute', time)) as day
+        from {{rows}}
+        group by date_trunc('minute', time), {_KEY_NAMES}
+        """,
+        rows=rows,
     )
 
 
 def summed(parts: DataFrame, unit: str, name: str) -> DataFrame:
     """Partial sums by minute, hour or day (`unit`), with percentiles; the time stands in column `name`."""
-    begin = sf.to_date("minute") if unit == "day" else sf.date_trunc(unit, "minute")
-    total, largest = sf.col("requests"), sf.col("latency_us_max")
-    return (
-        parts.groupBy("day", begin.alias(name), *KEYS)
-        .agg(
-            *(sf.sum(one).alias(one) for one in _SUMS),
-            sf.max("latency_us_max").alias("latency_us_max"),
-            *LATENCY.added_up(),
+    begin = "to_date(minute)" if unit == "day" else f"date_trunc('{unit}', minute)"
+    keys = f"day, {name}, {_KEY_NAMES}"
+    sums = ", ".join(f"sum({one}) as {one}" for one in _SUMS)
+    percentiles = ", ".join(
+        f"{LATENCY.percentile(percent, 'requests', 'latency_us_max')} as latency_us_p{percent}"
+        for percent in (50, 95, 99)
+    )
+    return select(
+        f"""
+        select {keys}, {", ".join(_SUMS)}, latency_us_max, {percentiles}
+        from (
+            select day, {begin} as {name}, {_KEY_NAMES},
+                {sums}, max(latency_us_max) as latency_us_max, {LATENCY.added_up()}
+            from {{parts}}
+            group by day, {begin}, {_KEY_NAMES}
         )
-        .withColumns(
-            {
-                f"latency_us_p{percent}": LATENCY.percentile(percent / 100, total, largest)
-                for percent in (50, 95, 99)
-            }
-        )
-        .drop(*LATENCY.names)
+        """,
+        parts=parts,
     )
 
 
