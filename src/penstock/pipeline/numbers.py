@@ -12,10 +12,10 @@ from datetime import datetime
 from itertools import pairwise
 from typing import NamedTuple
 
-from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql import functions as sf
+from pyspark.sql import DataFrame
 
 from penstock.pipeline.local_rows import local_rows
+from penstock.pipeline.statement import select
 
 Stretch = tuple[int, int]
 """The first number and the last."""
@@ -104,13 +104,18 @@ def sort_out(batch: DataFrame, writer: str, number: str, seen: Seen) -> Sorted:
     A word of 64 bits says which of 64 neighbouring numbers are there: exact, and a sum over longs, which costs a tenth of
     a distinct count. Only where a row did come twice are rows compared one by one.
     """
-    name = sf.col(writer).cast("string")
-    mask: Column = sf.expr(f"bit_or(shiftleft(1L, cast({number} & 63 as int)))")
-    words = (
-        batch.groupBy(name.alias("writer"), sf.shiftright(number, _WORD_BITS).alias("word"))
-        .agg(mask.alias("mask"), sf.count(sf.lit(1)).alias("rows"), sf.max("time").alias("latest"))
-        .collect()
-    )
+    words = select(
+        f"""
+        select cast({writer} as string) as writer,
+            shiftright({number}, {_WORD_BITS}) as word,
+            bit_or(shiftleft(1L, cast({number} & 63 as int))) as mask,
+            count(*) as rows,
+            max(time) as latest
+        from {{batch}}
+        group by cast({writer} as string), shiftright({number}, {_WORD_BITS})
+        """,
+        batch=batch,
+    ).collect()
     after = seen.copy()
     rows = distinct = 0
     again: list[tuple[str, int, int]] = []
@@ -130,7 +135,7 @@ def sort_out(batch: DataFrame, writer: str, number: str, seen: Seen) -> Sorted:
     if distinct != rows:
         fresh = fresh.dropDuplicates([writer, number])
     if again:
-        fresh = _without(fresh, name, sf.col(number), again)
+        fresh = _without(fresh, writer, number, again)
     latest = max((line["latest"] for line in words), default=None)
     return Sorted(fresh, after, distinct - old, rows - distinct + old, latest)
 
@@ -154,10 +159,13 @@ def _stretches(word: int, mask: int) -> list[Stretch]:
     return joined([(base + bit, base + bit) for bit in range(64) if mask >> bit & 1])
 
 
-def _without(rows: DataFrame, writer: Column, number: Column, again: list[tuple[str, int, int]]) -> DataFrame:
-    spark: SparkSession = rows.sparkSession
-    known = local_rows(spark, again, "known_writer string, known_first long, known_last long")
-    condition = (writer == sf.col("known_writer")) & number.between(
-        sf.col("known_first"), sf.col("known_last")
+def _without(rows: DataFrame, writer: str, number: str, again: list[tuple[str, int, int]]) -> DataFrame:
+    known = local_rows(rows.sparkSession, again, "known_writer string, known_first long, known_last long")
+    return select(
+        f"""
+        select /*+ broadcast(known) */ * from {{rows}} left anti join {{known}} as known
+        on cast({writer} as string) = known_writer and {number} between known_first and known_last
+        """,
+        rows=rows,
+        known=known,
     )
-    return rows.join(sf.broadcast(known), condition, "left_anti")

@@ -9,7 +9,6 @@ from __future__ import annotations
 from datetime import date, datetime
 
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as sf
 
 from penstock.pipeline.jobs.job import Job, Rolled, Surroundings
 from penstock.pipeline.local_rows import local_rows
@@ -36,7 +35,7 @@ class RollUpReader:
         """Of a table, however it is filled."""
         if table.filling != "batches":
             return self._warehouse.read(table)
-        return self._warehouse.read(table).where(sf.col("batch_id") <= self._through)
+        return self._warehouse.read(table).where(f"batch_id <= {self._through}")
 
     def new_rows(self, table: WarehouseTable) -> DataFrame:
         """The rows of batches that were not rolled up yet."""
@@ -44,7 +43,7 @@ class RollUpReader:
 
     def old_rows(self, table: WarehouseTable) -> DataFrame:
         """The rows of batches that were."""
-        return self._warehouse.read(table).where(sf.col("batch_id") <= self._after)
+        return self._warehouse.read(table).where(f"batch_id <= {self._after}")
 
     def new_days(self, table: WarehouseTable) -> list[date]:
         """The days that new rows are of."""

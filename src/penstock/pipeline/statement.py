@@ -9,6 +9,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from datetime import date
+
     from pyspark.sql import DataFrame
 
 
@@ -16,3 +19,19 @@ def select(text: str, **frames: DataFrame) -> DataFrame:
     """What the statement says; `{name}` in it is the frame of that name."""
     some = next(iter(frames.values()))
     return some.sparkSession.sql(text, **frames)
+
+
+def numbers_of(values: Iterable[int]) -> str:
+    """For `in (…)`."""
+    return ", ".join(str(int(value)) for value in values)
+
+
+def texts_of(values: Iterable[str]) -> str:
+    """For `in (…)`; none of them has a quote or a backslash."""
+    return ", ".join(f"'{value}'" for value in values)
+
+
+def within(days: Iterable[date]) -> str:
+    """Whether a row's `day` is one of these."""
+    wanted = ", ".join(f"date'{day.isoformat()}'" for day in days)
+    return f"(day in ({wanted}))" if wanted else "false"

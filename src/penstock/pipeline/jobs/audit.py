@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as sf
 
 from penstock.columnar.usage import USAGE, USAGE_QUEUE
 from penstock.pipeline.jobs.job import Job, Reader, Rolled, Surroundings, Tables, gap_table
+from penstock.pipeline.statement import select
 from penstock.pipeline.warehouse.audit_table import AUDIT
 
 GAPS = gap_table("audit_gaps", "front_end", "The front end that numbered them.")
@@ -14,7 +14,7 @@ GAPS = gap_table("audit_gaps", "front_end", "The front end that numbered them.")
 
 def trail(rows: DataFrame) -> DataFrame:
     """Rows of usage as rows of the trail."""
-    return rows.withColumn("day", sf.to_date("time"))
+    return select("select *, to_date(time) as day from {rows}", rows=rows)
 
 
 def _batch(rows: DataFrame) -> Tables:

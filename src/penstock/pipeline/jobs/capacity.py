@@ -6,13 +6,13 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as sf
 
 from penstock.columnar.lifecycle import LIFECYCLE, LIFECYCLE_QUEUE
 from penstock.pipeline.jobs.capacity_forecast import Forecast, Growth, forecast
 from penstock.pipeline.jobs.job import Job, Reader, Rolled, Surroundings, Tables, gap_table
 from penstock.pipeline.jobs.ledger_messages import BEGINNINGS, ENDED
 from penstock.pipeline.local_rows import local_rows
+from penstock.pipeline.statement import numbers_of, select, within
 from penstock.pipeline.warehouse.table import WarehouseTable, column
 
 WINDOW_HOURS = 24
@@ -77,45 +77,57 @@ GAPS = gap_table("capacity_gaps", "partition_id", "The partition that numbered t
 
 def partial_counts(rows: DataFrame) -> DataFrame:
     """Rows of lifecycles by minute and queue."""
-    began = sf.col("change").isin(*map(int, BEGINNINGS))
-    ended = sf.col("change").isin(*map(int, ENDED))
-    count = sf.col("count").cast("long")
-    known = began & sf.col("bytes").isNotNull()
-    return (
-        rows.where(began | ended)
-        .groupBy(sf.date_trunc("minute", "time").alias("minute"), "queue")
-        .agg(
-            sf.sum(sf.when(began, count).otherwise(0)).alias("began"),
-            sf.sum(sf.when(known, sf.col("bytes")).otherwise(0)).alias("began_bytes"),
-            sf.sum(sf.when(known, count).otherwise(0)).alias("measured"),
-            sf.sum(sf.when(ended, count).otherwise(0)).alias("ended"),
-        )
-        .withColumn("day", sf.to_date("minute"))
+    began, ended = (f"change in ({numbers_of(changes)})" for changes in (BEGINNINGS, ENDED))
+    known = f"({began} and bytes is not null)"
+    return select(
+        f"""
+        select date_trunc('minute', time) as minute, queue,
+            sum(if({began}, count, 0)) as began,
+            sum(if({known}, bytes, 0)) as began_bytes,
+            sum(if({known}, count, 0)) as measured,
+            sum(if({ended}, count, 0)) as ended,
+            to_date(date_trunc('minute', time)) as day
+        from {{rows}}
+        where {began} or {ended}
+        group by date_trunc('minute', time), queue
+        """,
+        rows=rows,
     )
 
 
 def by_hour(parts: DataFrame) -> DataFrame:
     """Partial counts added up, to minutes and then to hours."""
-    names = [one.name for one in _COUNTS]
-    minutes = parts.groupBy("minute", "queue").agg(*(sf.sum(name).alias(name) for name in names))
-    return (
-        minutes.groupBy(sf.date_trunc("hour", "minute").alias("hour"), "queue")
-        .agg(*(sf.sum(name).alias(name) for name in names), sf.max("began").alias("peak_minute"))
-        .withColumns({"net": sf.col("began") - sf.col("ended"), "day": sf.to_date("hour")})
+    sums = ", ".join(f"sum({one.name}) as {one.name}" for one in _COUNTS)
+    return select(
+        f"""
+        select date_trunc('hour', minute) as hour, queue, {sums},
+            max(began) as peak_minute,
+            sum(began) - sum(ended) as net,
+            to_date(date_trunc('hour', minute)) as day
+        from (select minute, queue, {sums} from {{parts}} group by minute, queue)
+        group by date_trunc('hour', minute), queue
+        """,
+        parts=parts,
     )
 
 
 def growth(hours: DataFrame, now_us: int) -> DataFrame:
     """One row a queue: what it holds by the rows, and what the last day has come to."""
     since = now_us // 1_000_000 - WINDOW_HOURS * 3600
-    recent = sf.unix_timestamp("hour") >= since
-    first = sf.greatest(sf.min(sf.unix_timestamp("hour")), sf.lit(since))
-    spanned = sf.greatest((sf.lit(now_us / 1e6) - first) / 3600, sf.lit(1.0))
-    return hours.groupBy("queue").agg(
-        sf.sum("net").alias("messages"),
-        (sf.sum("began_bytes") / sf.greatest(sf.sum("measured"), sf.lit(1))).alias("bytes_a_message"),
-        (sf.sum(sf.when(recent, sf.col("net")).otherwise(0)) / spanned).alias("messages_an_hour"),
-        (sf.max(sf.when(recent, sf.col("peak_minute")).otherwise(0)) / 60).alias("peak"),
+    recent = f"unix_timestamp(hour) >= {since}"
+    first = f"greatest(min(unix_timestamp(hour)), {since})"
+    spanned = f"greatest(({now_us / 1e6}D - {first}) / 3600, 1D)"
+    return select(
+        f"""
+        select queue,
+            sum(net) as messages,
+            sum(began_bytes) / greatest(sum(measured), 1) as bytes_a_message,
+            sum(if({recent}, net, 0)) / {spanned} as messages_an_hour,
+            max(if({recent}, peak_minute, 0)) / 60 as peak
+        from {{hours}}
+        group by queue
+        """,
+        hours=hours,
     )
 
 
@@ -150,10 +162,13 @@ def _batch(rows: DataFrame) -> Tables:
 
 def _roll(reader: Reader, surroundings: Surroundings) -> Rolled:
     days = reader.new_days(PARTS)
-    hours = by_hour(reader.all_rows(PARTS).where(sf.col("day").isin(*days))).persist()
-    names = list(HOURS.names)
-    others = reader.all_rows(HOURS).where(~sf.col("day").isin(*days))
-    everything = others.select(*names).unionByName(hours.select(*names))
+    hours = by_hour(reader.all_rows(PARTS).where(within(days))).persist()
+    names = ", ".join(HOURS.names)
+    everything = select(
+        f"select {names} from {{others}} where not {within(days)} union all select {names} from {{hours}}",
+        others=reader.all_rows(HOURS),
+        hours=hours,
+    )
     grown = [
         Growth(
             row["queue"],

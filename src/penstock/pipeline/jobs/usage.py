@@ -6,12 +6,11 @@ Batches add partial sums; roll-ups add those up for the days that have new ones.
 from __future__ import annotations
 
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as sf
 
 from penstock.columnar.usage import USAGE, USAGE_QUEUE
 from penstock.pipeline.jobs.job import Job, Reader, Rolled, Surroundings, Tables, gap_table
 from penstock.pipeline.jobs.latency import Buckets
-from penstock.pipeline.statement import select
+from penstock.pipeline.statement import select, texts_of, within
 from penstock.pipeline.warehouse.table import WarehouseColumn, WarehouseTable, column
 
 LATENCY = Buckets("latency", 100, 1.28, 50, "microseconds")
@@ -79,7 +78,6 @@ GAPS = gap_table("usage_gaps", "front_end", "The front end that numbered them.")
 
 def partial_sums(rows: DataFrame) -> DataFrame:
     """Rows of usage by minute and key. Counts below bounds cost a third of what `percentile_approx` does."""
-    throttled = ", ".join(f"'{outcome}'" for outcome in THROTTLED)
     return select(
         f"""
         select date_trunc('minute', time) as minute, {_KEY_NAMES},
@@ -88,7 +86,7 @@ def partial_sums(rows: DataFrame) -> DataFrame:
             sum(bytes_in) as bytes_in,
             sum(bytes_out) as bytes_out,
             count_if(outcome != 'ok') as errors,
-            count_if(outcome in ({throttled})) as throttles,
+            count_if(outcome in ({texts_of(THROTTLED)})) as throttles,
             sum(latency_us) as latency_us_sum,
             max(latency_us) as latency_us_max,
             {LATENCY.counted("latency_us")},
@@ -129,7 +127,7 @@ def _batch(rows: DataFrame) -> Tables:
 
 def _roll(reader: Reader, surroundings: Surroundings) -> Rolled:
     days = reader.new_days(PARTS)
-    parts = reader.all_rows(PARTS).where(sf.col("day").isin(*days))
+    parts = reader.all_rows(PARTS).where(within(days))
     return Rolled(
         days={
             MINUTES.name: (days, summed(parts, "minute", "minute")),

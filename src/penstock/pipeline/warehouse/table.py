@@ -8,6 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from penstock.pipeline.statement import select
+
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.types import DataType, StructType
@@ -78,12 +80,11 @@ class WarehouseTable:
 
     def shaped(self, rows: DataFrame) -> DataFrame:
         """The rows with exactly this table's columns and types, and its day where it has one."""
-        # As text: made of objects, every column would be some ten questions to Java.
         wanted = [
             f"cast(`{field.name}` as {field.dataType.simpleString()}) as `{field.name}`"
             for field in self.file_schema().fields
         ]
-        return rows.selectExpr(*wanted, *(["day"] if self.by_day else []))
+        return select(f"select {', '.join(wanted)}{', day' * self.by_day} from {{rows}}", rows=rows)
 
 
 def column(name: str, kind: Kind, meaning: str) -> WarehouseColumn:
