@@ -7,6 +7,7 @@ roll-up of the ledger asked some 8,000, and took longer to say what it wanted th
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
+from uuid import uuid4
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -17,8 +18,16 @@ if TYPE_CHECKING:
 
 def select(text: str, **frames: DataFrame) -> DataFrame:
     """What the statement says; `{name}` in it is the frame of that name."""
-    some = next(iter(frames.values()))
-    return some.sparkSession.sql(text, **frames)
+    session = next(iter(frames.values())).sparkSession
+    views = {name: f"penstock_{uuid4().hex}" for name in frames}
+    for name, frame in frames.items():
+        frame.createTempView(views[name])
+        text = text.replace(f"{{{name}}}", views[name])
+    try:
+        return session.sql(text)
+    finally:
+        for view in views.values():
+            session.catalog.dropTempView(view)
 
 
 def numbers_of(values: Iterable[int]) -> str:

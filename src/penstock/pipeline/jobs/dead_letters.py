@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from pyspark.sql import DataFrame, Window
-from pyspark.sql import functions as sf
+from pyspark.sql import DataFrame
 
 from penstock.columnar.lifecycle import LIFECYCLE, LIFECYCLE_QUEUE, Change
 from penstock.pipeline.jobs.fingerprint import fingerprint
 from penstock.pipeline.jobs.job import Job, Reader, Rolled, Surroundings, Tables, gap_table
 from penstock.pipeline.jobs.message_ids import message_id_column
+from penstock.pipeline.statement import select, texts_of, within
 from penstock.pipeline.warehouse.table import WarehouseTable, column
 
 SAMPLES = 3
 _LOOK_BACK = timedelta(days=14)
 """A message that died was handed out within the longest retention before."""
 _NOT_DEATHS = ("redrive",)
+_SEQUENCES = "explode(sequence(first, first + count - 1))"
+"""Of a run every message."""
 
 ROWS = WarehouseTable(
     "dead_letter_rows",
@@ -82,104 +84,102 @@ def of_interest(rows: DataFrame) -> DataFrame:
 
     A move is a death when it is finished: one that was abandoned is tried again, and the message may live on.
     """
-    change, reason = sf.col("change"), sf.col("reason")
-    moved = (change == int(Change.MOVE_FINISHED)) & ~reason.isin(*_NOT_DEATHS)
-    kind = (
-        sf.when(moved, "death")
-        .when(change == int(Change.DROPPED), "death")
-        .when((change == int(Change.EXPIRED)) & (reason == "ttl"), "death")
-        .when((change == int(Change.LEASED)) & sf.col("consumer").isNotNull(), "delivery")
-        .when((change == int(Change.RELEASED)) & sf.col("error").isNotNull(), "failure")
-    )
-    return (
-        rows.withColumn("kind", kind)
-        .where(sf.col("kind").isNotNull())
-        .withColumn("reason", sf.when(change == int(Change.DROPPED), "dropped").otherwise(reason))
-        .withColumn("day", sf.to_date("time"))
+    return select(
+        f"""
+        select * except (reason), to_date(time) as day,
+            if(change = {int(Change.DROPPED)}, 'dropped', reason) as reason
+        from (
+            select *,
+                case
+                    when change = {int(Change.MOVE_FINISHED)} and reason not in ({texts_of(_NOT_DEATHS)}) then 'death'
+                    when change = {int(Change.DROPPED)} then 'death'
+                    when change = {int(Change.EXPIRED)} and reason = 'ttl' then 'death'
+                    when change = {int(Change.LEASED)} and consumer is not null then 'delivery'
+                    when change = {int(Change.RELEASED)} and error is not null then 'failure'
+                end as kind
+            from {{rows}}
+        )
+        where kind is not null
+        """,
+        rows=rows,
     )
 
 
 def deaths_explained(deaths: DataFrame, others: DataFrame) -> DataFrame:
     """One row a dead message: with its last consumer, and the last error that was said of it."""
-    dead = _single(deaths.where("kind = 'death'")).withColumnRenamed("number", "died")
-    bounds = dead.groupBy("partition_id").agg(
-        sf.min("sequence").alias("lowest"), sf.max("sequence").alias("highest")
-    )
-    near = (
-        others.where("kind <> 'death'")
-        .join(sf.broadcast(bounds), "partition_id")
-        .where(
-            (sf.col("first") <= sf.col("highest")) & (sf.col("first") + sf.col("count") > sf.col("lowest"))
+    return select(
+        f"""
+        with dead as (
+            select * except (consumer, error, number), number as died, {_SEQUENCES} as sequence
+            from {{deaths}}
+            where kind = 'death'
+        ),
+        bounds as (
+            select partition_id, min(sequence) as lowest, max(sequence) as highest from dead group by partition_id
+        ),
+        known as (
+            select /*+ broadcast(bounds) */ partition_id, {_SEQUENCES} as sequence, number, consumer, error
+            from {{others}} join bounds using (partition_id)
+            where kind <> 'death' and first <= highest and first + count > lowest
+        ),
+        last as (
+            select partition_id, sequence, died,
+                max_by(consumer, if(consumer is not null, number, null)) as last_consumer,
+                max_by(error, if(error is not null, number, null)) as error
+            from dead join known using (partition_id, sequence)
+            where number < died
+            group by partition_id, sequence, died
         )
-    )
-    known = _single(near).select("partition_id", "sequence", "number", "consumer", "error")
-    last = (
-        dead.select("partition_id", "sequence", "died")
-        .join(known, ["partition_id", "sequence"])
-        .where(sf.col("number") < sf.col("died"))
-        .groupBy("partition_id", "sequence", "died")
-        .agg(
-            sf.max_by("consumer", sf.when(sf.col("consumer").isNotNull(), sf.col("number"))).alias(
-                "consumer"
-            ),
-            sf.max_by("error", sf.when(sf.col("error").isNotNull(), sf.col("number"))).alias("error"),
-        )
-    )
-    return (
-        dead.drop("consumer", "error")
-        .join(last, ["partition_id", "sequence", "died"], "left")
-        .withColumns(
-            {"consumer": sf.coalesce("consumer", sf.lit("")), "fingerprint": fingerprint(sf.col("error"))}
-        )
+        select *, coalesce(last_consumer, '') as consumer, {fingerprint("error")} as fingerprint
+        from dead left join last using (partition_id, sequence, died)
+        """,
+        deaths=deaths,
+        others=others,
     )
 
 
 def by_hour(dead: DataFrame) -> DataFrame:
     """Dead messages counted by hour and cause, the first few of each as samples."""
-    cause = ["hour", "queue", "reason", "consumer", "fingerprint"]
-    timed = dead.withColumn("hour", sf.date_trunc("hour", "time"))
-    place = sf.row_number().over(Window.partitionBy(*cause).orderBy("time", "partition_id", "sequence"))
-    sample = sf.struct(
-        message_id_column("queue_id", "partition", "sequence").alias("message_id"),
-        "partition",
-        "sequence",
-        "error",
-    )
-    return (
-        timed.withColumn("place", place)
-        .groupBy(*cause)
-        .agg(
-            sf.count(sf.lit(1)).alias("messages"),
-            sf.max("receives").alias("receives_max"),
-            sf.max(sf.coalesce("other_queue", sf.lit(""))).alias("dead_letter_queue"),
-            sf.collect_list(sf.when(sf.col("place") <= SAMPLES, sample)).alias("samples"),
+    cause = "hour, queue, reason, consumer, fingerprint"
+    return select(
+        f"""
+        select {cause},
+            count(*) as messages,
+            max(receives) as receives_max,
+            max(coalesce(other_queue, '')) as dead_letter_queue,
+            collect_list(if(place <= {SAMPLES}, struct(message_id, partition, sequence, error), null)) as samples,
+            to_date(hour) as day
+        from (
+            select *,
+                row_number() over (partition by {cause} order by time, partition_id, sequence) as place
+            from (select *, date_trunc('hour', time) as hour from {{dead}})
         )
-        .withColumn("day", sf.to_date("hour"))
+        group by {cause}
+        """,
+        dead=dead.withColumn("message_id", message_id_column("queue_id", "partition", "sequence")),
     )
 
 
 def causes(hours: DataFrame) -> DataFrame:
     """Hours added up by cause, with their trend."""
-    latest = hours.agg(sf.max("hour").alias("latest"))
-    age = (sf.unix_timestamp("latest") - sf.unix_timestamp("hour")) / 3600
-    messages = sf.col("messages")
-    return (
-        hours.crossJoin(sf.broadcast(latest))
-        .groupBy("queue", "reason", "consumer", "fingerprint")
-        .agg(
-            sf.sum("messages").alias("messages"),
-            sf.sum(sf.when(age < 24, messages).otherwise(0)).alias("last_day"),
-            sf.sum(sf.when((age >= 24) & (age < 48), messages).otherwise(0)).alias("day_before"),
-            sf.min("hour").alias("first_hour"),
-            sf.max("hour").alias("last_hour"),
+    cause = "queue, reason, consumer, fingerprint"
+    return select(
+        f"""
+        select {cause},
+            sum(messages) as messages,
+            sum(if(age < 24, messages, 0)) as last_day,
+            sum(if(age >= 24 and age < 48, messages, 0)) as day_before,
+            min(hour) as first_hour,
+            max(hour) as last_hour
+        from (
+            select /*+ broadcast(newest) */ *, (unix_timestamp(latest) - unix_timestamp(hour)) / 3600 as age
+            from {{hours}} cross join (select max(hour) as latest from {{hours}}) as newest
         )
-        .orderBy(sf.desc("last_day"), sf.desc("messages"))
+        group by {cause}
+        order by last_day desc, messages desc
+        """,
+        hours=hours,
     )
-
-
-def _single(rows: DataFrame) -> DataFrame:
-    sequences = sf.sequence("first", sf.col("first") + sf.col("count") - 1)
-    return rows.withColumn("sequence", sf.explode(sequences))
 
 
 def _batch(rows: DataFrame) -> Tables:
@@ -187,18 +187,21 @@ def _batch(rows: DataFrame) -> Tables:
 
 
 def _roll(reader: Reader, surroundings: Surroundings) -> Rolled:
-    died = reader.new_rows(ROWS).where("kind = 'death'").select("day").distinct().collect()
-    days = sorted(row["day"] for row in died)
+    died = select(
+        "select distinct day from {rows} where kind = 'death' order by day", rows=reader.new_rows(ROWS)
+    ).collect()
+    days = [row["day"] for row in died]
     if not days:
         return Rolled()
-    recent = reader.all_rows(ROWS).where(
-        (sf.col("day") >= sf.lit(days[0] - _LOOK_BACK)) & (sf.col("day") <= sf.lit(days[-1]))
-    )
-    dead = deaths_explained(recent.where(sf.col("day").isin(*days)), recent)
+    recent = reader.all_rows(ROWS).where(f"day between date'{days[0] - _LOOK_BACK}' and date'{days[-1]}'")
+    dead = deaths_explained(recent.where(within(days)), recent)
     hours = by_hour(dead).persist()
-    others = reader.all_rows(HOURS).where(~sf.col("day").isin(*days))
-    names = list(HOURS.names)
-    everything = others.select(*names).unionByName(hours.select(*names))
+    names = ", ".join(HOURS.names)
+    everything = select(
+        f"select {names} from {{others}} where not {within(days)} union all select {names} from {{hours}}",
+        others=reader.all_rows(HOURS),
+        hours=hours,
+    )
     return Rolled(days={HOURS.name: (days, hours)}, whole={CAUSES.name: causes(everything)}, kept=(hours,))
 
 

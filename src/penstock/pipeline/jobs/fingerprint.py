@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from pyspark.sql import Column
-from pyspark.sql import functions as sf
-
 LENGTH = 200
 
 STEPS = (
@@ -19,9 +16,15 @@ STEPS = (
 """In this order: what is in quotes may be anything, so it goes first."""
 
 
-def fingerprint(error: Column) -> Column:
-    """The same for errors that differ in numbers, ids, addresses and quoted text only; empty where none was given."""
-    found = sf.coalesce(error, sf.lit(""))
+def fingerprint(error: str) -> str:
+    """In SQL: the same for errors that differ in numbers, ids, addresses and quoted text only; empty where none was given."""
+    found = f"coalesce({error}, '')"
     for pattern, replacement in STEPS:
-        found = sf.regexp_replace(found, pattern, replacement)
-    return sf.substring(sf.trim(found), 1, LENGTH)
+        found = f"regexp_replace({found}, {_text(pattern)}, {_text(replacement)})"
+    return f"substring(trim({found}), 1, {LENGTH})"
+
+
+def _text(value: str) -> str:
+    """As SQL writes it."""
+    quoted = value.replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{quoted}'"
