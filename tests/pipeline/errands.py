@@ -1,8 +1,8 @@
 """Errands: what happens in processes of its own, begun before the test that wants to know what came of it.
 
 A Java that starts, a cluster that comes up and a job that is to be killed mostly wait, or use the processor that the session
-of the tests leaves free. So they are begun with the first test of the pipeline and gone through one after another, while
-other tests run; the tests they are for come last, and wait where it takes longer.
+of the tests leaves free. So they are begun with the first test of the pipeline and gone through in two lanes, while other
+tests run; the tests they are for come last, and wait where it takes longer.
 
     def rows_written(directory: Path, broker: Broker) -> int: ...
 
@@ -23,6 +23,7 @@ import pytest
 from tests.pipeline.broker import Broker
 
 MARK = "errand"
+LANES = 2
 Work = Callable[[Path, Broker], Any]
 
 
@@ -43,9 +44,9 @@ def begun(
     wanted: dict[str, Work], broker: Broker, directories: pytest.TempPathFactory
 ) -> Iterator[dict[str, Future[Any]]]:
     """Until the tests are over: what will come of it. Each has a directory of its own."""
-    lane = ThreadPoolExecutor(1, "errands")
-    yield {test: lane.submit(work, directories.mktemp("errand"), broker) for test, work in wanted.items()}
-    lane.shutdown(cancel_futures=True)
+    lanes = ThreadPoolExecutor(LANES, "errands")
+    yield {test: lanes.submit(work, directories.mktemp("errand"), broker) for test, work in wanted.items()}
+    lanes.shutdown(cancel_futures=True)
 
 
 def _work_of(item: pytest.Item) -> Work | None:

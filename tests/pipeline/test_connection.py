@@ -35,7 +35,6 @@ def test_an_endpoint_that_does_not_answer_is_stood_in_for_by_the_next() -> None:
 def test_what_jobs_ask_before_and_beside_reading_is_asked_of_any_endpoint(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(surroundings, "_SECONDS", 4.0)  # what is not there is waited for
     with served_in_a_thread() as url, socket.create_server(("127.0.0.1", 0)) as silent:
         unheard = f"127.0.0.1:{silent.getsockname()[1]}"
         silent.close()
@@ -48,8 +47,9 @@ def test_what_jobs_ask_before_and_beside_reading_is_asked_of_any_endpoint(
         assert around.missing_of is not None
         asked = [("q", queue["queue_id"]), ("q", 10**6), ("nowhere", 10**6 + 1)]
         assert around.missing_of(asked) == {10**6, 10**6 + 1}
-        assert surroundings_of(unheard).queues == ()
-        assert surroundings_of(unheard).missing_of is None
+        monkeypatch.setattr(surroundings, "_SECONDS", 0.5)  # what is not there is waited for
+        nothing = surroundings_of(unheard)
+        assert (nothing.queues, nothing.missing_of) == ((), None)
         _check_queue(endpoints, "q")
         with pytest.raises(CommandError, match="no log"):
             _check_queue(endpoints, "penstock.lifecycle")
