@@ -6,13 +6,36 @@ roll-up of the ledger asked some 8,000, and took longer to say what it wanted th
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from itertools import count
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from pyspark.sql import DataFrame
+
+_numbers = count(1)
 
 
 def select(text: str, **frames: DataFrame) -> DataFrame:
-    """What the statement says; `{name}` in it is the frame of that name."""
-    some = next(iter(frames.values()))
-    return some.sparkSession.sql(text, **frames)
+    """What the statement says; `{name}` in it is the frame of that name.
+
+    PySpark's own `sql(text, name=frame)` is not for frames that are kept in memory: when it is done it lets go of its views
+    by a call that also lets go of what they show, and whoever comes next works it all out anew.
+    """
+    session: Any = next(iter(frames.values())).sparkSession
+    views = {name: f"penstock_{name}_{next(_numbers)}" for name in frames}
+    catalog = session._jsparkSession.sessionState().catalog()
+    try:
+        for name, frame in frames.items():
+            frame.createOrReplaceTempView(views[name])
+        stated: DataFrame = session.sql(text.format(**views))
+        return stated
+    finally:
+        for view in views.values():
+            catalog.dropTempView(view)
+
+
+def listed(values: Iterable[object]) -> str:
+    """For `in (…)`, which SQL does not have of nothing: of nothing it is null, in which nothing is."""
+    return ", ".join(str(value) for value in values) or "null"
