@@ -6,8 +6,8 @@ roll-up of the ledger asked some 8,000, and took longer to say what it wanted th
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-from uuid import uuid4
+from itertools import count
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -15,32 +15,40 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame
 
+_numbers = count(1)
+
 
 def select(text: str, **frames: DataFrame) -> DataFrame:
-    """What the statement says; `{name}` in it is the frame of that name."""
-    session = next(iter(frames.values())).sparkSession
-    views = {name: f"penstock_{uuid4().hex}" for name in frames}
-    for name, frame in frames.items():
-        frame.createTempView(views[name])
-        text = text.replace(f"{{{name}}}", views[name])
+    """What the statement says; `{name}` in it is the frame of that name.
+
+    PySpark's own `sql(text, name=frame)` is not for frames that are kept in memory: when it is done it lets go of its views
+    by a call that also lets go of what they show, and whoever comes next works it all out anew.
+    """
+    session: Any = next(iter(frames.values())).sparkSession
+    views = {name: f"penstock_{name}_{next(_numbers)}" for name in frames}
+    catalog = session._jsparkSession.sessionState().catalog()
     try:
-        return session.sql(text)
+        for name, frame in frames.items():
+            frame.createOrReplaceTempView(views[name])
+            text = text.replace(f"{{{name}}}", views[name])
+        stated: DataFrame = session.sql(text)
+        return stated
     finally:
         for view in views.values():
-            session.catalog.dropTempView(view)
+            catalog.dropTempView(view)
 
 
-def numbers_of(values: Iterable[int]) -> str:
-    """For `in (…)`."""
-    return ", ".join(str(int(value)) for value in values)
+def listed(values: Iterable[object]) -> str:
+    """For `in (…)`, which SQL does not have of nothing: of nothing it is null, in which nothing is."""
+    return ", ".join(str(value) for value in values) or "null"
 
 
 def texts_of(values: Iterable[str]) -> str:
     """For `in (…)`; none of them has a quote or a backslash."""
-    return ", ".join(f"'{value}'" for value in values)
+    return listed(f"'{value}'" for value in values)
 
 
 def within(days: Iterable[date]) -> str:
-    """Whether a row's `day` is one of these."""
-    wanted = ", ".join(f"date'{day.isoformat()}'" for day in days)
-    return f"(day in ({wanted}))" if wanted else "false"
+    """Whether a row's `day`, which every row has, is one of these."""
+    wanted = [f"date'{day.isoformat()}'" for day in days]
+    return f"(day in ({listed(wanted)}))" if wanted else "false"

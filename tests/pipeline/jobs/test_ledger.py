@@ -10,16 +10,9 @@ from penstock.columnar.lifecycle import Change
 from penstock.frontend.message_id import message_id
 from penstock.pipeline.jobs import ledger_tables as tables
 from penstock.pipeline.jobs.job import Surroundings
-from penstock.pipeline.jobs.ledger import (
-    begun_counts,
-    by_hour,
-    check_everything,
-    ended_counts,
-    judged,
-    new_messages,
-    open_messages,
-)
+from penstock.pipeline.jobs.ledger import check_everything, judged, new_messages, open_messages
 from penstock.pipeline.jobs.ledger_findings import findings
+from penstock.pipeline.jobs.ledger_hours import begun_counts, by_hour, ended_counts
 from penstock.pipeline.local_rows import local_rows
 from tests.pipeline.rows import NOON, Partition, lifecycle_frame
 

@@ -20,6 +20,7 @@ from penstock.bench.stage import Stage
 from penstock.columnar.lifecycle import FINAL
 from penstock.pipeline.jobs.ledger_messages import messages, number_of
 from penstock.pipeline.jobs.usage import THROTTLED, partial_sums, summed
+from penstock.pipeline.statement import select
 
 ROWS, QUICK_ROWS = 5_000_000, 500_000
 MOST_ROUNDS = 5
@@ -92,16 +93,21 @@ def roll_up(rows: DataFrame) -> DataFrame:
 
 def ledger(rows: DataFrame) -> DataFrame:
     """What the ledger knows of every message, and from that a line a queue."""
-    known = messages(rows)
-    return known.groupBy("queue").agg(
-        sf.count(sf.lit(1)).alias("messages"),
-        sf.sum("begins").alias("begins"),
-        sf.count_if(sf.col("finals") == 1).alias("ended"),
-        sf.count_if(sf.col("finals") > 1).alias("ended_twice"),
-        sf.count_if(sf.col("last_lease") > number_of("first_final")).alias("after_end"),
-        sf.sum("leases").alias("leases"),
-        sf.sum(sf.col("ended_us") - sf.col("began_us")).alias("dwell_us"),
-        sf.sum(sf.col("ended_us") - sf.col("leased_us")).alias("work_us"),
+    return select(
+        f"""
+        select queue,
+            count(*) as messages,
+            sum(begins) as begins,
+            count_if(finals = 1) as ended,
+            count_if(finals > 1) as ended_twice,
+            count_if(last_lease > {number_of("first_final")}) as after_end,
+            sum(leases) as leases,
+            sum(ended_us - began_us) as dwell_us,
+            sum(ended_us - leased_us) as work_us
+        from {{known}}
+        group by queue
+        """,
+        known=messages(rows),
     )
 
 

@@ -12,7 +12,7 @@ from penstock.pipeline.jobs.capacity_forecast import Forecast, Growth, forecast
 from penstock.pipeline.jobs.job import Job, Reader, Rolled, Surroundings, Tables, gap_table
 from penstock.pipeline.jobs.ledger_messages import BEGINNINGS, ENDED
 from penstock.pipeline.local_rows import local_rows
-from penstock.pipeline.statement import numbers_of, select, within
+from penstock.pipeline.statement import listed, select, within
 from penstock.pipeline.warehouse.table import WarehouseTable, column
 
 WINDOW_HOURS = 24
@@ -77,7 +77,7 @@ GAPS = gap_table("capacity_gaps", "partition_id", "The partition that numbered t
 
 def partial_counts(rows: DataFrame) -> DataFrame:
     """Rows of lifecycles by minute and queue."""
-    began, ended = (f"change in ({numbers_of(changes)})" for changes in (BEGINNINGS, ENDED))
+    began, ended = (f"change in ({listed(map(int, changes))})" for changes in (BEGINNINGS, ENDED))
     known = f"({began} and bytes is not null)"
     return select(
         f"""

@@ -9,14 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as sf
+from pyspark.sql import DataFrame
 
-from penstock.columnar.lifecycle import Change
-from penstock.pipeline.jobs.ledger_messages import KEYS
-from penstock.pipeline.jobs.ledger_tables import FINDING_COLUMNS
+from penstock.pipeline.jobs.ledger_messages import ENTERS, KEYS, PLACE
 from penstock.pipeline.local_rows import local_rows
 from penstock.pipeline.numbers import Gap
+from penstock.pipeline.statement import select
 
 DOUBTS = ("gap_first", "gap_last", "sure_from")
 """Of a message's partition: the first number that is missing, the first of its last gap, and the first message that
@@ -55,85 +53,83 @@ def with_doubts(known: DataFrame, history: DataFrame, gaps: Sequence[Gap]) -> Da
     count as told: that nothing says where they come from is no finding.
     """
     if not gaps:  # as it should be: then nothing is looked up
-        nothing = sf.lit(None).cast("long")
-        return known.withColumns(dict.fromkeys(DOUBTS, nothing))
-    rows = local_rows(known.sparkSession, extents(gaps), _EXTENT)
-    sure = (
-        history.where(_enters())
-        .join(sf.broadcast(rows), "partition_id")
-        .where(sf.col("number") >= sf.col("known_from"))
-        .groupBy("partition_id")
-        .agg(sf.min("first").alias("sure_from"))
-    )
-    doubts = rows.join(sf.broadcast(sure), "partition_id", "left").drop("known_from")
-    begun_unseen = (
-        (sf.col("begins") == 0)
-        & sf.col("gap_last").isNotNull()
-        & (sf.col("sure_from").isNull() | (sf.col("sequence") < sf.col("sure_from")))
-    )
-    return known.join(sf.broadcast(doubts), "partition_id", "left").withColumn(
-        "told", sf.when(begun_unseen, sf.lit(1).cast("long")).otherwise(sf.col("told"))
+        nothing = ", ".join(f"cast(null as bigint) as {name}" for name in DOUBTS)
+        return select(f"select *, {nothing} from {{known}}", known=known)
+    return select(
+        f"""
+        with sure as (
+            select /*+ broadcast(extents) */ history.partition_id, min(first) as sure_from
+            from {{history}} as history
+            join {{extents}} as extents on history.partition_id = extents.partition_id
+            where {ENTERS} and number >= known_from
+            group by history.partition_id
+        ),
+        doubts as (
+            select /*+ broadcast(sure) */ extents.partition_id, gap_first, gap_last, sure_from
+            from {{extents}} as extents
+            left join sure on extents.partition_id = sure.partition_id
+        )
+        select /*+ broadcast(doubts) */ known.* except (told), {", ".join(DOUBTS)},
+            case
+                when begins = 0 and gap_last is not null and (sure_from is null or sequence < sure_from) then 1L
+                else told
+            end as told
+        from {{known}} as known
+        left join doubts on known.partition_id = doubts.partition_id
+        """,
+        known=known,
+        history=history,
+        extents=local_rows(known.sparkSession, extents(gaps), _EXTENT),
     )
 
 
 def gap_findings(rows: DataFrame, gaps: Sequence[Gap]) -> DataFrame:
     """One for each gap: how much is missing, and of which messages it may have been; `rows` are all there are."""
-    missing = local_rows(rows.sparkSession, [(int(gap.writer), gap.first, gap.last) for gap in gaps], _GAP)
-    before, after = sf.col("number") < sf.col("gap_start"), sf.col("number") > sf.col("gap_end")
-    around = (
-        rows.join(sf.broadcast(missing), "partition_id")
-        .groupBy(*KEYS[:-1], "gap_start", "gap_end")
-        .agg(
-            sf.max(sf.when(before, sf.col("time"))).alias("time"),
-            sf.max(sf.when(before & _enters(), sf.col("first") + sf.col("count") - 1)).alias("begun_before"),
-            sf.min(sf.when(after & _enters(), sf.col("first"))).alias("begun_after"),
+    return select(
+        f"""
+        with around as (
+            select /*+ broadcast(gaps) */ {_PLACE_OF_ROWS}, gap_start, gap_end,
+                max(case when number < gap_start then time end) as time,
+                coalesce(max(case when number < gap_start and {ENTERS} then first + count - 1 end), 0) as before,
+                min(case when number > gap_end and {ENTERS} then first end) as after
+            from {{rows}} as rows
+            join {{gaps}} as gaps on rows.partition_id = gaps.partition_id
+            group by {_PLACE_OF_ROWS}, gap_start, gap_end
         )
+        select 'gap' as kind, {PLACE},
+            cast(null as bigint) as sequence,
+            cast(null as string) as message_id,
+            gap_start as number,
+            time,
+            {_MISSING} || {_BEGUN} || {_ENDED} as explanation
+        from around
+        """,
+        rows=rows,
+        gaps=local_rows(rows.sparkSession, [(int(gap.writer), gap.first, gap.last) for gap in gaps], _GAP),
     )
-    return around.select(
-        sf.lit("gap").alias("kind"),
-        *KEYS[:-1],
-        sf.lit(None).cast("long").alias("sequence"),
-        sf.lit(None).cast("string").alias("message_id"),
-        sf.col("gap_start").alias("number"),
-        "time",
-        _explanation().alias("explanation"),
-    ).select(*FINDING_COLUMNS)
 
 
-def _explanation() -> Column:
-    """What is missing, who may have begun in it, and who may have ended in it."""
-    count = sf.col("gap_end") - sf.col("gap_start") + 1
-    one = sf.lit("change {} never reached the log, so what it said is not known")
-    several = sf.lit("{} changes, {} to {}, never reached the log, so what they said is not known")
-    missing = sf.when(count == 1, _filled(one, "gap_start")).otherwise(
-        _filled(several, count, "gap_start", "gap_end")
-    )
-    first = sf.coalesce(sf.col("begun_before"), sf.lit(0)) + 1
-    last = sf.col("begun_after") - 1
-    begun = (
-        sf.when(last.isNull(), _filled(sf.lit("; messages from {} on may have begun there"), first))
-        .when(last == first, _filled(sf.lit("; message {} began there"), first))
-        .when(last > first, _filled(sf.lit("; messages {} to {} began there"), first, last))
-        .otherwise("")
-    )
-    ended = sf.when(
-        first > 1, _filled(sf.lit("; messages up to {} may have been handed out or ended there"), first - 1)
-    ).otherwise("")
-    return sf.concat(missing, begun, ended)
-
-
-def _filled(text: Column, *values: Column | str) -> Column:
-    """The values, in their order, for the braces of a text."""
-    for value in values:
-        column = sf.col(value) if isinstance(value, str) else value
-        parts = sf.split(text, r"\{\}", 2)
-        text = sf.concat(parts[0], column.cast("string"), parts[1])
-    return text
-
-
-def _enters() -> Column:
-    return sf.col("change").isin(int(Change.SENT), int(Change.ARRIVED))
-
+_PLACE_OF_ROWS = ", ".join(f"rows.{name}" for name in KEYS[:-1])
+_MISSING = """case
+                when gap_start = gap_end
+                    then 'change ' || gap_start || ' never reached the log, so what it said is not known'
+                else (gap_end - gap_start + 1) || ' changes, ' || gap_start || ' to ' || gap_end
+                    || ', never reached the log, so what they said is not known'
+            end"""
+"""What is missing. With `before` and `after`, the last message that began before it and the first that began after it:"""
+_BEGUN = """case
+                when after is null then '; messages from ' || (before + 1) || ' on may have begun there'
+                when after - 1 = before + 1 then '; message ' || (before + 1) || ' began there'
+                when after - 1 > before + 1
+                    then '; messages ' || (before + 1) || ' to ' || (after - 1) || ' began there'
+                else ''
+            end"""
+"""Who may have begun in it."""
+_ENDED = """case
+                when before > 0 then '; messages up to ' || before || ' may have been handed out or ended there'
+                else ''
+            end"""
+"""Who may have ended in it."""
 
 _EXTENT = "partition_id long, gap_first long, gap_last long, known_from long"
 _GAP = "partition_id long, gap_start long, gap_end long"

@@ -11,13 +11,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as sf
 
 from penstock.model.errors import PenstockError
 from penstock.model.internal_queues import INTERNAL_PREFIX
-from penstock.pipeline.jobs.ledger_messages import KEYS, has_ended, number_of
+from penstock.pipeline.jobs.ledger_messages import PLACE, has_ended, number_of
 from penstock.pipeline.jobs.ledger_missing import GRACE_MS
-from penstock.pipeline.jobs.ledger_tables import FINDING_COLUMNS
+from penstock.pipeline.statement import listed, select
 
 if TYPE_CHECKING:
     from penstock.pipeline.jobs.job import Surroundings
@@ -43,7 +42,9 @@ def absence(rows: DataFrame, state: DataFrame, surroundings: Surroundings) -> Ab
     if surroundings.missing_of is None:
         return NOT_ASKED
     named = {queue.get("queue_id") for queue in surroundings.queues}
-    queues = state.groupBy("queue", "queue_id").agg(sf.min("gone_us").alias("gone_us")).collect()
+    queues = select(
+        "select queue, queue_id, min(gone_us) as gone_us from {state} group by queue, queue_id", state=state
+    ).collect()
     unnamed = [
         (row["queue"], row["queue_id"])
         for row in queues
@@ -55,55 +56,45 @@ def absence(rows: DataFrame, state: DataFrame, surroundings: Surroundings) -> Ab
         return NOT_ASKED
     if all(row["gone_us"] is None for row in queues):
         return Absence(missing, surroundings.now_us)
-    youngest = rows.agg(sf.max(sf.unix_micros("time"))).first()
-    return Absence(missing, surroundings.now_us, None if youngest is None else youngest[0])
+    (youngest,) = select("select max(unix_micros(time)) as heard_us from {rows}", rows=rows).collect()
+    return Absence(missing, surroundings.now_us, youngest["heard_us"])
 
 
 def with_gone(known: DataFrame, absence: Absence) -> DataFrame:
     """Messages with when their queue was first missed (`gone_us`), and whether that is certain by now (`gone`)."""
     queue_ids, now_us, heard_us = absence
     if queue_ids is None:
-        return known.withColumn("gone", sf.lit(False))
+        return select("select *, false as gone from {known}", known=known)
     if not queue_ids:
-        return known.withColumns({"gone_us": sf.lit(None).cast("long"), "gone": sf.lit(False)})
-    missed = sf.col("queue_id").isin(*queue_ids) & ~has_ended()
-    late = sf.col("gone_us") + 1000 * GRACE_MS <= (0 if heard_us is None else heard_us)
-    return known.withColumns(
-        {
-            "gone_us": sf.when(missed, sf.coalesce("gone_us", sf.lit(now_us))).cast("long"),
-            "gone": sf.coalesce(missed & late, sf.lit(False)),
-        }
+        unmissed = "select * except (gone_us), cast(null as bigint) as gone_us, false as gone from {known}"
+        return select(unmissed, known=known)
+    missed = f"queue_id in ({listed(sorted(queue_ids))}) and not {has_ended()}"
+    return select(
+        f"""
+        select * except (gone_us),
+            case when {missed} then coalesce(gone_us, {now_us}L) end as gone_us,
+            coalesce({missed} and gone_us + {1000 * GRACE_MS}L <= {heard_us or 0}L, false) as gone
+        from {{known}}
+        """,
+        known=known,
     )
 
 
 def gone_findings(known: DataFrame) -> DataFrame:
     """One for each partition of a queue that is gone: how many messages nobody knows the end of. Those told of before are not
     told of again."""
-    partitions = (
-        known.where("gone and told = 0")
-        .groupBy(*KEYS[:-1])
-        .agg(
-            sf.count(sf.lit(1)).alias("left"),
-            sf.min("sequence").alias("first"),
-            sf.max("sequence").alias("last_one"),
-            sf.max(number_of("last")).alias("number"),
-            sf.max(sf.greatest("began_us", "leased_us")).alias("changed_us"),
-        )
+    return select(
+        f"""
+        select 'queue-gone' as kind, {PLACE},
+            cast(null as bigint) as sequence,
+            cast(null as string) as message_id,
+            max({number_of("last")}) as number,
+            timestamp_micros(max(greatest(began_us, leased_us))) as time,
+            'the queue is gone, and rows about its end never came: nobody knows how ' || count(*)
+                || ' messages ended that were there, ' || min(known.sequence) || ' to ' || max(known.sequence) as explanation
+        from {{known}} as known
+        where gone and told = 0
+        group by {PLACE}
+        """,
+        known=known,
     )
-    text = sf.concat(
-        sf.lit("the queue is gone, and rows about its end never came: nobody knows how "),
-        sf.col("left").cast("string"),
-        sf.lit(" messages ended that were there, "),
-        sf.col("first").cast("string"),
-        sf.lit(" to "),
-        sf.col("last_one").cast("string"),
-    )
-    return partitions.select(
-        sf.lit("queue-gone").alias("kind"),
-        *KEYS[:-1],
-        sf.lit(None).cast("long").alias("sequence"),
-        sf.lit(None).cast("string").alias("message_id"),
-        "number",
-        sf.timestamp_micros("changed_us").alias("time"),
-        text.alias("explanation"),
-    ).select(*FINDING_COLUMNS)

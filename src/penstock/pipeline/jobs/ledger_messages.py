@@ -6,13 +6,15 @@ Only primitive aggregates are used: Spark keeps those in place, and a string amo
 
 from __future__ import annotations
 
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as sf
+from pyspark.sql import DataFrame
 
 from penstock.columnar.lifecycle import FINAL, Change
 from penstock.pipeline.jobs.ledger_tables import PACKED
+from penstock.pipeline.statement import listed, select
 
 KEYS = ("queue", "queue_id", "partition", "partition_id", "sequence")
+PLACE, MESSAGE = ", ".join(KEYS[:-1]), ", ".join(KEYS)
+"""The columns, for SQL, that name a partition, and those that name a message."""
 BEGINNINGS = (Change.SENT, Change.ARRIVED, Change.STOOD)
 UNFOLLOWED = int(Change.UNFOLLOWED)
 ENDED = (*sorted(FINAL), UNFOLLOWED)
@@ -22,88 +24,96 @@ CHANGE_MASK = (1 << CHANGE_BITS) - 1
 ALWAYS = 1 << 62
 """A number that no change has."""
 
+ENTERS = f"change in ({int(Change.SENT)}, {int(Change.ARRIVED)})"
+"""Of rows: whether messages come into a queue."""
+BEGINS = f"change in ({listed(map(int, BEGINNINGS))})"
+"""Whether they begin for the ledger."""
+
 _SUMS = ("begins", "sent", "finals", "leases")
 _LEAST = ("began_us", "first_lease", "first_final", "ordering", "gone_us")
 _GREATEST = ("last_lease", "leased_us", "last_final", "ended_us", "last", "group_hash", "told")
+_PACKED_NAMES = ", ".join(one.name for one in PACKED)
 
+_ENDS = f"change in ({listed(sorted(map(int, FINAL)))})"
+_LEASES = f"change = {int(Change.LEASED)}"
+_UNSEEN = f"coalesce(change = {int(Change.RELEASED)} and reason = 'unreceived', false)"
+_CHANGE = f"shiftleft(number, {CHANGE_BITS}) | cast(change as bigint)"
+_BY_NUMBER = "coalesce(ordering = 'fifo' or (ordering = 'clock' and stamps = 'server'), false)"
+_ORDERED_UNTIL = f"""case
+            when {ENTERS} then case when {_BY_NUMBER} then {ALWAYS}L else 0L end
+            when change in ({int(Change.STOOD)}, {UNFOLLOWED}) then number
+        end"""
+"""Up to which change order is looked at; 0: never, null: this row does not tell. The least one counts.
 
-def single(rows: DataFrame) -> DataFrame:
-    """Rows of runs as rows of messages, with what each says in the packed columns."""
-    change, number = sf.col("change").cast("long"), sf.col("number")
-    micros = sf.unix_micros("time")
-    packed = sf.shiftleft(number, CHANGE_BITS).bitwiseOR(change)
-    begins, ends = change.isin(*map(int, BEGINNINGS)), change.isin(*map(int, FINAL))
-    leases = change == int(Change.LEASED)
-    unseen = (change == int(Change.RELEASED)) & (sf.col("reason") == "unreceived")
-    long = "long"
-    # A count of 0 says that nothing was there: it is about no message.
-    return rows.where("count > 0").select(
-        *KEYS[:-1],
-        # Runs of one message, by far the most, need no list.
-        sf.explode(
-            sf.when(sf.col("count") == 1, sf.array("first")).otherwise(
-                sf.sequence("first", sf.col("first") + sf.col("count") - 1)
-            )
-        ).alias("sequence"),
-        begins.cast(long).alias("begins"),
-        (change == int(Change.SENT)).cast(long).alias("sent"),
-        ends.cast(long).alias("finals"),
-        (leases.cast(long) - sf.coalesce(unseen, sf.lit(False)).cast(long)).alias("leases"),
-        sf.when(begins, micros).alias("began_us"),
-        sf.when(leases, number).alias("first_lease"),
-        sf.when(leases, number).alias("last_lease"),
-        sf.when(leases, micros).alias("leased_us"),
-        sf.when(ends, packed).alias("first_final"),
-        sf.when(ends, packed).alias("last_final"),
-        sf.when(ends, micros).alias("ended_us"),
-        packed.alias("last"),
-        _ordered_until(change, number).alias("ordering"),
-        sf.when(begins, sf.coalesce(sf.xxhash64("message_group"), sf.lit(0))).alias("group_hash"),
-        sf.lit(0).cast(long).alias("told"),
-        sf.lit(None).cast(long).alias("gone_us"),
-    )
+By producers' stamps a message may well overtake an earlier number. And of messages that are followed no more or are found
+standing nobody knows whether they were handed out meanwhile.
+"""
+
+# A count of 0 says that nothing was there: it is about no message. Runs of one message, by far the most, need no list.
+_SINGLE = f"""
+    select {PLACE},
+        explode(case when count = 1 then array(first) else sequence(first, first + count - 1) end) as sequence,
+        cast({BEGINS} as bigint) as begins,
+        cast(change = {int(Change.SENT)} as bigint) as sent,
+        cast({_ENDS} as bigint) as finals,
+        cast({_LEASES} as bigint) - cast({_UNSEEN} as bigint) as leases,
+        case when {BEGINS} then unix_micros(time) end as began_us,
+        case when {_LEASES} then number end as first_lease,
+        case when {_LEASES} then number end as last_lease,
+        case when {_LEASES} then unix_micros(time) end as leased_us,
+        case when {_ENDS} then {_CHANGE} end as first_final,
+        case when {_ENDS} then {_CHANGE} end as last_final,
+        case when {_ENDS} then unix_micros(time) end as ended_us,
+        {_CHANGE} as last,
+        {_ORDERED_UNTIL} as ordering,
+        case when {BEGINS} then coalesce(xxhash64(message_group), 0L) end as group_hash,
+        0L as told,
+        cast(null as bigint) as gone_us,
+        cast(null as bigint) as leased_before
+    from {{rows}}
+    where count > 0"""
+"""Rows of runs as rows of messages, with what each says in the packed columns."""
 
 
 def messages(rows: DataFrame, state: DataFrame | None = None) -> DataFrame:
-    """One row a message: what the rows say, and what was known before."""
-    known = single(rows)
-    wanted = (*KEYS, *(one.name for one in PACKED))
-    if state is not None:
-        known = known.select(*wanted).unionByName(state.select(*wanted))
-    return known.groupBy(*KEYS).agg(
-        *(sf.sum(name).alias(name) for name in _SUMS),
-        *(sf.min(name).alias(name) for name in _LEAST),
-        *(sf.max(name).alias(name) for name in _GREATEST),
+    """One row a message: what the rows say, and what was known before; and whether it was handed out for the first time
+    since (`newly_leased`)."""
+    before = f"union all select {MESSAGE}, {_PACKED_NAMES}, first_lease as leased_before from {{state}}"
+    totals = (
+        f"{function}({name}) as {name}"
+        for function, names in (("sum", _SUMS), ("min", _LEAST), ("max", _GREATEST))
+        for name in names
+    )
+    return select(
+        f"""
+        with single as ({_SINGLE})
+        select {MESSAGE},
+            {", ".join(totals)},
+            min(first_lease) is not null and max(leased_before) is null as newly_leased
+        from (
+            select {MESSAGE}, {_PACKED_NAMES}, leased_before from single
+            {"" if state is None else before}
+        )
+        group by {MESSAGE}
+        """,
+        rows=rows,
+        **({} if state is None else {"state": state}),
     )
 
 
-def change_of(packed: str) -> Column:
-    """What a packed change was."""
-    return sf.col(packed).bitwiseAND(CHANGE_MASK).cast("int")
+def change_of(packed: str) -> str:
+    """In SQL: what a packed change was."""
+    return f"cast({packed} & {CHANGE_MASK} as int)"
 
 
-def number_of(packed: str) -> Column:
+def number_of(packed: str) -> str:
     """Its number."""
-    return sf.shiftright(sf.col(packed), CHANGE_BITS)
+    return f"shiftright({packed}, {CHANGE_BITS})"
 
 
-def has_ended() -> Column:
+def has_ended() -> str:
     """Whether a message is at an end. One that is followed no more is, until it is heard of again."""
-    return (sf.col("finals") > 0) | (change_of("last") == UNFOLLOWED)
-
-
-def _ordered_until(change: Column, number: Column) -> Column:
-    """Up to which change order is looked at; 0: never, null: this row does not tell. The least one counts.
-
-    By producers' stamps a message may well overtake an earlier number. And of messages that are followed no more or are
-    found standing nobody knows whether they were handed out meanwhile.
-    """
-    by_clock = (sf.col("ordering") == "clock") & (sf.col("stamps") == "server")
-    by_number = sf.coalesce((sf.col("ordering") == "fifo") | by_clock, sf.lit(False))
-    enters = change.isin(int(Change.SENT), int(Change.ARRIVED))
-    return sf.when(enters, sf.when(by_number, sf.lit(ALWAYS)).otherwise(0)).when(
-        change.isin(int(Change.STOOD), UNFOLLOWED), number
-    )
+    return f"(finals > 0 or {change_of('last')} = {UNFOLLOWED})"
 
 
 def without_forgotten(known: DataFrame, rows: DataFrame) -> DataFrame:
@@ -112,21 +122,22 @@ def without_forgotten(known: DataFrame, rows: DataFrame) -> DataFrame:
     The log of lifecycles lets go of its oldest rows. Where those of a partition do not begin with number 1, messages
     before the first that was sent in them may lack their beginning without anything being wrong.
     """
-    enters = sf.col("change").isin(int(Change.SENT), int(Change.ARRIVED))
-    cut = (
-        rows.groupBy("partition_id")
-        .agg(
-            sf.min("number").alias("first_number"), sf.min(sf.when(enters, sf.col("first"))).alias("entered")
+    return select(
+        f"""
+        with cut as (
+            select partition_id, min(number) as first_number, min(case when {ENTERS} then first end) as entered
+            from {{rows}}
+            group by partition_id
+            having min(number) > 1
         )
-        .where("first_number > 1")
-    )
-    forgotten = (
-        (sf.col("begins") == 0)
-        & sf.col("first_number").isNotNull()
-        & (sf.col("entered").isNull() | (sf.col("sequence") < sf.col("entered")))
-    )
-    return (
-        known.join(sf.broadcast(cut), "partition_id", "left")
-        .withColumn("told", sf.when(forgotten, sf.lit(1).cast("long")).otherwise(sf.col("told")))
-        .drop("first_number", "entered")
+        select /*+ broadcast(cut) */ known.* except (told),
+            case
+                when begins = 0 and first_number is not null and (entered is null or sequence < entered) then 1L
+                else told
+            end as told
+        from {{known}} as known
+        left join cut on known.partition_id = cut.partition_id
+        """,
+        known=known,
+        rows=rows,
     )

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
-from pyspark.sql import Column
+from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as sf
 from pyspark.sql.types import StringType
 
+_NAME = "penstock_message_id"
+
+
+def message_id_function(session: SparkSession) -> str:
+    """The name of a function of SQL, of a queue's id, a partition and a sequence. For few rows: it is worked out in Python."""
+    if not session.catalog.functionExists(_NAME):
+        session.udf.register(_NAME, _message_id)
+    return _NAME
+
 
 def message_id_column(queue_id: str, partition: str, sequence: str) -> Column:
-    """For few rows: it is worked out in Python."""
+    """The same as a column."""
     return _message_id(queue_id, partition, sequence)
 
 
