@@ -1,7 +1,7 @@
 """Who reads `docs/guide/pipeline.md` and types it from top to bottom. Run as a program by a test, in the reader's directory.
 
-Jobs are run by the program within this process, with Spark's own settings: each makes its session and ends it, and only
-Java stays. All other commands are typed into a shell. Prints what came of it.
+Jobs are run by the program within this process. The first makes its session and ends it, with Spark's own settings; all others
+find one that is there, and quicker with few rows. Other commands are typed into a shell. Prints what came of it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,9 @@ from typing import Any
 from typer.testing import CliRunner
 
 from penstock.cli.main import app
+from penstock.pipeline.session import spark_session
 from tests.client.guide_page import GuidePage, commands, matches
+from tests.pipeline.quick_spark import INTERPRETED
 from tests.process.usage_log import usage_rows
 
 PAGE = GuidePage("pipeline.md")
@@ -42,6 +44,8 @@ def type_all(url: str, sqs_url: str) -> dict[str, Any]:
             is_job = command.startswith(JOB)
             printed = run_here(command, url) if is_job else run(command, url)
             assert matches(expected, printed), f"{command}\n{printed}\nis not\n{expected}"
+            if is_job and not jobs:
+                spark_session("the reader's", options=INTERPRETED)
             jobs += is_job
             typed += 1
     return {

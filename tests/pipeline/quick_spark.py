@@ -17,8 +17,8 @@ INTERPRETED = {
 }
 
 SESSION_OPTIONS = INTERPRETED | {
-    "spark.driver.memory": "1g",
+    "spark.driver.memory": "1500m",
     "spark.sql.shuffle.partitions": "2",
     "spark.ui.enabled": "false",
-    JAVA_OPTIONS: f"{QUICK_JAVA} -Xms640m -Xmn320m",
+    JAVA_OPTIONS: f"{QUICK_JAVA} -Xms1200m -Xmn800m",
 }
