@@ -75,6 +75,16 @@ def _a_census_of_nothing_where_all_is_well(story: Story) -> None:
     story.open = [2]
 
 
+def _a_census_without_one_that_nobody_sent(story: Story) -> None:
+    story.sent(1)
+    story.leased(5)
+    story.counts(Change.STOOD, (1, 1))
+    story.roll_up()
+    story.worked_on(1)
+    story.expected = [("lost", 5), ("unsent", 5)]
+    story.open = [5]
+
+
 def _a_gap_in_which_messages_began(story: Story) -> None:
     story.sent(1)
     story.sent(2, 2)
@@ -230,6 +240,7 @@ _STORIES: list[tuple[Callable[[Story], None], str | None, str]] = [
     (_a_census_that_a_roll_up_cuts_when_following_begins_again, None, "best-effort"),
     (_a_census_of_nothing, None, "best-effort"),
     (_a_census_of_nothing_where_all_is_well, None, "best-effort"),
+    (_a_census_without_one_that_nobody_sent, None, "best-effort"),
     (_a_gap_in_which_messages_began, None, "best-effort"),
     (_a_gap_in_which_messages_ended, None, "best-effort"),
     (_a_gap_in_a_census, None, "best-effort"),

@@ -109,7 +109,8 @@ def test_in_roll_ups_that_cut_them_in_two(spark: SparkSession) -> None:
         found += tables.FINDINGS.shaped(rolled.added[tables.FINDINGS.name]).collect()
         told = [(gap.writer, gap.first, gap.last, gap.missing) for gap in gaps]
         still_there = tables.OPEN.shaped(rolled.whole[tables.OPEN.name]).collect()
-        memory.keep(tables.STATE, rolled.whole[tables.STATE.name])
+        state = memory.keep(tables.STATE, rolled.whole[tables.STATE.name])
+        assert len(state) == len({(row["partition_id"], row["sequence"]) for row in state})
         memory.keep(tables.GAPS, local_rows(spark, told, tables.GAPS.file_schema()))
     assert by_story(stories, found) == expected(stories)
     for name, story in stories.items():

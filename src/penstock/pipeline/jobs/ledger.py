@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame
 from penstock.columnar.lifecycle import LIFECYCLE, LIFECYCLE_QUEUE, Change
 from penstock.pipeline.jobs import ledger_tables as tables
 from penstock.pipeline.jobs.job import Job, Reader, Rolled, Surroundings, Tables
-from penstock.pipeline.jobs.ledger_findings import findings, never_arrived, with_message_ids
+from penstock.pipeline.jobs.ledger_findings import findings, lost, never_arrived, unsent, with_message_ids
 from penstock.pipeline.jobs.ledger_gaps import gap_findings, with_doubts
 from penstock.pipeline.jobs.ledger_gone import NOT_ASKED, Absence, absence, gone_findings, with_gone
 from penstock.pipeline.jobs.ledger_hours import begun_counts, by_hour, ended_counts
@@ -76,23 +76,16 @@ def open_messages(known: DataFrame) -> DataFrame:
     )
 
 
-def kept_messages(known: DataFrame, found: DataFrame) -> DataFrame:
-    """Those that have not ended, for the next roll-up, which tells of none of them what was told now."""
+def kept_messages(known: DataFrame) -> DataFrame:
+    """Those that have not ended, for the next roll-up, which tells of none of them what is told now."""
     return select(
         f"""
-        with told_now as (
-            select partition_id, sequence
-            from {{found}}
-            where kind in ('lost', 'unsent')
-        )
-        select known.* except (told),
-            greatest(told, case when told_now.sequence is not null then 1L else 0L end) as told
-        from {{known}} as known
-        left join told_now on known.partition_id = told_now.partition_id and known.sequence = told_now.sequence
+        select * except (told),
+            case when ({unsent().wrong}) or ({lost().wrong}) then 1L else told end as told
+        from {{known}}
         where {still_there()}
         """,
         known=known,
-        found=found,
     )
 
 
@@ -113,18 +106,19 @@ def _roll(reader: Reader, surroundings: Surroundings) -> Rolled:
     earlier = reader.all_rows(tables.STATE)
     known = _with_history(new_messages(rows, earlier), history)
     known = judged(known, rows, history, surroundings, absence(rows, earlier, surroundings)).persist()
-    found = with_message_ids(findings(known)).unionByName(gone_findings(known)).persist()
+    found = with_message_ids(findings(known)).unionByName(gone_findings(known))
     new_gaps = _new_gaps(reader, surroundings)
-    all_found = found.unionByName(gap_findings(history, new_gaps)) if new_gaps else found
+    if new_gaps:
+        found = found.unionByName(gap_findings(history, new_gaps))
     counts = ended_counts(known).unionByName(begun_counts(rows))
     parts = counts.selectExpr("*", "to_date(hour) as day").persist()
     days = sorted(row["day"] for row in parts.select("day").distinct().collect())
     hours = by_hour(_parts_of(days, reader.old_rows(tables.PARTS), parts))
     return Rolled(
-        added={tables.PARTS.name: parts, tables.FINDINGS.name: all_found},
+        added={tables.PARTS.name: parts, tables.FINDINGS.name: found},
         days={tables.HOURS.name: (days, hours)},
-        whole={tables.OPEN.name: open_messages(known), tables.STATE.name: kept_messages(known, found)},
-        kept=(known, found, parts),
+        whole={tables.OPEN.name: open_messages(known), tables.STATE.name: kept_messages(known)},
+        kept=(known, parts),
     )
 
 
