@@ -49,6 +49,7 @@ from penstock.runtime.introduction import introduce
 from penstock.runtime.lifecycle_sender import LifecycleSender
 from penstock.runtime.listening import StartError, bind
 from penstock.runtime.monitoring import Monitoring, open_monitoring
+from penstock.runtime.native_tls import NativeTls
 from penstock.runtime.node_clock import NodeClock
 from penstock.runtime.node_monitoring import NodeSight
 from penstock.runtime.peers.cluster_driver import ClusterDriver
@@ -71,6 +72,8 @@ class ClusterNode:
 
     front_door: FrontDoor | None = None
     """It speaks no SQS; front ends do."""
+    native_tls: NativeTls | None = None
+    """Only front ends speak with clients."""
     cluster_tls: ClusterTls | None = None
     """What it shows to the others of its cluster."""
     readers: ReaderDoor | None = None

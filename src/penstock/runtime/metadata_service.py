@@ -22,6 +22,7 @@ from penstock.runtime.front_door import FrontDoor
 from penstock.runtime.http.tls import TlsError
 from penstock.runtime.introduction import introduce
 from penstock.runtime.listening import StartError, bind
+from penstock.runtime.native_tls import NativeTls
 
 FIRST_CONTACT_SECONDS = 2.0
 """How long the start waits for etcd; without it the server answers that, and goes on looking."""
@@ -34,6 +35,8 @@ class MetadataProcess:
     """It has nothing that could fail for good: what it needs is looked for until it is there."""
     front_door: FrontDoor | None = None
     partner_threads: tuple[int, ...] = ()
+    native_tls: NativeTls | None = None
+    """It has no native clients."""
     cluster_tls: ClusterTls | None = None
     """What it shows to the others of its cluster."""
 
