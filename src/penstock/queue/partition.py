@@ -12,6 +12,7 @@ from typing import assert_never
 
 from penstock.model import limits, records
 from penstock.model.batch import DEDUPLICATION, DELAYS, GROUPS, PRIORITIES, STAMPS, TTLS, UNSET, Batch
+from penstock.model.origin import Reason
 from penstock.model.runs import Runs, count_of, difference, intersection, normalized
 from penstock.model.settings import QueueSettings
 from penstock.ordering.commit_wait import CommitWait
@@ -34,7 +35,7 @@ from penstock.replication.primary_secondary.epochs import EpochHistory
 
 _READY, _DELAYED, _HELD = bytes([states.READY]), bytes([states.DELAYED]), bytes([states.HELD])
 
-MoveKey = tuple[str, records.Reason]
+MoveKey = tuple[str, Reason]
 
 
 class Partition:

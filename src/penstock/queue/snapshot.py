@@ -10,6 +10,7 @@ from array import array
 
 import msgspec
 
+from penstock.model.document import DocumentReader, TooOldError
 from penstock.model.runs import Runs
 from penstock.model.settings import QueueSettings
 from penstock.queue import states
@@ -85,7 +86,7 @@ class PartitionImage(msgspec.Struct, array_like=True):
 
 
 _encoder = msgspec.msgpack.Encoder()
-_decoder = msgspec.msgpack.Decoder(PartitionImage)
+_reader: DocumentReader[PartitionImage] = DocumentReader(PartitionImage, "msgpack")
 
 
 def dump(partition: Partition) -> bytes:
@@ -130,12 +131,12 @@ def dump(partition: Partition) -> bytes:
 
 def load(data: bytes | memoryview) -> Partition:
     """The partition from bytes; raises `msgspec.DecodeError` or `ValueError` on anything else."""
-    return _build(_decoder.decode(data))
+    return _build(_reader.decode(data))
 
 
 def load_from_elsewhere(data: bytes | memoryview) -> Partition:
     """The partition from another replica's bytes: every position in it is marked as one of the other's (`ELSEWHERE`)."""
-    image = _decoder.decode(data)
+    image = _reader.decode(data)
     for chunk in image.chunks:
         chunk.positions = _marked(chunk.positions)
     if image.log is not None:
@@ -149,6 +150,8 @@ def _marked(positions: bytes) -> bytes:
 
 
 def _build(image: PartitionImage) -> Partition:
+    if image.version > VERSION:
+        raise TooOldError(f"a partition as of version {image.version} of its image, this one knows {VERSION}")
     if image.version != VERSION:
         raise ValueError(f"a partition of snapshot version {image.version}; this program reads {VERSION}")
     partition = Partition(image.queue_id, image.name, image.settings, image.created_ms)

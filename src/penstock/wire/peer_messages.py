@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import msgspec
 
-from penstock.model.records import Origin
+from penstock.model.origin import Origin
 from penstock.model.runs import Runs
 
 Sizes = list[tuple[int, int]]
