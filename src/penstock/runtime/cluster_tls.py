@@ -33,7 +33,7 @@ class ReaderTls(NamedTuple):
     """What a node listens with for readers, who have tickets and no certificates."""
 
     server: ssl.SSLContext
-    plain_answer = b""
+    plain_answer: bytes = b""
 
     def why_refused(self, certificate: Mapping[str, Any] | None) -> str | None:
         """Nobody is, for a certificate that was not asked for."""
@@ -43,7 +43,7 @@ class ReaderTls(NamedTuple):
 class ClusterTls:
     """What a process listens and connects with; raises `TlsError` where its own files do not fit together."""
 
-    plain_answer = b""
+    plain_answer: bytes = b""
     """Strangers hear nothing."""
 
     def __init__(
