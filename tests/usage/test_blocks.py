@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from penstock.model.batch import encode_one
-from penstock.model.limits import MESSAGE_BYTES
+from penstock.model.internal_queues import MESSAGE_BYTES
 from penstock.usage.collector import BATCH_EVENTS, BLOCK_EVENTS, UsageTotals
 from penstock.usage.event import Row
 from penstock.usage.spool import LEAST_BYTES, SUFFIX, Spool
