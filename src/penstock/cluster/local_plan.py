@@ -14,6 +14,7 @@ from urllib.parse import urlencode
 import msgspec
 
 from penstock.cluster.haproxy import BalancedFrontEnd, BalancerPlan
+from penstock.model.document import Document
 
 Role = Literal["etcd", "metadata", "node", "frontend", "balancer"]
 ROLES: tuple[Role, ...] = ("etcd", "metadata", "node", "frontend", "balancer")
@@ -44,7 +45,7 @@ class PlanError(ValueError):
     """Such a cluster cannot be; the message says why."""
 
 
-class Planned(msgspec.Struct, frozen=True, kw_only=True):
+class Planned(Document, frozen=True, kw_only=True):
     """A process of the cluster."""
 
     name: str
@@ -58,7 +59,7 @@ class Planned(msgspec.Struct, frozen=True, kw_only=True):
         return f"{self.host}:{self.ports[port]}"
 
 
-class ClusterPlan(msgspec.Struct, frozen=True, kw_only=True):
+class ClusterPlan(Document, frozen=True, kw_only=True):
     """All processes, in the order in which they are started."""
 
     zones: int
@@ -66,7 +67,7 @@ class ClusterPlan(msgspec.Struct, frozen=True, kw_only=True):
     etcd_url: str
     """Of our own etcd, or of the one that was there before."""
     processes: list[Planned]
-    numbers: dict[str, int] = {}
+    numbers: dict[str, int] = msgspec.field(default_factory=dict)
     """The highest number that a process of a role ever had: a name is not given twice."""
     tls: str | None = None
     """The directory of the throw-away certificates with which the processes speak TLS; None: they do not."""

@@ -77,6 +77,8 @@ def made(
     """The queue of a name, made now if there is none; raises where there is one with other settings, unless it may."""
     for attempt in range(ATTEMPTS):
         # Where the map has none there is none, but for a moment: then the write of the queue finds out.
+        if context.map.why_too_new(name) is not None:
+            raise context.missing(name)
         is_known = attempt or context.map.named(name) is not None
         stored: Stored = (yield Look(queue_key(name))) if is_known else Stored(None, 0)
         if stored.value is not None:

@@ -29,6 +29,7 @@ from penstock.cluster.layout import (
     PartitionEntry,
     decode_node,
     decode_partition,
+    readable,
 )
 from penstock.cluster.lives import new_life_ms
 from penstock.config.address import Address
@@ -338,6 +339,6 @@ async def _known_entries(store: MetadataStore) -> tuple[list[NodeEntry], list[Pa
     except StoreUnavailableError as error:
         raise StartError(f"cannot read the cluster's layout: {error}") from None
     return (
-        [decode_node(entry.value) for entry in nodes.entries],
-        [decode_partition(entry.value) for entry in partitions.entries],
+        list(readable(decode_node, (entry.value for entry in nodes.entries))),
+        list(readable(decode_partition, (entry.value for entry in partitions.entries))),
     )

@@ -8,7 +8,7 @@ import socket
 from functools import partial
 from pathlib import Path
 
-from penstock.cluster.layout import NODES, decode_node
+from penstock.cluster.layout import NODES, decode_node, readable
 from penstock.config.metadata_server import MetadataServerConfig
 from penstock.metadata.remote.settings import MetadataUrlError, read_secret
 from penstock.metadata.server.server import MetadataServer, ServerSettings
@@ -123,4 +123,5 @@ async def _introduce(store: EtcdStore, secret: bytes, tls: ClusterTls | None) ->
         nodes = await store.list(NODES)
     except StoreUnavailableError:
         return  # nobody can be asked
-    await introduce([decode_node(entry.value) for entry in nodes.entries], secret, tls)
+    living = list(readable(decode_node, (entry.value for entry in nodes.entries)))
+    await introduce(living, secret, tls)

@@ -20,6 +20,7 @@ from pathlib import Path
 import msgspec
 
 from penstock.cluster.local_plan import ClusterPlan
+from penstock.model.document import Document, DocumentReader, TooOldError
 from penstock.runtime.local_cluster.running import Running, is_alive
 
 STATE_VERSION = 1
@@ -31,12 +32,12 @@ class DirectoryError(Exception):
     """The directory cannot be used; the message says why and what to do."""
 
 
-class ClusterState(msgspec.Struct, frozen=True, kw_only=True):
+class ClusterState(Document, frozen=True, kw_only=True):
     """What stands in the state file."""
 
     version: int = STATE_VERSION
     plan: ClusterPlan
-    running: dict[str, Running] = {}
+    running: dict[str, Running] = msgspec.field(default_factory=dict)
     """Whoever was started and not stopped since; who died is still in here."""
     watcher: Running | None = None
     """The `cluster up` that stays in the foreground."""
@@ -54,6 +55,9 @@ class ClusterState(msgspec.Struct, frozen=True, kw_only=True):
     def is_watched(self) -> bool:
         """Whether a `cluster up` is in the foreground somewhere."""
         return self.watcher is not None and is_alive(self.watcher)
+
+
+_states: DocumentReader[ClusterState] = DocumentReader(ClusterState)
 
 
 class ClusterDirectory:
@@ -103,7 +107,9 @@ class ClusterDirectory:
         except OSError as error:
             raise DirectoryError(f"cannot read {self.state_file}: {error.strerror or error}") from None
         try:
-            return msgspec.json.decode(data, type=ClusterState)
+            return _states.decode(data)
+        except TooOldError as error:
+            raise DirectoryError(f"{self.state_file}: {error.message}") from None
         except msgspec.DecodeError as error:
             raise DirectoryError(
                 f"{self.state_file} is not the state of a cluster: {error}. Name another directory with --data."
