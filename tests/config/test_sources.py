@@ -128,6 +128,8 @@ def test_a_bad_line_is_explained_with_its_place(line: str, problem: str, tmp_pat
         ("[sqs]\npublic_url = 'http://h:x'\n", "penstock.toml:2: sqs.public_url: "),
         ("[sqs]\ntls_key = 'k'\n", "penstock.toml: sqs.tls_certificate: is missing"),
         ("[sqs]\ntls_certificate = 'c'\n", "penstock.toml: sqs.tls_key: is missing"),
+        ("[native]\ntls_certificate = 'c'\n", "penstock.toml: native.tls_key: is missing"),
+        ("[native]\ntls_key = 'k'\n", "penstock.toml: native.tls_certificate: is missing"),
         ("[sqs]\nlisten = ':9326'\n", "penstock.toml: sqs.listen: 127.0.0.1:9326 is where native.listen"),
         ("[frontend]\nbackend = 'host:0'\n", "penstock.toml:2: frontend.backend: "),
         ("[log\n", "penstock.toml:1: is not TOML: "),

@@ -94,7 +94,10 @@ class ClusterPlan(Document, frozen=True, kw_only=True):
     @property
     def native_url(self) -> str:
         """Where all native clients connect."""
-        return f"penstock://{self.balancer.address('native')}"
+        place = self.balancer.address("native")
+        if self.tls is None:
+            return f"penstock://{place}"
+        return f"penstocks://{place}?{urlencode({'ca': f'{self.tls}/ca.pem'}, safe='/')}"
 
     @property
     def page_url(self) -> str:
