@@ -281,7 +281,7 @@ class Partition:
                 record.count,
                 sent_ms,
                 record.duplicates or [],
-                record.stamp_us if self._by_server(record) else 0,
+                record.stamp_us if record.stamp_us and self._by_server(record) else 0,
             )
             self.producers.add(record.producer, record.number, stored)
         self.totals.sent += record.count
