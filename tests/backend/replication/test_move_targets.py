@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import msgspec
+import pytest
 from hypothesis import given
 from hypothesis import strategies as some
-import pytest
 
 from penstock.backend.replication.layout_view import LayoutView
 from penstock.cluster.layout import PartitionEntry
