@@ -86,11 +86,11 @@ async def test_a_client_that_closes_in_the_same_turn_still_deletes() -> None:
         queue = client.queue("orders")
         whole = await receive(peer, queue, 10, 2, b"whole")
         single = await receive(peer, queue, 20, 2, b"single")
-        deleting = [whole.delete(), single[0].delete()]
+        deleting, deleting_one = whole.delete(), single[0].delete()
         await client.close()
         seen = [await peer.next(Delete), await peer.next(Delete)]
         assert [one.request.receipts[0].token for one in seen] == [b"whole", b"single"]
-        outcomes = await asyncio.gather(*deleting, return_exceptions=True)
+        outcomes = await asyncio.gather(deleting, deleting_one, return_exceptions=True)
         assert all(isinstance(outcome, PenstockError) for outcome in outcomes), (
             "nobody waited for the answers"
         )

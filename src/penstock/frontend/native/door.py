@@ -123,10 +123,9 @@ class NativeDoor:
             request = messages.decode_request(frame.head)
         except msgspec.DecodeError:  # whoever is inside says what is wrong with it
             request = None
-        kind = type(request)
-        rule = RULES[kind] if request is not None else _UNREADABLE
+        rule = RULES[type(request)] if request is not None else _UNREADABLE
         request_id, record = frame.request_id, self._record
-        if request_id in client.asked and kind is not messages.AddCredit:
+        if request_id in client.asked and not isinstance(request, messages.AddCredit):
             # Two answers under one id could not be told apart: one of the two would go on without a row.
             in_use = PenstockError(ErrorCode.BAD_REQUEST, f"request id {request_id} is in use")
             asked = record.asked(rule.recorded_as or UNREADABLE, "", frame, now_ms, timer_us)
