@@ -7,6 +7,7 @@ that a local cluster is also an example.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Literal
 from urllib.parse import urlencode
@@ -36,6 +37,9 @@ MOST = {role: _ROOM[role] // len(PORTS_OF_ROLE[role]) for role in ROLES}
 
 ETCD_CLIENT = "etcd-client"
 """The name of the certificate that is shown to a local cluster's own etcd."""
+
+ZONE = re.compile(r"[A-Za-z0-9_.-]{1,63}")
+"""As a node takes it; a node of a local cluster always has one."""
 
 Ports = Callable[[Role, int], dict[str, int]]
 """The ports of a process: by its role and its number, which is 1 for the first."""
@@ -167,7 +171,11 @@ def _own_etcd_url(etcd: Planned, tls: str | None) -> str:
 def with_another(
     plan: ClusterPlan, role: Role, ports: Ports, zone: str | None = None
 ) -> tuple[ClusterPlan, Planned]:
-    """The plan with one process more, and that process: a node goes to the zone that has fewest."""
+    """The plan with one process more, and that process: a node goes to the zone that has fewest. Raises `PlanError`."""
+    if zone is not None and not ZONE.fullmatch(zone):
+        raise PlanError(
+            f"{zone!r} is no zone: use 1 to 63 letters, digits, - _ . (without --zone it is the one with fewest nodes)"
+        )
     number = plan.numbers.get(role, 0) + 1
     if zone is None:
         zone = _emptiest_zone(plan) if role == "node" else ""

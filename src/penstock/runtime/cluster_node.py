@@ -48,7 +48,7 @@ from penstock.runtime.engine_link.tcp_link import TcpLink
 from penstock.runtime.front_door import FrontDoor
 from penstock.runtime.introduction import introduce
 from penstock.runtime.lifecycle_sender import LifecycleSender
-from penstock.runtime.listening import StartError, bind
+from penstock.runtime.listening import SettingError, StartError, bind
 from penstock.runtime.monitoring import Monitoring, open_monitoring
 from penstock.runtime.native_tls import NativeTls
 from penstock.runtime.node_clock import NodeClock
@@ -187,18 +187,18 @@ WallNow = Callable[[], int]
 async def open_cluster_node(config: NodeConfig, store: MetadataStore | None = None) -> ClusterNode:
     """A node that is in the layout and listens; raises `StartError`. A `store` that is given is closed with it."""
     if config.cluster_name is None:
-        raise StartError("a node needs a name that it keeps: give it with --name NAME")
+        raise SettingError("a node needs a name that it keeps: give it with --name NAME")
     if config.cluster_metadata is None and store is None:
-        raise StartError("a node needs the cluster's metadata: name it with --cluster etcd://HOST:PORT")
+        raise SettingError("a node needs the cluster's metadata: name it with --cluster etcd://HOST:PORT")
     if config.cluster_secret_file is None:
-        raise StartError("a node needs the cluster's secret: name its file with --secret-file FILE")
+        raise SettingError("a node needs the cluster's secret: name its file with --secret-file FILE")
     for listen, said, flag in (
         (config.listen, config.cluster_advertise, "--advertise"),
         (config.cluster_peers_listen, config.cluster_peers_advertise, "--peers-advertise"),
         (config.reader_listen, config.reader_advertise, "--reader-advertise"),
     ):
         if listen is not None and said is None and listen.host in ("0.0.0.0", "::"):
-            raise StartError(
+            raise SettingError(
                 f"nobody can reach {listen}: say with {flag} HOST:PORT how others reach this node"
             )
     name, secret = config.cluster_name, cluster_secret(config.cluster_secret_file)

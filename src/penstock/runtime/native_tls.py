@@ -14,7 +14,7 @@ from penstock.config.frontend import FrontendConfig
 from penstock.config.native_tls import NativeTlsOptions
 from penstock.model.errors import ErrorCode
 from penstock.runtime.http.tls import Tls, TlsError, load_authority
-from penstock.runtime.listening import StartError
+from penstock.runtime.listening import SettingError
 from penstock.wire.frames import encode_frame
 from penstock.wire.messages import Failed, encode_message
 
@@ -82,19 +82,19 @@ def backend_trust(config: FrontendConfig) -> BackendTrust | None:
 
 
 def native_certificate(config: NativeTlsOptions) -> NativeTls | None:
-    """What the process listens with; raises `StartError`."""
+    """What the process listens with; raises `SettingError`."""
     try:
         return native_tls(config)
     except TlsError as error:
-        raise StartError(str(error)) from None
+        raise SettingError(str(error)) from None
 
 
 def trusted_backend(config: FrontendConfig) -> BackendTrust | None:
-    """Whom the process trusts; raises `StartError`."""
+    """Whom the process trusts; raises `SettingError`."""
     try:
         return backend_trust(config)
     except TlsError as error:
-        raise StartError(str(error)) from None
+        raise SettingError(str(error)) from None
 
 
 def native_url(address: object, tls: NativeTls | None) -> str:

@@ -21,6 +21,7 @@ import msgspec
 
 from penstock.cluster.local_plan import ClusterPlan
 from penstock.model.document import Document, DocumentReader, TooOldError
+from penstock.runtime.local_cluster.full_disk import why_not_written
 from penstock.runtime.local_cluster.running import Running, is_alive
 
 STATE_VERSION = 1
@@ -123,7 +124,7 @@ class ClusterDirectory:
                 if not self.secret_file.exists():
                     self._write(self.secret_file, f"{secrets.token_hex(SECRET_BYTES)}\n".encode())
         except OSError as error:
-            raise DirectoryError(f"cannot use {self.path}: {error.strerror or error}") from None
+            raise DirectoryError(self._cannot("use", self.path, error)) from None
 
     @contextmanager
     def starting(self) -> Iterator[None]:
@@ -176,12 +177,22 @@ class ClusterDirectory:
         self._write(self.state_file, msgspec.json.format(msgspec.json.encode(state)))
 
     def _write(self, file: Path, data: bytes) -> None:
-        """Whole or not at all, and for nobody else's eyes."""
+        """Whole or not at all, and for nobody else's eyes; raises `DirectoryError`."""
         temporary = file.with_name(f".{file.name}.new")
-        temporary.unlink(missing_ok=True)
-        with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _PRIVATE), "wb") as stream:
-            stream.write(data)
-        temporary.replace(file)
+        try:
+            temporary.unlink(missing_ok=True)
+            with os.fdopen(
+                os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _PRIVATE), "wb"
+            ) as stream:
+                stream.write(data)
+            temporary.replace(file)
+        except OSError as error:
+            raise DirectoryError(self._cannot("write", file, error)) from None
+
+    def _cannot(self, do: str, what: Path, error: OSError) -> str:
+        place = next(one for one in (self.path, *self.path.parents) if one.exists())
+        why = why_not_written(error, place) or error.strerror or str(error)
+        return f"cannot {do} {what}: {why}"
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
