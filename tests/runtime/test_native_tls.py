@@ -28,8 +28,10 @@ from penstock.runtime.local_cluster.certificates import CertificateFiles, ThrowA
 from penstock.runtime.remote_front_end import open_front_end
 from tests.runtime.harness import async_test, small_config, until
 from tests.runtime.http.harness import on_both_loops
+from tests.runtime.test_native_users import ORDERS, House, policy
 
 ANY = Address("127.0.0.1", 0)
+CONDITION = {"Bool": {"aws:SecureTransport": "true"}}
 
 
 @pytest.fixture
@@ -173,6 +175,26 @@ async def test_what_a_server_refuses_reaches_its_client_over_tls(
     ):
         with pytest.raises(PenstockError, match="this server takes 1 connections"):
             await penstock.connect(server.url, ca=files.authority).connect(60, once=True)
+
+
+@async_test
+async def test_users_show_their_keys_and_policies_know_of_tls(
+    tmp_path: Path, files: CertificateFiles
+) -> None:
+    async with secure(tmp_path, files) as server:
+        house = House(server)
+        root = await house.user("root", root=True)
+        async with house.as_(root, ca=files.authority) as client:
+            await client.create_queue("orders")
+        careful = await house.user("careful", "sqs:*")
+        denied = policy("Deny", ["sqs:SendMessage"], ORDERS, Condition=CONDITION)
+        await house.heard("users/careful", house.users.put_policy("careful", "tls", denied))
+        async with house.as_(careful, ca=files.authority) as client:
+            with pytest.raises(PenstockError, match="access-denied"):
+                await client.queue("orders").send(b"over TLS")
+        refused = await refusal(server.url, ca=files.authority)
+        assert refused.code is ErrorCode.UNAUTHENTICATED
+        assert not isinstance(refused, Untrusted)
 
 
 @async_test
