@@ -96,7 +96,9 @@ def _front_end(planned: Planned, plan: ClusterPlan, directory: ClusterDirectory)
     # A cluster that was planned before front ends showed figures goes on without.
     shows = "monitoring" in planned.ports
     shared = _shared(planned, plan, directory)
-    shown = {name: shared[name] for name in ("tls_certificate", "tls_key") if name in shared}
+    shown: dict[str, str | int] = {
+        name: shared[name] for name in ("tls_certificate", "tls_key") if name in shared
+    }
     return {
         "cluster": {**shared, "metadata": _metadata_url(plan)},
         **({"native": shown} if shown else {}),
