@@ -22,7 +22,8 @@ from penstock.queue.late_heads import HeadsImage
 from penstock.queue.leases import Part
 from penstock.queue.lifecycle import Lifecycle, LifecycleImage
 from penstock.queue.log_index import LogImage
-from penstock.queue.partition import MoveKey, Partition
+from penstock.queue.outgoing_moves import MoveKey, OutgoingMoves
+from penstock.queue.partition import Partition
 from penstock.queue.reader_groups import GroupImage
 from penstock.queue.sorted_order import SortedImage
 from penstock.queue.totals import Totals
@@ -174,7 +175,7 @@ def _build(image: PartitionImage) -> Partition:
     partition.producers.load(image.producers)
     partition.origins.load(image.origins)
     partition.groups.load(image.groups)
-    partition.moves = dict(image.moves)
+    partition.moves = OutgoingMoves(image.moves)
     partition.overdue = image.overdue
     partition.attempts.load(image.attempts)
     if partition.log is not None:
