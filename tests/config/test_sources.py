@@ -277,6 +277,18 @@ def test_a_front_end_listens_somewhere(tmp_path: Path) -> None:
     assert load_frontend_config(file, {}, flags).sqs_listen == Address("127.0.0.1", 0)
 
 
+def test_roles_that_have_different_keys_for_the_same_thing_each_take_their_own(tmp_path: Path) -> None:
+    file = tmp_path / "penstock.toml"
+    file.write_text(
+        '[monitoring]\nlisten = "127.0.0.1:1111"\n[frontend]\nmonitoring_listen = "127.0.0.1:2222"\n'
+    )
+    assert str(load_serve_config(file, {}).monitoring_listen) == "127.0.0.1:1111"
+    assert str(load_frontend_config(file, {}).monitoring_listen) == "127.0.0.1:2222"
+    with pytest.raises(ConfigurationError) as caught:
+        load_serve_config(None, {}, {"monitoring_listen": "nowhere"})
+    assert [problem.field for problem in caught.value.problems] == ["monitoring.listen"]
+
+
 @pytest.mark.parametrize(
     ("text", "environment", "role"),
     [
