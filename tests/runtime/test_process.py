@@ -99,7 +99,8 @@ def test_a_killed_server_comes_back_with_everything_it_acknowledged(tmp_path: Pa
         process.kill()
         assert ended(process)[0] == -signal.SIGKILL
     with serve(tmp_path) as (_, ready):
-        assert ready["recovery"]["messages"] == 50
+        # On a slow machine the record of those requests may have reached its log before the kill, and counts too.
+        assert ready["recovery"]["messages"] >= 50
 
         @async_test
         async def scenario() -> None:
