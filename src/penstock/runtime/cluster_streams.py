@@ -143,8 +143,9 @@ class _SecureDoor:
 
     async def _greet(self, connection: socket.socket, host: str) -> None:
         loop = asyncio.get_running_loop()
-        spare = connection.dup() if self._tls.plain_answer else None
+        spare: socket.socket | None = None
         try:
+            spare = connection.dup() if self._tls.plain_answer else None
             await loop.connect_accepted_socket(
                 lambda: _Doorkeeper(self, host),
                 connection,
