@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from penstock.model.batch import encode, encode_parts
-from penstock.model.records import Origin, Sent
+from penstock.model.origin import Origin
+from penstock.model.records import Sent
 from penstock.model.settings import QueueSettings
 from penstock.queue import moving
 from penstock.simulation.disk import PowerLoss

@@ -147,3 +147,12 @@ def test_a_refused_key_is_not_tried_again_and_said() -> None:
 
 def test_endpoints_are_written_with_commas() -> None:
     assert endpoint_urls("a:1, penstock://b:2,c") == ("penstock://a:1", "penstock://b:2", "penstock://c")
+    assert endpoint_urls("a:1") == ("penstock://a:1",)
+
+
+def test_what_the_first_endpoint_says_of_tls_is_said_for_all() -> None:
+    secure = ("penstocks://a:1?ca=ca.pem", "penstocks://b:2?ca=ca.pem")
+    assert endpoint_urls("penstocks://a:1, b:2?ca=ca.pem") == secure
+    assert endpoint_urls("penstocks://a:1,b:2") == ("penstocks://a:1", "penstocks://b:2")
+    mixed = "penstocks://a:1?ca=one.pem,b:2,penstock://c:3"
+    assert endpoint_urls(mixed) == ("penstocks://a:1?ca=one.pem", "penstocks://b:2", "penstock://c:3")

@@ -12,7 +12,7 @@ from penstock import ErrorCode, PenstockError
 from penstock.client.call import FutureCall
 from penstock.client.outgoing import encode_attributes
 from penstock.model.batch import encode_parts
-from penstock.model.records import Origin
+from penstock.model.origin import Origin
 from penstock.wire.messages import (
     DeliveredBatch,
     Delivery,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import tomllib
 from itertools import pairwise
 
+import msgspec
 import pytest
 
 from penstock.cluster.haproxy import haproxy_configuration
@@ -39,6 +40,8 @@ def test_the_endpoints_are_where_those_of_a_single_server_would_be() -> None:
     plan = plan_cluster(nodes=3, front_ends=2)
     assert plan.sqs_url == "http://127.0.0.1:9324"
     assert plan.native_url == "penstock://127.0.0.1:9326"
+    secure = msgspec.structs.replace(plan, tls="/a b/tls")
+    assert secure.native_url == "penstocks://127.0.0.1:9326?ca=/a+b/tls/ca.pem"
 
 
 def test_no_port_is_used_twice_however_large_the_cluster() -> None:
@@ -96,3 +99,9 @@ def test_what_is_written_as_toml_is_read_back() -> None:
         "native": {"listen": "[::1]:0"},
     }
     assert tomllib.loads(toml(tables)) == tables
+
+
+@pytest.mark.parametrize("zone", ["", " ", "a b", "x" * 64])
+def test_a_zone_that_no_node_could_stand_in_is_refused(zone: str) -> None:
+    with pytest.raises(PlanError, match="is no zone: use 1 to 63 letters"):
+        with_another(plan_cluster(nodes=1, front_ends=1), "node", PORTS, zone)

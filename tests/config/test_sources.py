@@ -128,6 +128,8 @@ def test_a_bad_line_is_explained_with_its_place(line: str, problem: str, tmp_pat
         ("[sqs]\npublic_url = 'http://h:x'\n", "penstock.toml:2: sqs.public_url: "),
         ("[sqs]\ntls_key = 'k'\n", "penstock.toml: sqs.tls_certificate: is missing"),
         ("[sqs]\ntls_certificate = 'c'\n", "penstock.toml: sqs.tls_key: is missing"),
+        ("[native]\ntls_certificate = 'c'\n", "penstock.toml: native.tls_key: is missing"),
+        ("[native]\ntls_key = 'k'\n", "penstock.toml: native.tls_certificate: is missing"),
         ("[sqs]\nlisten = ':9326'\n", "penstock.toml: sqs.listen: 127.0.0.1:9326 is where native.listen"),
         ("[frontend]\nbackend = 'host:0'\n", "penstock.toml:2: frontend.backend: "),
         ("[log\n", "penstock.toml:1: is not TOML: "),
@@ -273,6 +275,18 @@ def test_a_front_end_listens_somewhere(tmp_path: Path) -> None:
         load_frontend_config(file, {})
     flags = {"sqs_listen": "127.0.0.1:0"}
     assert load_frontend_config(file, {}, flags).sqs_listen == Address("127.0.0.1", 0)
+
+
+def test_roles_that_have_different_keys_for_the_same_thing_each_take_their_own(tmp_path: Path) -> None:
+    file = tmp_path / "penstock.toml"
+    file.write_text(
+        '[monitoring]\nlisten = "127.0.0.1:1111"\n[frontend]\nmonitoring_listen = "127.0.0.1:2222"\n'
+    )
+    assert str(load_serve_config(file, {}).monitoring_listen) == "127.0.0.1:1111"
+    assert str(load_frontend_config(file, {}).monitoring_listen) == "127.0.0.1:2222"
+    with pytest.raises(ConfigurationError) as caught:
+        load_serve_config(None, {}, {"monitoring_listen": "nowhere"})
+    assert [problem.field for problem in caught.value.problems] == ["monitoring.listen"]
 
 
 @pytest.mark.parametrize(

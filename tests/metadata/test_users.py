@@ -6,6 +6,7 @@ import asyncio
 import os
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from penstock.metadata.master_key import (
@@ -21,7 +22,7 @@ from penstock.metadata.store.interface import Listing
 from penstock.metadata.store.memory import MemoryContents, MemoryStore
 from penstock.metadata.user_administration import NotFoundError, UserAdministration, UserError
 from penstock.metadata.user_directory import UserDirectory
-from penstock.metadata.users import KEYS
+from penstock.metadata.users import KEYS, USERS, decode_key
 from tests.runtime.harness import async_test, until
 
 MASTER = MasterKey(bytes(32))
@@ -199,3 +200,36 @@ def test_keys_of_limits_are_read_back() -> None:
     for bad in (RequestLimit(-1, 1), RequestLimit(float("nan"), 1), RequestLimit(1, 0)):
         with pytest.raises(ValueError, match="is"):
             check(bad)
+
+
+@async_test
+async def test_users_and_keys_keep_what_a_newer_version_put_there() -> None:
+    world = await World().open()
+    _, key, _ = await world.users.create_user("root", "000000000000", True, {}, MASTER)
+    for name in (USERS + "root", KEYS + key.key_id):
+        entry = await world.store.get(name)
+        assert entry is not None
+        await world.store.put(name, msgspec.json.encode({**msgspec.json.decode(entry.value), "badge": 7}))
+    await world.users.put_policy("root", "p", "{}")
+    user = await world.users.user("root")
+    assert (user.later, user.policies) == ({"badge": 7}, {"p": "{}"})
+    await world.heard()
+    owner = world.directory.find_key(key.key_id)
+    assert owner is not None, "the key opens what it opened before"
+    entry = await world.store.get(KEYS + key.key_id)
+    assert entry is not None
+    assert decode_key(entry.value).later == {"badge": 7}
+
+
+@async_test
+async def test_a_user_that_needs_a_newer_version_is_nobody_here(caplog: pytest.LogCaptureFixture) -> None:
+    world = await World().open()
+    _, key, _ = await world.users.create_user("root", "000000000000", True, {}, MASTER)
+    entry = await world.store.get(USERS + "root")
+    assert entry is not None
+    await world.store.put(
+        USERS + "root", msgspec.json.encode({**msgspec.json.decode(entry.value), "needs": 2})
+    )
+    await world.heard()
+    assert world.directory.find_key(key.key_id) is None
+    assert "this process is too old for it" in caplog.text

@@ -10,11 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from penstock.model import records
+from penstock.model.document import TooOldError
+from penstock.model.origin import Origin
 from penstock.model.records import Record, decode_record, encode_record
 from penstock.model.settings import QueueSettings
 
 RUNS = [(1, 5), (2**40, 1)]
-ORIGIN = records.Origin(7, "orders", "max-receives", [(9, 2), (1, 1)], 1_000, [3, 300, 1], 2_000)
+ORIGIN = Origin(7, "orders", "max-receives", [(9, 2), (1, 1)], 1_000, [3, 300, 1], 2_000)
 EXAMPLES: list[Record] = [
     records.Sent(1, 5, 10, 0, 0, 0, 0),
     records.Sent(6, 3, 10, 20, 30, 2**63, 2**40, ORIGIN, [(0, 4), (2, 5)]),
@@ -82,3 +84,24 @@ def test_a_cut_record_is_refused(record: Record) -> None:
     for length in range(len(encoded)):
         with pytest.raises(msgspec.DecodeError):
             decode_record(encoded[:length])
+
+
+@pytest.mark.parametrize("place", [1, 3])
+def test_settings_of_a_newer_version_are_kept_in_records(place: int) -> None:
+    record = records.SettingsChanged(QueueSettings(), 10) if place == 1 else EXAMPLES[-3]
+    fields = msgspec.msgpack.decode(encode_record(record))
+    fields[place]["flavour"] = "sweet"
+    read = decode_record(msgspec.msgpack.encode(fields))
+    assert isinstance(read, records.SettingsChanged | records.QueueCreated)
+    assert read.settings.later == {"flavour": "sweet"}
+    assert decode_record(encode_record(read)) == read
+
+
+def test_fields_at_the_end_of_a_record_that_are_not_known_are_left_out() -> None:
+    fields = [*msgspec.msgpack.decode(encode_record(records.Purged(3, 10))), "more"]
+    assert decode_record(msgspec.msgpack.encode(fields)) == records.Purged(3, 10)
+
+
+def test_a_kind_of_record_that_is_not_known_is_a_newer_version_s() -> None:
+    with pytest.raises(TooOldError, match=r"too old for it \(a record of kind 99\): upgrade this process"):
+        decode_record(msgspec.msgpack.encode([99, 1, 2]))

@@ -7,7 +7,14 @@ import pytest
 
 from penstock.model import limits
 from penstock.model.errors import ErrorCode, PenstockError
-from penstock.model.settings import QueueSettings, changed_settings, check_queue_name, check_settings
+from penstock.model.settings import (
+    QueueSettings,
+    changed_settings,
+    check_new,
+    check_queue_name,
+    check_settings,
+    settings_difference,
+)
 
 
 def refused(settings: QueueSettings) -> str:
@@ -85,3 +92,32 @@ def test_a_change_that_cannot_be_is_refused(changes: dict[str, object]) -> None:
     with pytest.raises(PenstockError) as caught:
         changed_settings(QueueSettings(), changes)
     assert caught.value.code is ErrorCode.BAD_REQUEST
+
+
+NEWER = QueueSettings(max_messages=7, later={"flavour": "sweet"})
+
+
+def test_settings_of_a_newer_version_outlive_a_change() -> None:
+    assert changed_settings(NEWER, {"max_messages": 8}) == QueueSettings(
+        max_messages=8, later={"flavour": "sweet"}
+    )
+
+
+def test_who_asks_for_a_queue_again_need_not_know_what_newer_versions_set() -> None:
+    assert settings_difference(NEWER, QueueSettings(max_messages=7)) is None
+    assert settings_difference(NEWER, QueueSettings()) == "max_messages"
+
+
+@pytest.mark.parametrize("changes", [{"flavour": "sour"}, {"later": {}}, {"needs": 2}, {"needs": 1}])
+def test_what_people_write_is_not_kept_for_newer_versions_but_refused(changes: dict[str, object]) -> None:
+    (name,) = changes
+    with pytest.raises(PenstockError, match=f"there is no setting '{name}'"):
+        changed_settings(NEWER, changes)
+
+
+def test_a_queue_is_not_made_with_settings_that_are_nobody_s_to_choose() -> None:
+    check_new(QueueSettings())
+    with pytest.raises(PenstockError, match="there is no setting 'later'"):
+        check_new(NEWER)
+    with pytest.raises(PenstockError, match="there is no setting 'needs'"):
+        check_new(QueueSettings(needs=1))

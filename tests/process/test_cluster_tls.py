@@ -70,6 +70,8 @@ def options(files: CertificateFiles) -> tuple[str, ...]:
 @pytest.mark.timeout(300)
 def test_messages_are_sent_replicated_and_received(cluster: ClusterUp) -> None:
     assert cluster.facts["etcd_url"].startswith("etcds://")
+    # Through HAProxy, which passes on what it cannot read.
+    assert cluster.facts["url"].startswith("penstocks://127.0.0.1:")
     with penstock.connect_blocking(cluster.facts["url"]) as connection:
         queue = connection.create_queue("orders", replicas=2)
         for number in range(20):
@@ -79,8 +81,21 @@ def test_messages_are_sent_replicated_and_received(cluster: ClusterUp) -> None:
     soon(cluster.well, SECONDS)
     row = cluster.partition()
     assert sorted(row["in_sync"]) == ["node-1", "node-2"]
-    for name in ("node-1", "node-2"):  # nobody was refused, `cluster status` neither
+    for name in (
+        "node-1",
+        "node-2",
+        "frontend-1",
+    ):  # nobody was refused, `cluster status` neither, nor HAProxy
         assert "refused" not in log(cluster, name)
+
+
+@pytest.mark.timeout(300)
+def test_clients_are_spoken_to_over_tls_and_not_otherwise(cluster: ClusterUp) -> None:
+    place = cluster.facts["url"].partition("://")[2].partition("?")[0]
+    with pytest.raises(penstock.PenstockError, match="this server speaks TLS: connect with penstocks://"):
+        penstock.connect_blocking(f"penstock://{place}", timeout=SECONDS)
+    with pytest.raises(penstock.PenstockError, match="is not trusted"):
+        penstock.connect_blocking(f"penstocks://{place}", timeout=SECONDS)
 
 
 STARTS: dict[str, tuple[str, ...]] = {

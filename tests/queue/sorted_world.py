@@ -10,7 +10,8 @@ import msgspec
 
 from penstock.model.batch import encode
 from penstock.model.errors import ErrorCode, PenstockError
-from penstock.model.records import Lateness, MoveStarted, Origin, SettingsChanged
+from penstock.model.origin import Lateness, Origin
+from penstock.model.records import MoveStarted, SettingsChanged
 from penstock.model.runs import Runs, count_of, normalized
 from penstock.model.settings import QueueSettings
 from penstock.ordering.clock_interval import ClockInterval, around

@@ -100,7 +100,7 @@ def test_it_survives_replay_and_snapshot() -> None:
 
 def test_a_snapshot_from_before_there_were_attempts_can_be_read() -> None:
     rig, _ = served()
-    image = snapshot._decoder.decode(snapshot.dump(rig.partition))
+    image = snapshot._reader.decode(snapshot.dump(rig.partition))
     names = image.__struct_fields__
     fields = [getattr(image, name) for name in names[: names.index("attempts")]]
     loaded = snapshot.load(snapshot._encoder.encode(fields))

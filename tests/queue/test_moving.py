@@ -7,7 +7,8 @@ from itertools import product
 import pytest
 
 from penstock.model.batch import encode
-from penstock.model.records import MoveStarted, Origin, Reason
+from penstock.model.origin import Origin, Reason
+from penstock.model.records import MoveStarted
 from penstock.model.runs import Runs
 from penstock.model.settings import QueueSettings
 from penstock.queue import moving, states

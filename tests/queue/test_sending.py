@@ -6,7 +6,7 @@ import pytest
 
 from penstock.model.batch import UNSET, encode
 from penstock.model.errors import ErrorCode, PenstockError
-from penstock.model.records import Origin
+from penstock.model.origin import Origin
 from penstock.model.settings import QueueSettings
 from penstock.queue import moving, states
 from tests.queue.rig import START_MS, Rig, expand

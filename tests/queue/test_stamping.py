@@ -7,7 +7,8 @@ import pytest
 from penstock.model import limits
 from penstock.model.batch import STAMPS, Batch, encode
 from penstock.model.errors import ErrorCode, PenstockError
-from penstock.model.records import Closed, Origin, Sent
+from penstock.model.origin import Origin
+from penstock.model.records import Closed, Sent
 from penstock.model.settings import QueueSettings
 from penstock.ordering.clock_interval import ClockInterval, around
 from penstock.queue import moving, sending, snapshot, upkeep

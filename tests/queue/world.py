@@ -10,7 +10,8 @@ import pytest
 
 from penstock.model.batch import UNSET, Batch, encode
 from penstock.model.errors import ErrorCode, PenstockError
-from penstock.model.records import Origin, SettingsChanged
+from penstock.model.origin import Origin
+from penstock.model.records import SettingsChanged
 from penstock.model.runs import Run, Runs, normalized, runs_of
 from penstock.model.settings import QueueSettings
 from penstock.queue import moving, receiving, sending, settling, snapshot, states, upkeep

@@ -17,7 +17,7 @@ from penstock.metadata.user_administration import UserAdministration
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.runtime.embedded import EmbeddedServer, running_server
 from penstock.runtime.listening import StartError
-from penstock.usage.event import UsageEvent
+from penstock.usage.event import Row, UsageEvent
 from penstock.wire.credentials import Prove, client_proof
 from penstock.wire.messages import Challenge, Failed, Hello, Send, Welcome, decode_answer
 from tests.runtime.harness import RawClient, async_test, small_config, until
@@ -40,13 +40,13 @@ class House:
         assert server.broker.records is not None
         self._records = server.broker.records
         self.events: list[UsageEvent] = []
-        record = self._records.usage.record
+        record_all = self._records.usage.record_all
 
-        def seen(event: UsageEvent) -> None:
-            self.events.append(event)
-            record(event)
+        def seen(rows: list[Row]) -> None:
+            self.events += [UsageEvent(*row) for row in rows]
+            record_all(rows)
 
-        self._records.usage.record = seen  # type: ignore[method-assign]  # to look over its shoulder
+        self._records.usage.record_all = seen  # type: ignore[method-assign]  # to look over its shoulder
 
     @property
     def users(self) -> UserAdministration:

@@ -99,7 +99,8 @@ def test_a_killed_server_comes_back_with_everything_it_acknowledged(tmp_path: Pa
         process.kill()
         assert ended(process)[0] == -signal.SIGKILL
     with serve(tmp_path) as (_, ready):
-        assert ready["recovery"]["messages"] == 50
+        # On a slow machine the record of those requests may have reached its log before the kill, and counts too.
+        assert ready["recovery"]["messages"] >= 50
 
         @async_test
         async def scenario() -> None:
@@ -134,11 +135,16 @@ def test_a_second_signal_stops_at_once(tmp_path: Path) -> None:
 
 def test_a_server_that_cannot_start_says_why_in_one_sentence(tmp_path: Path) -> None:
     with serve(tmp_path) as (_, ready):
-        for options, sentence in (
-            (["--data", str(tmp_path)], "is in use by another process"),
-            (["--listen", f"127.0.0.1:{ready['port']}"], "another program does"),
-            (["--listen", "0.0.0.0:0"], "there are no users yet"),
-            (["--durability", "maybe"], '"maybe" is not allowed'),
+        for options, sentence, code in (
+            (["--data", str(tmp_path)], "is in use by another process", 1),
+            (["--listen", f"127.0.0.1:{ready['port']}"], "another program does", 1),
+            (["--listen", "0.0.0.0:0"], "there are no users yet", 1),
+            (["--durability", "maybe"], '"maybe" is not allowed', 2),
+            (
+                ["--data", str(tmp_path / "other"), "--monitoring-listen", "0.0.0.0:0"],
+                "monitoring.token_file",
+                2,
+            ),
         ):
             result = subprocess.run(
                 [sys.executable, "-m", "penstock.cli.main", "serve", *ANY_PORTS, *options],
@@ -148,7 +154,7 @@ def test_a_server_that_cannot_start_says_why_in_one_sentence(tmp_path: Path) -> 
                 cwd=tmp_path,
                 check=False,
             )
-            assert result.returncode == 1, result
+            assert result.returncode == code, result
             assert sentence in result.stderr
             assert result.stderr.startswith("error: ")
             assert len(result.stderr.splitlines()) == 1

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from penstock.model.batch import encode
-from penstock.model.records import Lateness, MoveStarted, Record, Sent, Sorted, encode_record
+from penstock.model.origin import Lateness
+from penstock.model.records import MoveStarted, Record, Sent, Sorted, encode_record
 from penstock.simulation.emission import Emission, replay
 from penstock.simulation.observed_store import AppendedRecord
 

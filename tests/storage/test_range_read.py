@@ -8,7 +8,8 @@ from dataclasses import replace
 import pytest
 
 from penstock.model.batch import Batch, encode
-from penstock.model.records import Origin, Sent, encode_record
+from penstock.model.origin import Origin
+from penstock.model.records import Sent, encode_record
 from penstock.simulation.disk import SimulatedDisk, SimulatedFile
 from penstock.storage import range_read
 from penstock.storage.disk import DiskFailedError

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.model.records import Origin
+from penstock.model.origin import Origin
 from penstock.model.settings import QueueSettings
 from penstock.wire import messages
 from penstock.wire.credentials import read_greeting

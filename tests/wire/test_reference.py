@@ -11,8 +11,8 @@ import pytest
 
 from penstock.model.batch import encode_parts
 from penstock.model.errors import ERRORS, ErrorCode
-from penstock.model.records import Origin
-from penstock.model.settings import QueueSettings
+from penstock.model.origin import Origin
+from penstock.model.settings import SETTINGS
 from penstock.wire import messages
 
 TEXT = (Path(__file__).parents[2] / "docs" / "reference" / "native-protocol.md").read_text(encoding="utf-8")
@@ -35,7 +35,7 @@ def test_every_error_is_there_with_whether_to_retry() -> None:
 
 def test_every_setting_of_a_queue_is_there() -> None:
     section = TEXT[TEXT.index("#### QueueSettings") : TEXT.index("#### QueueStatistics")]
-    assert re.findall(r"^\| `(\w+)` \|", section, re.MULTILINE) == list(QueueSettings.__struct_fields__)
+    assert re.findall(r"^\| `(\w+)` \|", section, re.MULTILINE) == list(SETTINGS)
 
 
 @pytest.mark.parametrize(

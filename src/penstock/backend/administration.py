@@ -12,7 +12,14 @@ from penstock.model.errors import ErrorCode, PenstockError
 from penstock.model.queue_owner import is_owned
 from penstock.model.records import MoveStarted, QueueDeleted, QueueRemoved, SettingsChanged
 from penstock.model.reserved_queues import check_may_alter, check_may_be, check_not_reserved
-from penstock.model.settings import QueueSettings, changed_settings, check_queue_name, check_settings
+from penstock.model.settings import (
+    QueueSettings,
+    changed_settings,
+    check_new,
+    check_queue_name,
+    check_settings,
+    settings_difference,
+)
 from penstock.queue import settling, states
 from penstock.queue.decision import Written
 from penstock.queue.partition import Partition
@@ -38,6 +45,7 @@ def create_queue(parts: NodeParts, request: CreateQueue, now_ms: int) -> QueueDe
     """Makes the queue, and its dead-letter queue if that is missing; the same request again changes nothing."""
     _check_not_clustered(parts)
     check_queue_name(request.name)
+    check_new(request.settings)
     check_settings(request.name, request.settings)
     check_may_be(request.name, request.settings)
     _check_alone(request.settings)
@@ -45,8 +53,9 @@ def create_queue(parts: NodeParts, request: CreateQueue, now_ms: int) -> QueueDe
         check_queue_name(late_queue(request.name))
     existing = parts.catalogue.named(request.name)
     if existing is not None:
-        if existing.settings != request.settings:
-            raise PenstockError(ErrorCode.QUEUE_EXISTS, _difference(existing, request.settings))
+        differs = settings_difference(existing.settings, request.settings)
+        if differs is not None:
+            raise PenstockError(ErrorCode.QUEUE_EXISTS, _difference(existing, request.settings, differs))
         return describe_queue(parts, existing)
     if len(parts.catalogue.partitions) >= limits.QUEUES_PER_NODE:
         raise PenstockError(
@@ -98,12 +107,9 @@ def late_queue_of(parts: NodeParts, source: Partition, now_ms: int) -> Partition
     return make_queue(parts, name, QueueSettings(retention_ms=_DEAD_LETTER_RETENTION_MS), now_ms)
 
 
-def _difference(existing: Partition, wanted: QueueSettings) -> str:
-    for field in QueueSettings.__struct_fields__:
-        have, want = getattr(existing.settings, field), getattr(wanted, field)
-        if have != want:
-            return f"queue {existing.name!r} exists with {field} = {have!r}, not {want!r}; alter it, or use another name"
-    return f"queue {existing.name!r} exists"
+def _difference(existing: Partition, wanted: QueueSettings, setting: str) -> str:
+    have, want = getattr(existing.settings, setting), getattr(wanted, setting)
+    return f"queue {existing.name!r} exists with {setting} = {have!r}, not {want!r}; alter it, or use another name"
 
 
 def alter_queue(parts: NodeParts, request: AlterQueue, now_ms: int) -> QueueDescription:

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from penstock.model.batch import STAMPS, Batch, Buffer
-from penstock.model.records import Origin, Sent
+from penstock.model.origin import Origin
+from penstock.model.records import Sent
 from penstock.model.runs import Runs
 from penstock.queue.partition import Partition
 from penstock.queue.receiving import received, stored_runs

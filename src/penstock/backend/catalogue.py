@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from penstock.model.document import DocumentReader
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.model.queue_owner import is_owned
 from penstock.model.records import CatalogueRecord, QueueCreated, QueueDeleted, QueueRemoved
@@ -23,7 +24,7 @@ class CatalogueImage(msgspec.Struct, array_like=True):
 
 
 _encoder = msgspec.msgpack.Encoder()
-_decoder = msgspec.msgpack.Decoder(CatalogueImage)
+_reader: DocumentReader[CatalogueImage] = DocumentReader(CatalogueImage, "msgpack")
 
 
 class Catalogue:
@@ -122,7 +123,7 @@ class Catalogue:
 
     def load(self, data: bytes | memoryview) -> int:
         """From the snapshot: queues without their messages; returns the index it stands at."""
-        image = _decoder.decode(data)
+        image = _reader.decode(data)
         self.next_id = image.next_id
         for queue_id, name, settings, created_ms, deleting in image.queues:
             self.partitions[queue_id] = Partition(queue_id, name, settings, created_ms)

@@ -12,7 +12,7 @@ from penstock.backend.bodies import ColdReadError, StoredSlice
 from penstock.backend.parts import NodeParts
 from penstock.model import limits
 from penstock.model.move_target import MoveTarget, target_of
-from penstock.model.records import Origin, Reason
+from penstock.model.origin import Origin, Reason
 from penstock.model.runs import Runs, difference
 from penstock.queue import moving
 from penstock.queue.partition import Partition

@@ -14,13 +14,14 @@ from penstock.backend.moves import forget_finished_origins
 from penstock.backend.parts import NodeParts
 from penstock.backend.replication.whole_state import place_batches
 from penstock.model.batch import Batch
+from penstock.model.document import TooOldError
 from penstock.model.errors import PenstockError
 from penstock.model.records import CATALOGUE, QueueCreated, QueueDeleted, QueueRemoved, Sent, decode_record
 from penstock.queue import living_files, snapshot
 from penstock.queue.partition import Partition
 from penstock.queue.receipts import ReceiptSeal
 from penstock.storage.entry import BATCH, RECORD, decode_part
-from penstock.storage.errors import StorageDamagedError
+from penstock.storage.errors import StorageDamagedError, StorageVersionError
 from penstock.storage.recovery import Entry
 from penstock.storage.store import Store
 
@@ -58,12 +59,15 @@ def open_node(
     _load_snapshots(parts)
     replayed = 0
     images: dict[int, list[bytes]] = {}
-    for entry in store.recovery.entries():
-        replayed += 1
-        if entry.kind == RECORD:
-            _replay(parts, entry)
-        else:
-            _replay_replica(parts, entry, images)
+    try:
+        for entry in store.recovery.entries():
+            replayed += 1
+            if entry.kind == RECORD:
+                _replay(parts, entry)
+            else:
+                _replay_replica(parts, entry, images)
+    except TooOldError as error:
+        raise _too_new("the journal", error) from None
     for damage in store.recovery.damages:
         if damage.partition == CATALOGUE:
             raise StorageDamagedError(
@@ -89,15 +93,25 @@ def _load_snapshots(parts: NodeParts) -> None:
     sections = parts.store.recovery.snapshots
     if CATALOGUE in sections:
         _, state = sections.pop(CATALOGUE)
-        parts.logbook.catalogue_index = parts.catalogue.load(state)
+        try:
+            parts.logbook.catalogue_index = parts.catalogue.load(state)
+        except TooOldError as error:
+            raise _too_new("the snapshot", error) from None
     for queue_id in list(sections):
         _, state = sections.pop(queue_id)
         if queue_id not in parts.catalogue.partitions:
             continue
         try:
             parts.catalogue.partitions[queue_id] = snapshot.load(state)
+        except TooOldError as error:
+            raise _too_new("the snapshot", error) from None
         except (msgspec.DecodeError, ValueError) as error:
             parts.catalogue.fence(queue_id, f"its part of the snapshot cannot be read: {error}")
+
+
+def _too_new(where: str, error: TooOldError) -> StorageVersionError:
+    """Nothing has been written yet: the version that wrote it finds everything as it was."""
+    return StorageVersionError(f"something in {where}: {error.message}, or start on another directory")
 
 
 def _replay(parts: NodeParts, entry: Entry) -> None:

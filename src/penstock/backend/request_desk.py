@@ -52,12 +52,12 @@ class RequestDesk:
         parts = self._parts
         if not self._connections[connection] and not isinstance(request, messages.Hello):
             raise PenstockError(ErrorCode.BAD_REQUEST, "say hello first")
+        if isinstance(request, messages.Send):  # the most frequent one
+            sends.send(parts, connection, request_id, request, body, now_ms)
+            return
         answer: messages.Answer
         about: int | list[int] = queue_of(request)
         match request:
-            case messages.Send():
-                sends.send(parts, connection, request_id, request, body, now_ms)
-                return
             case messages.Delete() | messages.Release() | messages.Extend():
                 answer, about = traffic.settle(parts, request, now_ms)
             case messages.Receive():

@@ -171,7 +171,7 @@ def serve(parts: NodeParts, partition: Partition, waiter: Waiter, now_ms: int) -
         return False
     granted = parts.carry_out(partition, decision)
     if waiter.is_subscription:
-        waiter.messages -= sum(count for _, count in granted.runs)
+        waiter.messages -= count_of(granted.runs)
         if partition.settings.strict and not partition.settings.sorted:
             granted = _as_sent(partition, granted)
     deliver(parts, GrantedDelivery(waiter, granted, now_ms))

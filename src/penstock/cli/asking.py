@@ -23,9 +23,17 @@ def ask(url: str, work: Callable[[Client], Awaitable[Result]]) -> Result:
 
 
 async def _ask(url: str, work: Callable[[Client], Awaitable[Result]]) -> Result:
-    await _knock(url)
-    async with connect(url, timeout=LOST_SECONDS, name="penstock command line") as client:
+    connecting = connect(url, timeout=LOST_SECONDS, name="penstock command line")
+    if not connecting.address.secure:
+        await _knock(url)
+        async with connecting as client:
+            return await work(client)
+    # Who knocks at TLS and leaves is a warning in the server's log.
+    client = await connecting.connect(CONNECT_SECONDS, once=True)
+    try:
         return await work(client)
+    finally:
+        await client.close()
 
 
 async def _knock(url: str) -> None:

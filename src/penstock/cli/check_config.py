@@ -64,13 +64,16 @@ def _check_files(config: RoleConfig, file: Path) -> None:
     """What certificates, secrets and tokens are good for only their files can say; raises `ConfigurationError`."""
     from penstock.config import ConfigurationError, Problem
     from penstock.config.cluster import ClusterOptions
+    from penstock.config.frontend import FrontendConfig
     from penstock.config.monitoring import MonitoringOptions
+    from penstock.config.native_tls import NativeTlsOptions
     from penstock.config.sqs import SqsOptions
     from penstock.runtime.cluster_store import cluster_secret
     from penstock.runtime.cluster_tls import cluster_tls
     from penstock.runtime.http.tls import Tls, TlsError
     from penstock.runtime.listening import StartError
     from penstock.runtime.monitoring import monitoring_token
+    from penstock.runtime.native_tls import backend_trust, native_tls
 
     problems = []
     try:
@@ -93,5 +96,15 @@ def _check_files(config: RoleConfig, file: Path) -> None:
             Tls(Path(config.sqs_tls_certificate), Path(config.sqs_tls_key))
     except TlsError as error:
         problems.append(Problem(str(file), "sqs.tls_certificate", str(error)))
+    try:
+        if isinstance(config, NativeTlsOptions):
+            native_tls(config)
+    except TlsError as error:
+        problems.append(Problem(str(file), "native.tls_certificate", str(error)))
+    try:
+        if isinstance(config, FrontendConfig):
+            backend_trust(config)
+    except TlsError as error:
+        problems.append(Problem(str(file), "frontend.backend_ca", str(error)))
     if problems:
         raise ConfigurationError(problems)

@@ -279,7 +279,11 @@ def _announce(cluster: LocalCluster, *, detach: bool, json: bool) -> None:
             "front ends": ", ".join(one.name for one in plan.of_role("frontend")),
             **({"metadata": ", ".join(one.name for one in servers)} if servers else {}),
             "etcd": plan.etcd_url.partition("?")[0],
-            **({"tls": f"between all processes, with certificates in {plan.tls}"} if plan.tls else {}),
+            **(
+                {"tls": f"between all processes and with native clients, with certificates in {plan.tls}"}
+                if plan.tls
+                else {}
+            ),
             "data": str(cluster.directory.path),
         },
     )

@@ -16,6 +16,8 @@ from penstock.cli.parameters import (
     Json,
     LogFormat,
     LogLevel,
+    NativeTlsCertificate,
+    NativeTlsKey,
     ReadyFile,
     TlsCa,
     TlsCertificate,
@@ -103,6 +105,17 @@ def frontend(
             show_default=False,
         ),
     ] = None,
+    backend_ca: Annotated[
+        str | None,
+        typer.Option(
+            "--backend-ca",
+            help="With --backend over TLS: the authority that signed the server's certificate; or system.",
+            metavar="FILE",
+            show_default=False,
+        ),
+    ] = None,
+    native_tls_certificate: NativeTlsCertificate = None,
+    native_tls_key: NativeTlsKey = None,
     tls_certificate: TlsCertificate = None,
     tls_key: TlsKey = None,
     tls_ca: TlsCa = None,
@@ -118,6 +131,9 @@ def frontend(
 
     flags = {
         "backend": backend,
+        "backend_ca": backend_ca,
+        "native_tls_certificate": native_tls_certificate,
+        "native_tls_key": native_tls_key,
         "cluster_metadata": cluster,
         "cluster_secret_file": secret_file,
         "cluster_tls_certificate": tls_certificate,
@@ -182,12 +198,11 @@ def _show(front: RemoteFrontEnd, facts: dict[str, Any], data: str) -> None:
 def _cluster_facts(front: ClusterFrontEnd) -> dict[str, Any]:
     from penstock import __version__
 
-    native = front.native_address
     return {
         "event": "ready",
         "version": __version__,
         "sqs_url": front.front_door.url if front.front_door is not None else None,
-        "native_url": f"penstock://{native}" if native is not None else None,
+        "native_url": front.native_url,
         "nodes": front.nodes,
         "nodes_connected": front.connected,
         "metrics_url": front.monitoring.url if front.monitoring is not None else None,

@@ -68,7 +68,7 @@ Url = Annotated[
     typer.Option(
         "--url",
         envvar="PENSTOCK_URL",
-        help="The server to ask.",
+        help="The server to ask: penstock://HOST:PORT, or penstocks://HOST:PORT?ca=FILE over TLS.",
         metavar="URL",
         show_envvar=True,
         rich_help_panel="Common",
@@ -112,6 +112,21 @@ ReadyFile = Annotated[
     Path | None,
     typer.Option(
         "--ready-file", help="Write where everything is to this file once it listens.", metavar="FILE"
+    ),
+]
+NativeTlsCertificate = Annotated[
+    str | None,
+    typer.Option(
+        "--native-tls-certificate",
+        help="The certificate that is shown to native clients, who then use penstocks://; needs --native-tls-key.",
+        metavar="FILE",
+        show_default=False,
+    ),
+]
+NativeTlsKey = Annotated[
+    str | None,
+    typer.Option(
+        "--native-tls-key", help="That certificate's private key.", metavar="FILE", show_default=False
     ),
 ]
 TlsCertificate = Annotated[

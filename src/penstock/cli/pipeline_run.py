@@ -50,7 +50,7 @@ def run(
         typer.Option(
             "--endpoint",
             envvar="PENSTOCK_URL",
-            help="The server or front end to read from: HOST:PORT or penstock://HOST:PORT.",
+            help="The server or front end to read from: HOST:PORT, or penstocks://HOST:PORT?ca=FILE over TLS.",
             metavar="HOST:PORT",
             show_envvar=True,
         ),

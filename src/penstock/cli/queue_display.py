@@ -21,7 +21,7 @@ def description_json(description: QueueDescription) -> dict[str, Any]:
         "name": description.name,
         "queue_id": description.queue_id,
         "created": moment_json(description.created_ms),
-        "settings": msgspec.structs.asdict(description.settings),
+        "settings": msgspec.to_builtins(description.settings),
         "statistics": {
             **msgspec.structs.asdict(description.statistics),
             "oldest_sent": moment_json(description.statistics.oldest_sent_ms),

@@ -8,7 +8,7 @@ from typing import Any, NoReturn, Protocol, TypeVar
 
 import typer
 
-from penstock.cli.exits import FAILED, USAGE, CommandError
+from penstock.cli.exits import USAGE, CommandError
 from penstock.cli.output import error_console, print_json
 
 Config = TypeVar("Config", covariant=True)
@@ -30,7 +30,7 @@ def configured(load: Load[Config], file: Path | None, flags: Mapping[str, str | 
     except ConfigurationError as error:
         for problem in error.problems:
             error_console().print(f"error: {problem}", style="red", markup=False)
-        raise typer.Exit(FAILED) from None
+        raise typer.Exit(USAGE) from None
 
 
 def run_role(
@@ -42,7 +42,7 @@ def run_role(
     ready_file: Path | None,
 ) -> NoReturn:
     """Runs it until it ends and ends with its exit code; once it listens it says where everything is."""
-    from penstock.runtime.listening import StartError, StrangerError
+    from penstock.runtime.listening import SettingError, StartError, StrangerError
 
     def announce(running: Running) -> None:
         facts = facts_of(running)
@@ -57,6 +57,8 @@ def run_role(
         code = run(announce)
     except StrangerError as error:
         raise CommandError(f"{error}. Give it the cluster's secret and certificate.", USAGE) from None
+    except SettingError as error:
+        raise CommandError(str(error), USAGE) from None
     except StartError as error:
         raise CommandError(str(error)) from None
     raise typer.Exit(code)

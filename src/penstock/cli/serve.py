@@ -11,7 +11,16 @@ import typer
 
 from penstock.cli.exits import reported
 from penstock.cli.output import console, print_facts
-from penstock.cli.parameters import ConfigFile, Cpus, Json, LogFormat, LogLevel, ReadyFile
+from penstock.cli.parameters import (
+    ConfigFile,
+    Cpus,
+    Json,
+    LogFormat,
+    LogLevel,
+    NativeTlsCertificate,
+    NativeTlsKey,
+    ReadyFile,
+)
 from penstock.cli.role import configured, run_role
 
 if TYPE_CHECKING:
@@ -55,6 +64,8 @@ def serve(
             show_default=False,
         ),
     ] = None,
+    native_tls_certificate: NativeTlsCertificate = None,
+    native_tls_key: NativeTlsKey = None,
     config: ConfigFile = None,
     durability: Annotated[
         str | None,
@@ -76,6 +87,8 @@ def serve(
         "data_directory": data,
         "listen": listen,
         "sqs_listen": sqs_listen,
+        "native_tls_certificate": native_tls_certificate,
+        "native_tls_key": native_tls_key,
         "monitoring_listen": monitoring_listen,
         "durability": durability,
         "processors": cpus,
@@ -102,7 +115,7 @@ def ready_facts(broker: Broker, config: ServeConfig, seconds: float) -> dict[str
     return {
         "event": "ready",
         "version": __version__,
-        "url": f"penstock://{broker.address}",
+        "url": broker.url,
         "host": broker.address.host,
         "port": broker.address.port,
         "sqs_url": broker.front_door.url if broker.front_door is not None else None,

@@ -1,15 +1,19 @@
-"""Where a server listens, as a url: `penstock://host:port`, with an access key before it where there is one."""
+"""Where a server listens, as a url: `penstock://host:port`, with an access key before it where there is one.
+
+Over TLS it is `penstocks://host:port`, and `?ca=FILE` names the authority whose certificates are taken.
+"""
 
 from __future__ import annotations
 
 from typing import NamedTuple
-from urllib.parse import unquote, urlsplit
+from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.wire.credentials import Credentials
 
+PLAIN, SECURE = "penstock", "penstocks"
 DEFAULT_PORT = 9326
-DEFAULT_URL = f"penstock://127.0.0.1:{DEFAULT_PORT}"
+DEFAULT_URL = f"{PLAIN}://127.0.0.1:{DEFAULT_PORT}"
 
 
 class Address(NamedTuple):
@@ -17,13 +21,17 @@ class Address(NamedTuple):
 
     host: str
     port: int
+    secure: bool = False
+    """Whether it is spoken to over TLS."""
+    authority: str = ""
+    """The file with the authorities that the url names; empty: it names none."""
 
     def __str__(self) -> str:
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
 
 def parse_address(url: str) -> Address:
-    """Reads `penstock://[key:secret@]host[:port]`; raises with what it should look like."""
+    """Reads `penstock[s]://[key:secret@]host[:port][?ca=FILE]`; raises with what it should look like."""
     return parse_url(url)[0]
 
 
@@ -35,11 +43,12 @@ def parse_url(url: str) -> tuple[Address, Credentials | None]:
         port = parts.port
     except ValueError:
         raise _bad(shown, "it cannot be read as a host and a port from 0 to 65535") from None
-    if parts.scheme != "penstock":
-        raise _bad(shown, "it must start with penstock://")
+    if parts.scheme not in (PLAIN, SECURE):
+        raise _bad(shown, f"it must start with {PLAIN}://, or over TLS with {SECURE}://")
     if not parts.hostname:
         raise _bad(shown, "it names no host")
-    if parts.path not in ("", "/") or parts.query or parts.fragment:
+    authority = _authority(parts, shown)
+    if parts.path not in ("", "/") or parts.fragment:
         raise _bad(
             shown,
             "there is more than a host and a port in it"
@@ -50,7 +59,22 @@ def parse_url(url: str) -> tuple[Address, Credentials | None]:
         if not parts.username or not parts.password:
             raise _bad(shown, "before the @ stand an access key and its secret, with a colon between them")
         credentials = Credentials(unquote(parts.username), unquote(parts.password))
-    return Address(parts.hostname, DEFAULT_PORT if port is None else port), credentials
+    port = DEFAULT_PORT if port is None else port
+    return Address(parts.hostname, port, parts.scheme == SECURE, authority), credentials
+
+
+def _authority(parts: SplitResult, shown: str) -> str:
+    options = dict(parse_qsl(parts.query, keep_blank_values=True))
+    authority = options.pop("ca", None)
+    if options or (parts.query and authority is None):
+        raise _bad(shown, "after the ? stands ca=FILE, and nothing else")
+    if authority is None:
+        return ""
+    if parts.scheme != SECURE:
+        raise _bad(shown, f"ca is about TLS: begin with {SECURE}://")
+    if not authority:
+        raise _bad(shown, "ca= names no file")
+    return authority
 
 
 def without_secret(url: str) -> str:

@@ -25,6 +25,7 @@ from penstock.client.route import Route
 from penstock.client.sequencer import ClientSequencer
 from penstock.client.settlement import Settler
 from penstock.client.stamping import Stamping
+from penstock.client.trust import Authority, trust_at
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.model.settings import check_queue_name, check_settings
 from penstock.ordering.clock_estimator import DRIFT_PPM
@@ -167,8 +168,10 @@ class Connecting:
         drift_ppm: int = DRIFT_PPM,
         access_key: str | None = None,
         secret_key: str | None = None,
+        ca: Authority | None = None,
     ) -> None:
         self.address, in_url = parse_url(url)
+        self._tls = trust_at(self.address, ca)
         self._credentials = chosen_credentials(access_key, secret_key, in_url)
         self._timeout = milliseconds(timeout, "timeout") / 1000
         if not self._timeout:
@@ -181,7 +184,7 @@ class Connecting:
     async def connect(self, within: float | None = None, *, once: bool = False) -> Client:
         """Connects; raises when the server cannot be reached, `within` so many seconds or the timeout, or `once`."""
         loop = asyncio.get_running_loop()
-        link = Link(self.address, self._timeout, self._name, loop, self._credentials)
+        link = Link(self.address, self._timeout, self._name, loop, self._credentials, self._tls)
         try:
             await link.open(within, once=once)
         except BaseException:
@@ -212,6 +215,7 @@ def connect(
     drift_ppm: int = DRIFT_PPM,
     access_key: str | None = None,
     secret_key: str | None = None,
+    ca: Authority | None = None,
 ) -> Connecting:
     """Connects to a server: `async with penstock.connect("penstock://127.0.0.1:9326") as client: ...`.
 
@@ -219,8 +223,12 @@ def connect(
     (`penstock://KEY:SECRET@host`) or the environment says it (`PENSTOCK_ACCESS_KEY` and `PENSTOCK_SECRET_KEY`, or
     `AWS_ACCESS_KEY_ID` and `AWS_SECRET_ACCESS_KEY`). The secret is never sent.
 
+    Over TLS the url begins with `penstocks://`. The server's certificate must name the host that is dialled, and be signed by an
+    authority of `ca` (a PEM file, or what is in one), of the url (`?ca=FILE`) or of the environment (`PENSTOCK_CA`); where
+    nobody names one, by one that this computer trusts.
+
     `timeout`: for how many seconds a lost connection is sought before what waits for it fails, with
     `unreachable`, and a send is tried again that a cluster cannot take just now. `name` is how operators see this client. `local_clock`: the clocks to go by instead of this
     computer's; `drift_ppm`: by how many millionths they may run wrong at most.
     """
-    return Connecting(url, timeout, name, local_clock, drift_ppm, access_key, secret_key)
+    return Connecting(url, timeout, name, local_clock, drift_ppm, access_key, secret_key, ca)

@@ -10,7 +10,7 @@ import asyncio
 import logging
 from collections.abc import Sequence
 
-from penstock.client.address import Address
+from penstock.client.address import PLAIN, Address
 from penstock.client.client import Client, Connecting
 from penstock.client.failure import Unreached
 from penstock.client.link import FINAL, SILENCE
@@ -40,9 +40,17 @@ class NoEndpoint(PenstockError):
 
 
 def endpoint_urls(text: str) -> tuple[str, ...]:
-    """`HOST:PORT,HOST:PORT` as urls; such as are urls already stay as they are."""
-    words = (word.strip() for word in text.split(","))
-    return tuple(word if "://" in word else f"penstock://{word}" for word in words)
+    """`HOST:PORT,HOST:PORT` as urls; such as are urls already stay as they are.
+
+    What the first says of TLS is said for those after it that are no urls: `penstocks://one:9326,two:9326?ca=FILE`.
+    """
+    words = [word.strip() for word in text.split(",")]
+    scheme = words[0].partition("://")[0] if "://" in words[0] else PLAIN
+    options = ""
+    if not any("://" in word for word in words[1:]):
+        words[-1], mark, last = words[-1].partition("?")
+        options = mark + last
+    return tuple((word if "://" in word else f"{scheme}://{word}") + options for word in words)
 
 
 async def connect_to_any(endpoints: Sequence[Connecting], seconds: float, *, patient: bool = True) -> Client:

@@ -22,6 +22,13 @@ class Unreached(PenstockError):
         self.reason = reason
 
 
+class Untrusted(PenstockError):
+    """What listens at an address shows a certificate that is not taken, or none."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(ErrorCode.UNAUTHENTICATED, message)
+
+
 def passes(error: PenstockError, *, connected: bool, resent: int) -> bool:
     """Whether a send may go better soon. That nobody can be reached is so if a front end says it, not if the link does."""
     said = connected and not resent

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import ssl
 from collections.abc import Iterable
 
 import msgspec
@@ -12,6 +13,7 @@ from penstock.client.address import Address
 from penstock.client.call import unexpected
 from penstock.client.connection import Connection, Receiver
 from penstock.client.failure import error_of
+from penstock.client.trust import why_not
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.wire.credentials import NONCE_BYTES, Credentials, check_server, client_proof, encode_proof
 from penstock.wire.frames import Frame, encode_frame
@@ -99,6 +101,7 @@ async def connect_and_greet(
     receiver: Receiver,
     loop: asyncio.AbstractEventLoop,
     must_prove: bool = False,
+    tls: ssl.SSLContext | None = None,
 ) -> tuple[Connection, Welcome]:
     """A connection that `receiver` owns, and the server's greeting. `must_prove`: it has shown before that it knows our secret,
     so that one that does not is another, also on this machine.
@@ -110,7 +113,10 @@ async def connect_and_greet(
     connection = Connection(greeter, loop)
     try:
         async with asyncio.timeout(seconds):
-            await loop.create_connection(lambda: connection, address.host, address.port)
+            name_in_certificate = address.host if tls is not None else None
+            await loop.create_connection(
+                lambda: connection, address.host, address.port, ssl=tls, server_hostname=name_in_certificate
+            )
             connection.write(encode_frame(_REQUEST_ID, greeter.hello(name)))
             welcome = await greeting
         if not connection.alive:
@@ -121,6 +127,8 @@ async def connect_and_greet(
             greeting.exception()  # what is raised here says it all
         if isinstance(error, TimeoutError):
             raise TimeoutError(f"no answer within {seconds:.3g} s") from None
+        if isinstance(error, ssl.SSLError):
+            raise why_not(error, address) from None
         raise
     connection.receiver = receiver
     return connection, welcome

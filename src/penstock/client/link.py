@@ -11,6 +11,7 @@ import asyncio
 import logging
 import math
 import random
+import ssl
 from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
@@ -66,6 +67,7 @@ class Link:
         name: str,
         loop: asyncio.AbstractEventLoop,
         credentials: Credentials | None = None,
+        tls: ssl.SSLContext | None = None,
     ) -> None:
         self.loop = loop
         self.timeout = timeout
@@ -75,6 +77,7 @@ class Link:
         self._address = address
         self._name = name
         self._credentials = credentials
+        self._tls = tls
         self._waiting = Waiting(timeout)
         self._connection: Connection | None = None
         self._seeking: asyncio.Task[None] | None = None
@@ -290,6 +293,7 @@ class Link:
                         self,
                         self.loop,
                         must_prove=self.welcome is not None and bool(self.welcome.proof),
+                        tls=self._tls,
                     )
                     self._connected(*greeted)
                     return

@@ -12,7 +12,7 @@ from penstock.client.outgoing import AttributeValue
 from penstock.client.part import Part
 from penstock.model.batch import DELAYS, PRIORITIES, STAMPS, TTLS, UNSET
 from penstock.model.errors import ErrorCode, PenstockError
-from penstock.model.records import Origin, Reason
+from penstock.model.origin import Origin, Reason
 from penstock.ordering.timestamp_id import TimestampId, from_text
 from penstock.wire.messages import MessageState
 

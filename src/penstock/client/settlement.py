@@ -1,15 +1,16 @@
 """Deleting, releasing and extending delivered messages.
 
-Single messages settled in one turn of the event loop travel in one request; the answer resolves each of them.
+What is settled in one turn of the event loop, single messages or whole deliveries, travels in one request; the answer
+resolves each of them. A request costs a server as much as the record of a whole delivery does.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import Literal, NamedTuple
 
-from penstock.client.call import Call, FutureCall, unexpected
+from penstock.client.call import Call, unexpected
 from penstock.client.duration import Duration, milliseconds
 from penstock.client.lease import Lease
 from penstock.client.link import Link
@@ -72,19 +73,33 @@ class Settler:
         self.replier = replier
         """Sends replies to messages that ask for one; None: there are none here."""
         self._turn: dict[Action, dict[Lease, list[tuple[int, asyncio.Future[None]]]]] = {}
+        self._whole: dict[Action, list[_Whole]] = {}
+        """Deliveries that are settled as a whole in this turn."""
 
     # -- one by one ------------------------------------------------------------------------------------------
 
     def one(self, action: Action, lease: Lease, sequence: int) -> asyncio.Future[None]:
         """Settles one message, together with all others of this turn; raises `stale-receipt` when too late."""
         future: asyncio.Future[None] = self._link.loop.create_future()
-        if not self._turn:
-            self._link.loop.call_soon(self._turn_ended)
+        self._begin_turn()
         self._turn.setdefault(action, {}).setdefault(lease, []).append((sequence, future))
         return future
 
+    def _begin_turn(self) -> None:
+        if not (self._turn or self._whole):
+            self._link.loop.call_soon(self._turn_ended)
+            self._link.background.add(self)
+
+    async def close(self) -> None:
+        """The link is about to end: what was settled in this turn leaves before."""
+        self._turn_ended()
+
     def _turn_ended(self) -> None:
         turn, self._turn = self._turn, {}
+        whole, self._whole = self._whole, {}
+        for action, deliveries in whole.items():
+            for some in _portions(deliveries):
+                self._send(_WholeCall(action, some), action, [entry.receipt for entry in some])
         for action, leases in turn.items():
             entries = list(leases.items())
             for start in range(0, len(entries), limits.RECEIPTS_PER_REQUEST):
@@ -98,6 +113,9 @@ class Settler:
             Receipt(lease.token, runs_of(sorted({sequence for sequence, _ in waiting})))
             for lease, waiting in entries
         ]
+        self._send(call, action, receipts)
+
+    def _send(self, call: Call, action: Action, receipts: list[Receipt]) -> None:
         try:
             self._link.start(call, action.request(receipts))
         except PenstockError as error:
@@ -106,13 +124,15 @@ class Settler:
     # -- together --------------------------------------------------------------------------------------------
 
     def together(self, action: Action, lease: Lease) -> asyncio.Future[Settlement]:
-        """Settles all open messages of a delivery."""
+        """Settles all open messages of a delivery, together with others of this turn."""
+        future: asyncio.Future[Settlement] = self._link.loop.create_future()
         receipt = lease.receipt()
         if receipt is None:
-            done: asyncio.Future[Settlement] = self._link.loop.create_future()
-            done.set_result(Settlement(0, 0, []))
-            return done
-        return self._start(action, [(lease, receipt)])
+            future.set_result(Settlement(0, 0, []))
+        else:
+            self._begin_turn()
+            self._whole.setdefault(action, []).append(_Whole(lease, receipt, future))
+        return future
 
     async def all_of(self, action: Action, leases: Iterable[Lease]) -> Settlement:
         """Settles all open messages of any number of deliveries."""
@@ -131,57 +151,81 @@ class Settler:
         return await self._in_portions(action, pairs)
 
     async def _in_portions(self, action: Action, pairs: list[tuple[Lease, Receipt]]) -> Settlement:
-        settlements = await asyncio.gather(*(self._start(action, some) for some in _portions(pairs)))
+        create = self._link.loop.create_future
+        entries = [_Whole(lease, receipt, create()) for lease, receipt in pairs]
+        for some in _portions(entries):
+            self._send(_WholeCall(action, some), action, [entry.receipt for entry in some])
+        settlements = await asyncio.gather(*(entry.future for entry in entries))
         return Settlement(
             sum(one.done for one in settlements),
             sum(one.gone for one in settlements),
             [sequence for one in settlements for sequence in one.stale],
         )
 
-    def _start(self, action: Action, pairs: list[tuple[Lease, Receipt]]) -> asyncio.Future[Settlement]:
-        call = FutureCall(self._link.loop, _settlement_of(action, pairs))
-        self._link.start(call, action.request([receipt for _, receipt in pairs]))
-        return call.future
+
+class _Whole(NamedTuple):
+    """Messages of one delivery that are settled together, and who waits for it."""
+
+    lease: Lease
+    receipt: Receipt
+    future: asyncio.Future[Settlement]
 
 
-def _portions(pairs: list[tuple[Lease, Receipt]]) -> Iterator[list[tuple[Lease, Receipt]]]:
+def _portions(entries: list[_Whole]) -> Iterator[list[_Whole]]:
     """Cuts what is to be settled into requests of a bounded size."""
-    portion: list[tuple[Lease, Receipt]] = []
+    portion: list[_Whole] = []
     runs = 0
-    for pair in pairs:
+    for entry in entries:
         if portion and (len(portion) == limits.RECEIPTS_PER_REQUEST or runs > RUNS_PER_REQUEST):
             yield portion
             portion, runs = [], 0
-        portion.append(pair)
-        runs += len(pair[1].runs)
+        portion.append(entry)
+        runs += len(entry.receipt.runs)
     if portion:
         yield portion
 
 
-def _settlement_of(
-    action: Action, pairs: list[tuple[Lease, Receipt]]
-) -> Callable[[FutureCall[Settlement], Answer, memoryview], Settlement]:
-    def convert(call: FutureCall[Settlement], answer: Answer, _body: memoryview) -> Settlement:
-        if not isinstance(answer, Settled) or len(answer.outcomes) != len(pairs):
-            raise unexpected(answer)
-        done = gone = 0
-        stale: list[int] = []
-        for (lease, receipt), outcome in zip(pairs, answer.outcomes, strict=True):
-            done += outcome.done
-            gone += outcome.gone
+class _WholeCall(Call):
+    """Deliveries that are settled in one request."""
+
+    __slots__ = ("_action", "_entries")
+
+    def __init__(self, action: Action, entries: list[_Whole]) -> None:
+        super().__init__()
+        self._action = action
+        self._entries = entries
+
+    def succeed(self, answer: Answer, body: memoryview) -> None:
+        """Resolves each by the outcome of its receipt."""
+        if not isinstance(answer, Settled) or len(answer.outcomes) != len(self._entries):
+            self.fail(unexpected(answer))
+            return
+        action = self._action
+        for (lease, receipt, future), outcome in zip(self._entries, answer.outcomes, strict=True):
+            done = outcome.done
+            stale: list[int] = []
             if action.kind != "extend":
                 lease.close_runs(receipt.runs)
             elif outcome.stale:
                 lease.close_runs(outcome.stale)
             if outcome.stale:
                 numbers = [number for first, count in outcome.stale for number in range(first, first + count)]
-                if _was_done_before(action, call):
+                if _was_done_before(action, self):
                     done += len(numbers)
                 else:
-                    stale += numbers
-        return Settlement(done, gone, stale)
+                    stale = numbers
+            if not future.done():
+                future.set_result(Settlement(done, outcome.gone, stale))
 
-    return convert
+    def fail(self, error: PenstockError) -> None:
+        """All fail alike."""
+        for entry in self._entries:
+            if not entry.future.done():
+                entry.future.set_exception(error)
+
+    def abandoned(self) -> bool:
+        """Whether everybody who waited was cancelled."""
+        return all(entry.future.cancelled() for entry in self._entries)
 
 
 def _was_done_before(action: Action, call: Call) -> bool:

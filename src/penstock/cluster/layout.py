@@ -2,15 +2,19 @@
 
 Everybody reads it, few write it: a node writes that it lives, a front end makes and changes queues, a primary says
 that it serves and who is in sync with it, the manager gives partitions to nodes. Every write is on condition that the
-entry is still the one that was read, so two writers never undo each other.
+entry is still the one that was read, so two writers never undo each other. What several write is a `Document`: a field
+of a newer version outlives a change by an older one. What only its owner writes is not: who reads it leaves unknown fields
+out.
 """
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Callable, Iterable, Iterator
+from typing import Literal, TypeVar
 
 import msgspec
 
+from penstock.model.document import Document, DocumentReader
 from penstock.model.settings import QueueSettings
 
 NODES = "cluster/nodes/"
@@ -47,7 +51,7 @@ class NodeEntry(msgspec.Struct, frozen=True, kw_only=True):
     """Whether it is about to stop: it hands over what it leads, and is given nothing more."""
 
 
-class QueueEntry(msgspec.Struct, frozen=True, kw_only=True):
+class QueueEntry(Document, frozen=True, kw_only=True):
     """A queue: its incarnation, its settings, and its partitions in the order of their ordinals."""
 
     name: str
@@ -60,7 +64,7 @@ class QueueEntry(msgspec.Struct, frozen=True, kw_only=True):
     """Whether it is to go because nobody used it (`cluster/idle_expiry.py`); taken back where somebody does after all."""
 
 
-class PartitionEntry(msgspec.Struct, frozen=True, kw_only=True):
+class PartitionEntry(Document, frozen=True, kw_only=True):
     """A partition: who holds it, who leads, under which epoch, and who has everything that was acknowledged."""
 
     partition: int
@@ -77,7 +81,7 @@ class PartitionEntry(msgspec.Struct, frozen=True, kw_only=True):
     """Every node that holds it or is to, the primary among them."""
     in_sync: list[str]
     """Those that have everything acknowledged; only they may lead."""
-    in_sync_before: list[str] = []
+    in_sync_before: list[str] = msgspec.field(default_factory=list)
     """While the primary does not serve yet: those that were in sync when a primary last did. Nothing was acknowledged since,
     so each of them still has everything that ever was."""
     serving: int = 0
@@ -93,7 +97,7 @@ class PartitionEntry(msgspec.Struct, frozen=True, kw_only=True):
     expiry: Expiry = ""
     """`asked`: its primary is to close it, if it is idle still. `closed`: it has; nobody serves it, whoever leads, until
     the queue is deleted or the manager takes this back."""
-    leaving: list[str] = []
+    leaving: list[str] = msgspec.field(default_factory=list)
     """Nodes that are to drop what they hold of it; each takes itself off this list when it has."""
     reason: str = ""
     """Why it is so, in one sentence, for people."""
@@ -104,7 +108,7 @@ class PartitionEntry(msgspec.Struct, frozen=True, kw_only=True):
         return not self.replicas
 
 
-class DrainEntry(msgspec.Struct, frozen=True, kw_only=True):
+class DrainEntry(Document, frozen=True, kw_only=True):
     """An operator's word that a node is to hold nothing."""
 
     node: str
@@ -133,7 +137,7 @@ class PositionsEntry(msgspec.Struct, frozen=True, kw_only=True):
     positions: dict[int, Position]
 
 
-class UncleanEntry(msgspec.Struct, frozen=True, kw_only=True):
+class UncleanEntry(Document, frozen=True, kw_only=True):
     """An operator's word that a replica which is not in sync may lead after this epoch, whatever is lost by that."""
 
     partition: int
@@ -208,9 +212,21 @@ def encode(entry: LayoutEntry) -> bytes:
 
 
 decode_node = msgspec.json.Decoder(NodeEntry).decode
-decode_queue = msgspec.json.Decoder(QueueEntry).decode
-decode_partition = msgspec.json.Decoder(PartitionEntry).decode
-decode_drain = msgspec.json.Decoder(DrainEntry).decode
+decode_queue = DocumentReader[QueueEntry](QueueEntry).decode
+decode_partition = DocumentReader[PartitionEntry](PartitionEntry).decode
+decode_drain = DocumentReader[DrainEntry](DrainEntry).decode
 decode_positions = msgspec.json.Decoder(PositionsEntry).decode
-decode_unclean = msgspec.json.Decoder(UncleanEntry).decode
+decode_unclean = DocumentReader[UncleanEntry](UncleanEntry).decode
 decode_capacity = msgspec.json.Decoder(CapacityEntry).decode
+
+
+Kind = TypeVar("Kind")
+
+
+def readable(decode: Callable[[bytes], Kind], values: Iterable[bytes]) -> Iterator[Kind]:
+    """Entries, but for those that this version cannot read: whoever follows the layout says which those are."""
+    for value in values:
+        try:
+            yield decode(value)
+        except msgspec.MsgspecError:
+            continue

@@ -7,6 +7,7 @@ that a local cluster is also an example.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Literal
 from urllib.parse import urlencode
@@ -14,6 +15,7 @@ from urllib.parse import urlencode
 import msgspec
 
 from penstock.cluster.haproxy import BalancedFrontEnd, BalancerPlan
+from penstock.model.document import Document
 
 Role = Literal["etcd", "metadata", "node", "frontend", "balancer"]
 ROLES: tuple[Role, ...] = ("etcd", "metadata", "node", "frontend", "balancer")
@@ -36,6 +38,9 @@ MOST = {role: _ROOM[role] // len(PORTS_OF_ROLE[role]) for role in ROLES}
 ETCD_CLIENT = "etcd-client"
 """The name of the certificate that is shown to a local cluster's own etcd."""
 
+ZONE = re.compile(r"[A-Za-z0-9_.-]{1,63}")
+"""As a node takes it; a node of a local cluster always has one."""
+
 Ports = Callable[[Role, int], dict[str, int]]
 """The ports of a process: by its role and its number, which is 1 for the first."""
 
@@ -44,7 +49,7 @@ class PlanError(ValueError):
     """Such a cluster cannot be; the message says why."""
 
 
-class Planned(msgspec.Struct, frozen=True, kw_only=True):
+class Planned(Document, frozen=True, kw_only=True):
     """A process of the cluster."""
 
     name: str
@@ -58,7 +63,7 @@ class Planned(msgspec.Struct, frozen=True, kw_only=True):
         return f"{self.host}:{self.ports[port]}"
 
 
-class ClusterPlan(msgspec.Struct, frozen=True, kw_only=True):
+class ClusterPlan(Document, frozen=True, kw_only=True):
     """All processes, in the order in which they are started."""
 
     zones: int
@@ -66,7 +71,7 @@ class ClusterPlan(msgspec.Struct, frozen=True, kw_only=True):
     etcd_url: str
     """Of our own etcd, or of the one that was there before."""
     processes: list[Planned]
-    numbers: dict[str, int] = {}
+    numbers: dict[str, int] = msgspec.field(default_factory=dict)
     """The highest number that a process of a role ever had: a name is not given twice."""
     tls: str | None = None
     """The directory of the throw-away certificates with which the processes speak TLS; None: they do not."""
@@ -93,7 +98,10 @@ class ClusterPlan(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def native_url(self) -> str:
         """Where all native clients connect."""
-        return f"penstock://{self.balancer.address('native')}"
+        place = self.balancer.address("native")
+        if self.tls is None:
+            return f"penstock://{place}"
+        return f"penstocks://{place}?{urlencode({'ca': f'{self.tls}/ca.pem'}, safe='/')}"
 
     @property
     def page_url(self) -> str:
@@ -163,7 +171,11 @@ def _own_etcd_url(etcd: Planned, tls: str | None) -> str:
 def with_another(
     plan: ClusterPlan, role: Role, ports: Ports, zone: str | None = None
 ) -> tuple[ClusterPlan, Planned]:
-    """The plan with one process more, and that process: a node goes to the zone that has fewest."""
+    """The plan with one process more, and that process: a node goes to the zone that has fewest. Raises `PlanError`."""
+    if zone is not None and not ZONE.fullmatch(zone):
+        raise PlanError(
+            f"{zone!r} is no zone: use 1 to 63 letters, digits, - _ . (without --zone it is the one with fewest nodes)"
+        )
     number = plan.numbers.get(role, 0) + 1
     if zone is None:
         zone = _emptiest_zone(plan) if role == "node" else ""

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from penstock.config.cluster import ClusterOptions
 from penstock.config.frontend import FrontendConfig
+from penstock.config.native_tls import NativeTlsOptions
 from penstock.config.serve import ServeConfig
 from penstock.config.shared import SharedOptions
 from penstock.config.sqs import SqsOptions
@@ -17,7 +18,9 @@ Contradiction = tuple[str, str]
 def contradictions(config: SharedOptions) -> Iterator[Contradiction]:
     """Everything in the configuration that cannot work together."""
     if isinstance(config, SqsOptions):
-        yield from _tls(config)
+        yield from _tls("sqs", config.sqs_tls_certificate, config.sqs_tls_key)
+    if isinstance(config, NativeTlsOptions):
+        yield from _tls("native", config.native_tls_certificate, config.native_tls_key)
     if isinstance(config, ClusterOptions):
         yield from _cluster_tls(config)
     if isinstance(config, ServeConfig):
@@ -27,11 +30,11 @@ def contradictions(config: SharedOptions) -> Iterator[Contradiction]:
         yield from _front_end(config)
 
 
-def _tls(config: SqsOptions) -> Iterator[Contradiction]:
-    if config.sqs_tls_certificate is not None and config.sqs_tls_key is None:
-        yield "sqs.tls_key", "is missing; sqs.tls_certificate needs its private key"
-    if config.sqs_tls_key is not None and config.sqs_tls_certificate is None:
-        yield "sqs.tls_certificate", "is missing; sqs.tls_key is the private key of a certificate"
+def _tls(table: str, certificate: str | None, key: str | None) -> Iterator[Contradiction]:
+    if certificate is not None and key is None:
+        yield f"{table}.tls_key", f"is missing; {table}.tls_certificate needs its private key"
+    if key is not None and certificate is None:
+        yield f"{table}.tls_certificate", f"is missing; {table}.tls_key is the private key of a certificate"
 
 
 def _cluster_tls(config: ClusterOptions) -> Iterator[Contradiction]:

@@ -8,6 +8,7 @@ from penstock.config import kinds
 from penstock.config.address import Address
 from penstock.config.cluster import ClusterOptions
 from penstock.config.monitoring import MONITORING_PORT, MonitoringOptions
+from penstock.config.native_tls import NativeTlsOptions
 from penstock.config.option import option, options_of
 from penstock.config.serve import NATIVE_PORT
 from penstock.config.sqs import MetadataOptions, SqsOptions, UsageOptions
@@ -15,7 +16,9 @@ from penstock.model.limits import REPLICAS_PER_PARTITION
 
 
 @dataclass(frozen=True, kw_only=True)
-class FrontendConfig(SqsOptions, MetadataOptions, UsageOptions, MonitoringOptions, ClusterOptions):
+class FrontendConfig(
+    SqsOptions, MetadataOptions, UsageOptions, MonitoringOptions, NativeTlsOptions, ClusterOptions
+):
     """Everything `penstock frontend` runs with."""
 
     monitoring_listen: Address | None = field(
@@ -35,6 +38,17 @@ class FrontendConfig(SqsOptions, MetadataOptions, UsageOptions, MonitoringOption
             kinds.address(NATIVE_PORT, lowest_port=1),
             "The server that keeps the queues: where its native protocol listens.",
             "--backend",
+        ),
+    )
+    backend_ca: str | None = field(
+        default=None,
+        metadata=option(
+            "frontend.backend_ca",
+            kinds.optional("none", kinds.file()),
+            "With it the server at `frontend.backend` is spoken to over TLS: the authority (PEM) that signed its "
+            "`native.tls_certificate`, which must name the host of `frontend.backend`; `system`: those that this machine "
+            "trusts. `none`: no TLS.",
+            "--backend-ca",
         ),
     )
     native_listen: Address | None = field(

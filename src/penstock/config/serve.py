@@ -11,6 +11,7 @@ from penstock.config.engine import GIBIBYTE as GIBIBYTE
 from penstock.config.engine import NATIVE_PORT as NATIVE_PORT
 from penstock.config.engine import Durability as Durability
 from penstock.config.engine import EngineOptions
+from penstock.config.native_tls import NativeTlsOptions
 from penstock.config.option import options_of
 from penstock.config.shared import LogFormat as LogFormat
 from penstock.config.shared import LogLevel as LogLevel
@@ -18,7 +19,7 @@ from penstock.config.sqs import MetadataOptions, SqsOptions, UsageOptions
 
 
 @dataclass(frozen=True, kw_only=True)
-class ServeConfig(SqsOptions, MetadataOptions, UsageOptions, EngineOptions):
+class ServeConfig(SqsOptions, MetadataOptions, UsageOptions, NativeTlsOptions, EngineOptions):
     """Everything `penstock serve` runs with."""
 
 

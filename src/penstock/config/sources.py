@@ -11,7 +11,6 @@ import os
 import re
 import tomllib
 from collections.abc import Iterable, Mapping
-from dataclasses import fields
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -22,7 +21,7 @@ from penstock.config.metadata_server import OPTIONS as METADATA_SERVER_OPTIONS
 from penstock.config.metadata_server import MetadataServerConfig
 from penstock.config.node import OPTIONS as NODE_OPTIONS
 from penstock.config.node import NodeConfig
-from penstock.config.option import Option
+from penstock.config.option import Option, Options, options_of
 from penstock.config.problems import ConfigurationError, Problem
 from penstock.config.serve import OPTIONS as SERVE_OPTIONS
 from penstock.config.serve import ServeConfig
@@ -84,7 +83,7 @@ def given_attributes(
     if file is not None:
         _take_file(file, values, [])
     _take_environment(os.environ if environment is None else environment, values, [])
-    return frozenset(values)
+    return frozenset(OPTIONS[key][0] for key in values)
 
 
 def _load(
@@ -95,14 +94,16 @@ def _load(
 ) -> Role:
     """Reads what any role can be told, so that one file and one environment do for all, and takes the role's own."""
     problems: list[Problem] = []
-    values: dict[str, Any] = {}  # each was read by the kind of its field
+    values: dict[
+        str, Any
+    ] = {}  # by key, because roles may have different keys for one attribute; read by the key's kind
     if file is not None:
         _take_file(file, values, problems)
     _take_environment(os.environ if environment is None else environment, values, problems)
-    _take_flags(flags or {}, values, problems)
+    own = options_of(role)
+    _take_flags(flags or {}, own, values, problems)
     if not problems:
-        own = {entry.name for entry in fields(role)}
-        config = role(**{name: value for name, value in values.items() if name in own})
+        config = role(**{attribute: values[key] for key, (attribute, _) in own.items() if key in values})
         source = str(file) if file else "the configuration"
         problems += [Problem(source, key, why) for key, why in contradictions(config)]
         if not problems:
@@ -145,12 +146,10 @@ def _take(key: str, value: object, place: Problem, values: dict[str, Any], probl
         message = _unknown(key, TABLES, "table") if isinstance(value, Mapping) else _unknown(key, OPTIONS)
         problems.append(Problem(place.source, key, message, place.line))
         return
-    attribute, option = OPTIONS[key]
-    _read(attribute, option, value, place, values, problems)
+    _read(OPTIONS[key][1], value, place, values, problems)
 
 
 def _read(
-    attribute: str,
     option: Option,
     value: object,
     place: Problem,
@@ -158,7 +157,7 @@ def _read(
     problems: list[Problem],
 ) -> None:
     try:
-        values[attribute] = option.kind.read(value)
+        values[option.key] = option.kind.read(value)
     except ValueError as error:
         problems.append(Problem(place.source, option.key, str(error), place.line))
 
@@ -166,23 +165,25 @@ def _read(
 def _take_environment(
     environment: Mapping[str, str], values: dict[str, Any], problems: list[Problem]
 ) -> None:
-    variables = {option.variable: (attribute, option) for attribute, option in OPTIONS.values()}
+    variables = {option.variable: option for _, option in OPTIONS.values()}
     tables = tuple({"PENSTOCK_" + key.partition(".")[0].upper() + "_" for key in OPTIONS})
     for name in sorted(environment):
         if name in variables:
-            attribute, option = variables[name]
-            _read(attribute, option, environment[name], Problem(name, option.key, ""), values, problems)
+            option = variables[name]
+            _read(option, environment[name], Problem(name, option.key, ""), values, problems)
         elif name.startswith(tables):
             # Other variables may begin with PENSTOCK_ (a client's address, say); these can only be typing errors.
             problems.append(Problem(name, "", _unknown(name, variables, "variable")))
 
 
-def _take_flags(flags: Mapping[str, str], values: dict[str, Any], problems: list[Problem]) -> None:
-    by_attribute = dict(OPTIONS.values())
+def _take_flags(
+    flags: Mapping[str, str], own: Options, values: dict[str, Any], problems: list[Problem]
+) -> None:
+    by_attribute = dict(own.values())
     for attribute, value in flags.items():
         option = by_attribute[attribute]
         place = Problem(option.flag or option.key, option.key, "")
-        _read(attribute, option, value, place, values, problems)
+        _read(option, value, place, values, problems)
 
 
 def _unknown(name: str, known: Iterable[str], noun: str = "key") -> str:

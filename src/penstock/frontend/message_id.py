@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 from hashlib import blake2b
 
-from penstock.model.records import Origin
+from penstock.model.origin import Origin
 from penstock.model.runs import Runs
 
 _HALF_BITS = 48

@@ -26,6 +26,7 @@ def metadata_of(queue: ResolvedQueue, **changes: Any) -> QueueMetadata:
         tags=queue.tags,
         modified_ms=queue.modified_ms,
         purged_ms=queue.purged_ms,
+        later=queue.metadata_later,
     )
     return msgspec.structs.replace(current, **changes)
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from functools import lru_cache
 
+import msgspec
+
 from penstock.frontend.native_names import Home, arn_of
 from penstock.frontend.queue_metadata import PREFIX, QueueMetadata, decode, key_of
 from penstock.frontend.resolved_queue import ResolvedQueue
@@ -91,6 +93,7 @@ class QueueDirectory:
             purged_ms=metadata.purged_ms if metadata is not None else None,
             metadata_version=version,
             resolved_ms=now_ms,
+            metadata_later=metadata.later if metadata is not None else msgspec.UNSET,
         )
         if len(self._queues) >= REMEMBERED:
             self._queues.clear()

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import msgspec
 
+from penstock.model.document import Document, DocumentReader
 from penstock.sqs.queue_attributes import QueueAttributes
 
 PREFIX = "queues/"
 
 
-class QueueMetadata(msgspec.Struct, frozen=True, kw_only=True):
+class QueueMetadata(Document, frozen=True, kw_only=True):
     """One queue; `queue_id` is the incarnation it belongs to: of any other it says nothing."""
 
     queue_id: int
@@ -21,7 +22,7 @@ class QueueMetadata(msgspec.Struct, frozen=True, kw_only=True):
 
 
 _encoder = msgspec.json.Encoder()
-_decoder = msgspec.json.Decoder(QueueMetadata)
+_reader: DocumentReader[QueueMetadata] = DocumentReader(QueueMetadata)
 
 
 def key_of(native_name: str) -> str:
@@ -36,4 +37,4 @@ def encode(metadata: QueueMetadata) -> bytes:
 
 def decode(stored: bytes) -> QueueMetadata:
     """What was stored; raises `msgspec.ValidationError` on anything else."""
-    return _decoder.decode(stored)
+    return _reader.decode(stored)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 
 from penstock.model.settings import QueueSettings
@@ -29,3 +31,5 @@ class ResolvedQueue(msgspec.Struct, frozen=True, kw_only=True):
     metadata_version: int
     """Of its entry in the metadata store; `ABSENT` for a queue that SQS has not touched yet."""
     resolved_ms: int
+    metadata_later: dict[str, Any] | msgspec.UnsetType = msgspec.UNSET
+    """What newer versions have put into that entry: it goes with every change."""

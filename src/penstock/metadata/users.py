@@ -9,6 +9,7 @@ from collections.abc import Iterable
 import msgspec
 
 from penstock.metadata.master_key import MasterKey, Token, WrongMasterKeyError
+from penstock.model.document import Document, DocumentReader
 
 USERS = "users/"
 KEYS = "keys/"
@@ -18,7 +19,7 @@ ACCOUNT = re.compile(r"[0-9]{12}")
 DEFAULT_ACCOUNT = "000000000000"
 
 
-class User(msgspec.Struct, frozen=True, kw_only=True):
+class User(Document, frozen=True, kw_only=True):
     """Somebody who may sign requests."""
 
     name: str
@@ -34,7 +35,7 @@ class User(msgspec.Struct, frozen=True, kw_only=True):
     created_ms: int
 
 
-class AccessKey(msgspec.Struct, frozen=True, kw_only=True):
+class AccessKey(Document, frozen=True, kw_only=True):
     """What a user signs with; the secret is encrypted."""
 
     key_id: str
@@ -46,8 +47,8 @@ class AccessKey(msgspec.Struct, frozen=True, kw_only=True):
 
 
 _encoder = msgspec.json.Encoder()
-_user_decoder = msgspec.json.Decoder(User)
-_key_decoder = msgspec.json.Decoder(AccessKey)
+_users: DocumentReader[User] = DocumentReader(User)
+_keys: DocumentReader[AccessKey] = DocumentReader(AccessKey)
 
 
 def encode(stored: User | AccessKey) -> bytes:
@@ -57,12 +58,12 @@ def encode(stored: User | AccessKey) -> bytes:
 
 def decode_user(stored: bytes) -> User:
     """A stored user; raises `msgspec.MsgspecError` on anything else."""
-    return _user_decoder.decode(stored)
+    return _users.decode(stored)
 
 
 def decode_key(stored: bytes) -> AccessKey:
     """A stored access key; raises `msgspec.MsgspecError` on anything else."""
-    return _key_decoder.decode(stored)
+    return _keys.decode(stored)
 
 
 def opens_any(master_key: MasterKey, stored: Iterable[bytes]) -> bool:

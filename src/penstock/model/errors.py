@@ -59,7 +59,9 @@ class ErrorRow(NamedTuple):
 ERRORS: dict[ErrorCode, ErrorRow] = {
     ErrorCode.BAD_REQUEST: ErrorRow("the request is well formed but asks for something impossible", False),
     ErrorCode.BAD_FRAME: ErrorRow("the bytes are not the protocol; the connection is closed", False),
-    ErrorCode.UNSUPPORTED_VERSION: ErrorRow("client and server share no protocol version", False),
+    ErrorCode.UNSUPPORTED_VERSION: ErrorRow(
+        "client and server share no protocol version, or the server is too old for the queue", False
+    ),
     ErrorCode.UNKNOWN_REQUEST: ErrorRow("this server does not know the request", False),
     ErrorCode.UNAUTHENTICATED: ErrorRow("the server has users, and the client is none of them", False),
     ErrorCode.ACCESS_DENIED: ErrorRow("no policy allows the user to do this", False),

@@ -14,7 +14,10 @@ Runs = list[Run]
 
 def count_of(runs: Iterable[Run]) -> int:
     """How many messages the runs hold."""
-    return sum(count for _, count in runs)
+    if type(runs) is list and len(runs) == 1:  # the usual case, in a third of the time
+        count: int = runs[0][1]
+        return count
+    return sum(some for _, some in runs)
 
 
 def runs_of(sequences: Iterable[int]) -> Runs:

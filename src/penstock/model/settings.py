@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import Literal
 
 import msgspec
 
 from penstock.model import limits
+from penstock.model.document import RESERVED, Document
 from penstock.model.errors import ErrorCode, PenstockError
 
 Overflow = Literal["reject", "drop-oldest", "dead-letter"]
@@ -20,8 +22,8 @@ Replication = Literal["sync", "async"]
 QUEUE_NAME = re.compile(rf"[A-Za-z0-9_-][A-Za-z0-9_.-]{{0,{limits.QUEUE_NAME_CHARACTERS - 1}}}")
 
 
-class QueueSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Everything a queue can be told; `None` means "no limit" or "none"."""
+class QueueSettings(Document, frozen=True, kw_only=True):
+    """Everything a queue can be told; `None` means "no limit" or "none". What newer versions can tell it is kept."""
 
     ordering: Ordering = "best-effort"
     stamps: Stamps = "server"
@@ -96,6 +98,9 @@ class QueueSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
         return self.consumption != "queue"
 
 
+SETTINGS = tuple(name for name in QueueSettings.__struct_fields__ if name not in RESERVED)
+"""The names of all settings that this version knows."""
+
 _FIXED = ("ordering", "stamps", "consumption", "partitions")
 
 _RANGES: dict[str, tuple[int, int]] = {
@@ -126,6 +131,18 @@ def check_queue_name(name: str) -> None:
             f"{name!r} is not a queue name: use 1 to {limits.QUEUE_NAME_CHARACTERS} letters, digits, '-', '_' "
             "or '.' (not first)",
         )
+
+
+def check_chosen(names: Iterable[str]) -> None:
+    """Raises where somebody who makes or changes a queue names what is no setting of this version."""
+    for name in names:
+        if name not in SETTINGS:
+            raise PenstockError(ErrorCode.BAD_REQUEST, f"bad queue settings: there is no setting {name!r}")
+
+
+def check_new(settings: QueueSettings) -> None:
+    """Raises where whoever makes a queue has put something into its settings that is nobody's to choose."""
+    check_chosen(name for name in RESERVED if getattr(settings, name) is not msgspec.UNSET)
 
 
 def check_settings(name: str, settings: QueueSettings) -> None:
@@ -206,9 +223,15 @@ def _check_log(settings: QueueSettings) -> None:
             )
 
 
+def settings_difference(existing: QueueSettings, wanted: QueueSettings) -> str | None:
+    """The first setting that differs; those of newer versions do not count: who asks could not have named them."""
+    return next((name for name in SETTINGS if getattr(existing, name) != getattr(wanted, name)), None)
+
+
 def changed_settings(current: QueueSettings, changes: dict[str, object]) -> QueueSettings:
     """Applies named changes, refusing unknown names, wrong types and a change of ordering."""
-    merged = {**msgspec.structs.asdict(current), **changes}
+    check_chosen(changes)
+    merged = {**msgspec.to_builtins(current), **changes}
     try:
         settings = msgspec.convert(merged, QueueSettings)
     except msgspec.ValidationError as error:

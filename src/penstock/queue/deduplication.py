@@ -6,7 +6,7 @@ record is applied, and forget by the time in that record, so every replica remem
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -153,13 +153,27 @@ class StoredImage(msgspec.Struct, frozen=True, array_like=True):
 class _Producer:
     """The recent batches of one producer."""
 
-    __slots__ = ("batches", "forgotten", "last_ms")
+    __slots__ = ("_order", "batches", "forgotten", "last_ms")
 
     def __init__(self, last_ms: int, forgotten: int, batches: dict[int, StoredBatch]) -> None:
         self.last_ms = last_ms
         self.forgotten = forgotten
         """The highest number that is no longer remembered."""
         self.batches = batches
+        self._order = deque(batches)
+        """Their numbers, oldest first: a dictionary that loses its first keys is slow to say which is first now."""
+
+    def add(self, number: int, batch: StoredBatch) -> None:
+        """Remembers a batch, and forgets the oldest of too many."""
+        batches = self.batches
+        if number not in batches:
+            self._order.append(number)
+        batches[number] = batch
+        self.last_ms = batch.sent_ms
+        if len(batches) > limits.PRODUCER_BATCHES_REMEMBERED:
+            oldest = self._order.popleft()
+            del batches[oldest]
+            self.forgotten = max(self.forgotten, oldest)
 
 
 ProducerImage = tuple[int, int, int, list[StoredImage]]
@@ -188,12 +202,7 @@ class ProducerTable:
         if found is None:
             self._producers[producer] = _Producer(batch.sent_ms, -1, {number: batch})
         else:
-            found.batches[number] = batch
-            found.last_ms = batch.sent_ms
-            if len(found.batches) > limits.PRODUCER_BATCHES_REMEMBERED:
-                oldest = next(iter(found.batches))
-                del found.batches[oldest]
-                found.forgotten = max(found.forgotten, oldest)
+            found.add(number, batch)
             self._producers.move_to_end(producer)
         self._forget_idle(batch.sent_ms)
 

@@ -198,7 +198,14 @@ class Lanes:
 
     def sent(self, run: Run, groups: array[int] | None) -> None:
         """New messages, ready or not; those that are not count here from when they are."""
-        self.add(run)
+        first, count = run
+        chunk, start = self._table.chunks.get(first >> CHUNK_BITS), first & CHUNK_MASK
+        if chunk is not None and chunk.states.count(states.READY, start, start + count) == count:
+            self._lanes[0].add_run(
+                run
+            )  # the usual case: one chunk, all of them ready, no priorities, no groups
+        else:
+            self.add(run)
 
     def departed(self, departures: Mapping[int, int]) -> None:
         """Nothing to keep: nobody waits for another's end."""

@@ -18,6 +18,7 @@ from penstock.columnar.lifecycle import Change
 from penstock.model import limits, records
 from penstock.model.batch import DELAYS, GROUPS, UNSET, Batch
 from penstock.model.move_target import target_of
+from penstock.model.origin import Origin
 from penstock.model.runs import Run, Runs, intersection
 from penstock.model.settings import QueueSettings
 from penstock.queue import states
@@ -25,6 +26,7 @@ from penstock.queue.chunk import CHUNK_BITS
 from penstock.queue.groups import GroupNames
 from penstock.queue.lifecycle_row import LifecycleRow
 from penstock.queue.log_index import LogIndex
+from penstock.queue.outgoing_moves import OutgoingMoves
 from penstock.queue.table import MessageTable
 
 LifecycleImage = tuple[bool, bool, int, int, list[LifecycleRow]]
@@ -41,7 +43,7 @@ class Followed(Protocol):
     settings: QueueSettings
     table: MessageTable
     groups: GroupNames
-    moves: dict[tuple[str, records.Reason], Runs]
+    moves: OutgoingMoves
     log: LogIndex | None
     lifecycle: Lifecycle | None
 
@@ -161,9 +163,7 @@ class Lifecycle:
                 )
             )
 
-    def _arrived(
-        self, partition: Followed, record: records.Sent, origin: records.Origin, batch: Batch
-    ) -> None:
+    def _arrived(self, partition: Followed, record: records.Sent, origin: Origin, batch: Batch) -> None:
         """One row for each stretch that was one in the source, too."""
         sources = [sequence for first, count in origin.runs for sequence in range(first, first + count)]
         groups, sizes = _groups(batch), batch.message_sizes()

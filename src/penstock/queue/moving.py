@@ -9,12 +9,12 @@ target: OriginsForgotten   the source will not repeat it (only after that is on 
 from __future__ import annotations
 
 from penstock.model.batch import STAMPS, Batch
+from penstock.model.origin import Origin
 from penstock.model.records import (
     Expired,
     MoveAbandoned,
     MoveFinished,
     MoveStarted,
-    Origin,
     OriginsForgotten,
     Sent,
 )

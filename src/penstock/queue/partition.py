@@ -24,6 +24,7 @@ from penstock.queue.late_heads import LateHeads
 from penstock.queue.leases import LeaseTable
 from penstock.queue.lifecycle import Lifecycle, followed
 from penstock.queue.log_index import LogIndex
+from penstock.queue.outgoing_moves import OutgoingMoves
 from penstock.queue.reader_groups import ReaderGroups
 from penstock.queue.sorted_order import SortedOrder, let_out
 from penstock.queue.state_column import state_column
@@ -33,8 +34,6 @@ from penstock.queue.totals import Totals
 from penstock.replication.primary_secondary.epochs import EpochHistory
 
 _READY, _DELAYED, _HELD = bytes([states.READY]), bytes([states.DELAYED]), bytes([states.HELD])
-
-MoveKey = tuple[str, records.Reason]
 
 
 class Partition:
@@ -64,8 +63,7 @@ class Partition:
         self.late_heads: LateHeads | None = None
         """On a best-effort queue, since the first batch with stamps."""
         self.order = self.new_order()
-        self.moves: dict[MoveKey, Runs] = {}
-        """What is on its way out, by target and reason."""
+        self.moves = OutgoingMoves()
         self.overdue: Runs = []
         """Messages on their way whose time to live has ended since: should they come back, they expire."""
         self.log = LogIndex() if settings.has_log else None
@@ -143,8 +141,7 @@ class Partition:
                     self._times_to_live_over(record.runs, record.at_ms)
                 self._leave_leases(record.runs)
                 self.table.move(record.runs, states.MOVING)
-                key = (record.target, record.reason)
-                self.moves[key] = normalized([*self.moves.get(key, []), *record.runs])
+                self.moves.start((record.target, record.reason), record.runs)
                 if self.sorting is not None and record.late is not None:
                     self.sorting.late_moving(record.runs, record.late)
             case records.MoveFinished():
@@ -280,7 +277,7 @@ class Partition:
                 record.count,
                 sent_ms,
                 record.duplicates or [],
-                record.stamp_us if self._by_server(record) else 0,
+                record.stamp_us if record.stamp_us and self._by_server(record) else 0,
             )
             self.producers.add(record.producer, record.number, stored)
         self.totals.sent += record.count
@@ -350,18 +347,8 @@ class Partition:
             self.leases.remove_anywhere(leased)
 
     def _end_moves(self, runs: Runs) -> int:
-        """Takes messages out of what is on its way; returns how many of them were dead letters."""
-        dead = 0
         self.overdue = difference(self.overdue, runs)
-        for key, moving in list(self.moves.items()):
-            if key[1] not in ("redrive", "late"):
-                dead += count_of(intersection(moving, runs))
-            rest = difference(moving, runs)
-            if rest:
-                self.moves[key] = rest
-            else:
-                del self.moves[key]
-        return dead
+        return self.moves.end(runs)
 
     def _end(self, runs: Runs) -> int:
         """Like `_bury`, for messages that nobody deletes: late ones may be among them."""

@@ -58,7 +58,7 @@ def admit(
             return Decision((), Admitted(runs_in_order([s for _, s in duplicates]), sorted(known), sent_ms))
         batch = batch.select(fresh)
     settings = partition.settings
-    if settings.server_stamped and batch.columns & STAMPS:
+    if batch.columns & STAMPS and settings.server_stamped:
         batch = batch.without_stamps()  # else readers would take them for the stamps that the queue goes by
     stamps = NO_STAMPS
     if settings.ordering in BY_TIME or batch.columns & STAMPS or said.time_us:
@@ -87,7 +87,10 @@ def admit(
         late=stamps.late,
     )
     by_server_us = stamps.stamp_us if stamps.by_server else 0
-    answer = _answer(StoredBatch(first, batch.count, sent_ms, duplicates, by_server_us))
+    if duplicates:
+        answer = _answer(StoredBatch(first, batch.count, sent_ms, duplicates, by_server_us))
+    else:
+        answer = Admitted([(first, batch.count)], [], sent_ms, by_server_us)
     if stamps.lateness is not None:
         return Decision((*room, Written(record, batch), late_move(partition, record, batch, stamps)), answer)
     return Decision((*room, Written(record, batch)), answer)

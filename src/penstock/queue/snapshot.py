@@ -10,6 +10,7 @@ from array import array
 
 import msgspec
 
+from penstock.model.document import DocumentReader, TooOldError
 from penstock.model.runs import Runs
 from penstock.model.settings import QueueSettings
 from penstock.queue import states
@@ -21,7 +22,8 @@ from penstock.queue.late_heads import HeadsImage
 from penstock.queue.leases import Part
 from penstock.queue.lifecycle import Lifecycle, LifecycleImage
 from penstock.queue.log_index import LogImage
-from penstock.queue.partition import MoveKey, Partition
+from penstock.queue.outgoing_moves import MoveKey, OutgoingMoves
+from penstock.queue.partition import Partition
 from penstock.queue.reader_groups import GroupImage
 from penstock.queue.sorted_order import SortedImage
 from penstock.queue.totals import Totals
@@ -85,7 +87,7 @@ class PartitionImage(msgspec.Struct, array_like=True):
 
 
 _encoder = msgspec.msgpack.Encoder()
-_decoder = msgspec.msgpack.Decoder(PartitionImage)
+_reader: DocumentReader[PartitionImage] = DocumentReader(PartitionImage, "msgpack")
 
 
 def dump(partition: Partition) -> bytes:
@@ -130,12 +132,12 @@ def dump(partition: Partition) -> bytes:
 
 def load(data: bytes | memoryview) -> Partition:
     """The partition from bytes; raises `msgspec.DecodeError` or `ValueError` on anything else."""
-    return _build(_decoder.decode(data))
+    return _build(_reader.decode(data))
 
 
 def load_from_elsewhere(data: bytes | memoryview) -> Partition:
     """The partition from another replica's bytes: every position in it is marked as one of the other's (`ELSEWHERE`)."""
-    image = _decoder.decode(data)
+    image = _reader.decode(data)
     for chunk in image.chunks:
         chunk.positions = _marked(chunk.positions)
     if image.log is not None:
@@ -149,6 +151,8 @@ def _marked(positions: bytes) -> bytes:
 
 
 def _build(image: PartitionImage) -> Partition:
+    if image.version > VERSION:
+        raise TooOldError(f"a partition as of version {image.version} of its image, this one knows {VERSION}")
     if image.version != VERSION:
         raise ValueError(f"a partition of snapshot version {image.version}; this program reads {VERSION}")
     partition = Partition(image.queue_id, image.name, image.settings, image.created_ms)
@@ -171,7 +175,7 @@ def _build(image: PartitionImage) -> Partition:
     partition.producers.load(image.producers)
     partition.origins.load(image.origins)
     partition.groups.load(image.groups)
-    partition.moves = dict(image.moves)
+    partition.moves = OutgoingMoves(image.moves)
     partition.overdue = image.overdue
     partition.attempts.load(image.attempts)
     if partition.log is not None:

@@ -20,7 +20,8 @@ import msgspec
 
 from penstock.model import limits
 from penstock.model.batch import STAMPS, Batch
-from penstock.model.records import Lateness, Sent
+from penstock.model.origin import Lateness
+from penstock.model.records import Sent
 from penstock.model.runs import Runs, difference, intersection, normalized
 from penstock.model.settings import QueueSettings
 from penstock.ordering.causal_sorter import CausalImage, CausalSorter

@@ -7,8 +7,9 @@ from typing import NamedTuple
 
 from penstock.model.batch import STAMPS, Batch
 from penstock.model.errors import ErrorCode, PenstockError
+from penstock.model.origin import Lateness
 from penstock.model.partition_numbers import ORDINAL_MARK
-from penstock.model.records import Lateness, MoveStarted, Sent
+from penstock.model.records import MoveStarted, Sent
 from penstock.model.runs import normalized
 from penstock.model.settings import QueueSettings
 from penstock.ordering.clock_interval import ClockInterval, UncertaintyPolicy

@@ -65,7 +65,8 @@ class MessageTable:
             take = min(count - done, CHUNK_MESSAGES - index)
             if take == count:
                 chunk.append(state_bytes, sizes, position)
-                chunk.fill_groups(index, groups, take)
+                if groups is not None or chunk.groups is not None:
+                    chunk.fill_groups(index, groups, take)
             else:
                 part = slice(done, done + take)
                 chunk.append(state_bytes[part], sizes[part], position)

@@ -26,6 +26,7 @@ from penstock.cluster.layout import (
     decode_queue,
 )
 from penstock.cluster.placement import Census
+from penstock.model.document import TooOldError
 
 DEPARTED_AT_MOST = 4_096
 """So many queues that are gone are remembered, so that nobody waits for news of them."""
@@ -63,6 +64,8 @@ class ClusterMap:
         self._incarnations: dict[int, QueueEntry] = {}
         self._departed: dict[int, None] = {}
         """Incarnations that were there and are no more, the latest last; ids are never given twice."""
+        self._too_new: dict[str, str] = {}
+        """Queues that only newer versions may serve, and the sentence that says so."""
         self._draining: set[str] = set()
         self._homes: dict[int, Home] = {}
         self._listeners: list[Callable[[str], None]] = []
@@ -75,6 +78,8 @@ class ClusterMap:
 
     def apply(self, key: str, value: bytes | None) -> None:
         """Takes in an entry as it became, or that it is gone; one that cannot be read counts as gone."""
+        if key.startswith(QUEUES):
+            self._too_new.pop(key.removeprefix(QUEUES), None)
         try:
             if key.startswith(PARTITIONS):
                 self._take_partition(key, value)
@@ -88,9 +93,11 @@ class ClusterMap:
                 self._take_drain(key.removeprefix(DRAINS), value)
             else:
                 return
-        except (msgspec.DecodeError, ValueError):
+        except (msgspec.DecodeError, ValueError) as error:
             if value is not None:
                 self.apply(key, None)
+            if key.startswith(QUEUES) and isinstance(error, TooOldError):
+                self._too_new[key.removeprefix(QUEUES)] = error.message
             return
         self.touch(key)
 
@@ -163,6 +170,10 @@ class ClusterMap:
         """The queue of a name that clients may use."""
         entry = self._queues.get(name)
         return entry if entry is not None and entry.state == "ready" else None
+
+    def why_too_new(self, name: str) -> str | None:
+        """Why this process is too old to serve a queue; None: it is not, as far as is known."""
+        return self._too_new.get(name)
 
     def incarnation(self, queue_id: int) -> QueueEntry | None:
         """The queue of an id that clients may use."""

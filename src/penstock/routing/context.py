@@ -125,8 +125,15 @@ class RoutingContext:
             yield Look(queue_key(name))
             entry = self.map.ready(name)
         if entry is None:
-            raise no_such_queue(name)
+            raise self.missing(name)
         return entry
+
+    def missing(self, name: str) -> PenstockError:
+        """Why a queue cannot be used that the map does not have."""
+        why = self.map.why_too_new(name)
+        if why is not None:
+            return PenstockError(ErrorCode.UNSUPPORTED_VERSION, f"queue {name!r}: {why}")
+        return no_such_queue(name)
 
 
 def partition_of(queue: QueueEntry, ordinal: int) -> int:

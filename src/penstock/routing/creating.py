@@ -22,7 +22,14 @@ from penstock.cluster.shares import share_of
 from penstock.model import limits
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.model.reserved_queues import check_may_be
-from penstock.model.settings import QueueSettings, check_in_sync, check_queue_name, check_settings
+from penstock.model.settings import (
+    QueueSettings,
+    check_in_sync,
+    check_new,
+    check_queue_name,
+    check_settings,
+    settings_difference,
+)
 from penstock.routing.context import FreeIds, RoutingContext
 from penstock.routing.describing import describe_entry
 from penstock.routing.steps import PATIENCE_MS, ConflictError, Look, Put, Reply, Steps, Stored, Until
@@ -40,6 +47,7 @@ def create(context: RoutingContext, request: CreateQueue) -> Steps[Reply]:
     """Makes a queue, and those for its dead letters and late messages; the same request again changes nothing."""
     settings = replicated(context, request.settings)
     check_queue_name(request.name)
+    check_new(settings)
     check_settings(request.name, settings)
     check_in_sync(settings)
     check_may_be(request.name, settings)
@@ -69,13 +77,16 @@ def made(
     """The queue of a name, made now if there is none; raises where there is one with other settings, unless it may."""
     for attempt in range(ATTEMPTS):
         # Where the map has none there is none, but for a moment: then the write of the queue finds out.
+        if context.map.why_too_new(name) is not None:
+            raise context.missing(name)
         is_known = attempt or context.map.named(name) is not None
         stored: Stored = (yield Look(queue_key(name))) if is_known else Stored(None, 0)
         if stored.value is not None:
             existing = decode_queue(stored.value)
             if existing.state == "ready":
-                if existing.settings != settings and not may_differ:
-                    raise PenstockError(ErrorCode.QUEUE_EXISTS, difference(existing, settings))
+                differs = None if may_differ else settings_difference(existing.settings, settings)
+                if differs is not None:
+                    raise PenstockError(ErrorCode.QUEUE_EXISTS, _difference(existing, settings, differs))
                 return existing
             yield from _gone(context, name)
             continue
@@ -124,13 +135,9 @@ def served(context: RoutingContext, queue: QueueEntry) -> Steps[None]:
         )
 
 
-def difference(existing: QueueEntry, wanted: QueueSettings) -> str:
-    """In which setting a queue is not what was asked for."""
-    for field in QueueSettings.__struct_fields__:
-        have, want = getattr(existing.settings, field), getattr(wanted, field)
-        if have != want:
-            return f"queue {existing.name!r} exists with {field} = {have!r}, not {want!r}; alter it, or use another name"
-    return f"queue {existing.name!r} exists"
+def _difference(existing: QueueEntry, wanted: QueueSettings, setting: str) -> str:
+    have, want = getattr(existing.settings, setting), getattr(wanted, setting)
+    return f"queue {existing.name!r} exists with {setting} = {have!r}, not {want!r}; alter it, or use another name"
 
 
 def _make(context: RoutingContext, name: str, settings: QueueSettings) -> Steps[QueueEntry | None]:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from penstock.model.records import Origin
+from penstock.model.origin import Origin
 from penstock.model.runs import Runs
 from penstock.routing.cluster_map import Home, queue_name
 from penstock.routing.numbers import client_token, outward, outward_runs

@@ -47,6 +47,7 @@ from penstock.runtime.front_door import GRACE_SECONDS, FrontDoor, bind_front_doo
 from penstock.runtime.listening import StartError, bind, check_users
 from penstock.runtime.monitoring import Monitoring, open_monitoring
 from penstock.runtime.native_entrance import CatalogueNames, native_door
+from penstock.runtime.native_tls import NativeTls, native_certificate, native_url
 from penstock.runtime.node_clock import NodeClock, open_clock
 from penstock.runtime.node_monitoring import NodeSight
 from penstock.runtime.records import Records, open_records
@@ -80,8 +81,11 @@ class Broker:
         server: Server,
         route: LocalRoute,
         address: Address,
+        native_tls: NativeTls | None = None,
     ) -> None:
         self._disk = disk
+        self.native_tls = native_tls
+        """What is shown to native clients, if they are spoken to over TLS."""
         self._route = route
         self._node = node
         self._node_clock = node_clock
@@ -95,6 +99,11 @@ class Broker:
         """Where monitoring looks, unless it is turned off."""
         self.address = address
         self.directory = str(disk.directory)
+
+    @property
+    def url(self) -> str:
+        """What `penstock.connect` takes."""
+        return native_url(self.address, self.native_tls)
 
     @property
     def report(self) -> OpeningReport:
@@ -138,6 +147,7 @@ async def open_broker(config: ServeConfig) -> Broker:
     """A broker that listens; raises `StartError`."""
     if not config.listen.is_loopback:
         await _check_users(config)
+    tls = native_certificate(config)
     listener = bind(config.listen, "--listen")
     catalogues: list[Catalogue] = []
 
@@ -155,6 +165,7 @@ async def open_broker(config: ServeConfig) -> Broker:
         max_connections=config.max_connections,
         write_buffer_bytes=config.write_buffer_bytes,
         hello_timeout_ms=config.hello_timeout_ms,
+        tls=tls,
     )
     loop = asyncio.get_running_loop()
     doors: list[NativeDoor] = []
@@ -175,7 +186,7 @@ async def open_broker(config: ServeConfig) -> Broker:
         node, clock, loop, write=route.write, congestion_changed=congestion_changed, failed=failed
     )
     address = Address(config.listen.host, listener.getsockname()[1])
-    broker = Broker(disk, node, node_clock, driver, server, route, address)
+    broker = Broker(disk, node, node_clock, driver, server, route, address, tls)
     node_clock.start()
     try:
         records = broker.records = await open_records(config)

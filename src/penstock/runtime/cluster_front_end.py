@@ -30,6 +30,7 @@ from penstock.runtime.front_door import FrontDoor, bind_front_door, open_front_d
 from penstock.runtime.front_end_monitoring import FrontEndSight
 from penstock.runtime.introduction import introduce
 from penstock.runtime.monitoring import Monitoring, open_monitoring
+from penstock.runtime.native_tls import NativeTls, native_certificate, native_url
 from penstock.runtime.records import Records, open_records
 from penstock.wire.read_ticket import TicketDesk
 
@@ -45,6 +46,8 @@ class ClusterFrontEnd:
     """It has nothing that could fail for good: what it needs is looked for until it is there."""
     partner_threads: tuple[int, ...] = ()
     """Next to all it does is done by the event loop's thread."""
+    native_tls: NativeTls | None = None
+    """What it shows to native clients, if they are spoken to over TLS."""
     cluster_tls: ClusterTls | None = None
     """What it shows to the others of its cluster."""
 
@@ -71,6 +74,11 @@ class ClusterFrontEnd:
     def native_address(self) -> Address | None:
         """Where the native protocol is spoken, if it is."""
         return self._gateway.address if self._gateway is not None else None
+
+    @property
+    def native_url(self) -> str | None:
+        """What `penstock.connect` takes, if the native protocol is spoken."""
+        return native_url(self._gateway.address, self.native_tls) if self._gateway is not None else None
 
     @property
     def connected(self) -> bool:
@@ -108,6 +116,7 @@ async def open_cluster_front_end(
     assert config.cluster_metadata is not None
     assert config.cluster_secret_file is not None
     secret, tls = cluster_secret(config.cluster_secret_file), cluster_certificate(config)
+    clients_tls = native_certificate(config)
     if store is None:
         store = await open_cluster_store(config.cluster_metadata, secret, tls)
     loop, clock = asyncio.get_running_loop(), WallClock()
@@ -148,7 +157,7 @@ async def open_cluster_front_end(
         monitoring = await open_monitoring(config, sight)
         if native is not None:
             limit = config.sqs_failed_signatures
-            gateway = await open_gateway(native, link, records, limit, name, clock.now_ms)
+            gateway = await open_gateway(native, link, records, limit, name, clock.now_ms, clients_tls)
         door = await open_front_door(config, link, clock, records, sqs) if sqs is not None else None
     except BaseException:
         if monitoring is not None:
@@ -163,5 +172,5 @@ async def open_cluster_front_end(
         await store.close()
         raise
     service = ClusterFrontEnd(link, mirror, store, records, door, gateway, monitoring)
-    service.cluster_tls = tls
+    service.cluster_tls, service.native_tls = tls, clients_tls
     return service

@@ -29,6 +29,7 @@ from penstock.cluster.layout import (
     PartitionEntry,
     decode_node,
     decode_partition,
+    readable,
 )
 from penstock.cluster.lives import new_life_ms
 from penstock.config.address import Address
@@ -47,8 +48,9 @@ from penstock.runtime.engine_link.tcp_link import TcpLink
 from penstock.runtime.front_door import FrontDoor
 from penstock.runtime.introduction import introduce
 from penstock.runtime.lifecycle_sender import LifecycleSender
-from penstock.runtime.listening import StartError, bind
+from penstock.runtime.listening import SettingError, StartError, bind
 from penstock.runtime.monitoring import Monitoring, open_monitoring
+from penstock.runtime.native_tls import NativeTls
 from penstock.runtime.node_clock import NodeClock
 from penstock.runtime.node_monitoring import NodeSight
 from penstock.runtime.peers.cluster_driver import ClusterDriver
@@ -71,6 +73,8 @@ class ClusterNode:
 
     front_door: FrontDoor | None = None
     """It speaks no SQS; front ends do."""
+    native_tls: NativeTls | None = None
+    """Only front ends speak with clients."""
     cluster_tls: ClusterTls | None = None
     """What it shows to the others of its cluster."""
     readers: ReaderDoor | None = None
@@ -183,18 +187,18 @@ WallNow = Callable[[], int]
 async def open_cluster_node(config: NodeConfig, store: MetadataStore | None = None) -> ClusterNode:
     """A node that is in the layout and listens; raises `StartError`. A `store` that is given is closed with it."""
     if config.cluster_name is None:
-        raise StartError("a node needs a name that it keeps: give it with --name NAME")
+        raise SettingError("a node needs a name that it keeps: give it with --name NAME")
     if config.cluster_metadata is None and store is None:
-        raise StartError("a node needs the cluster's metadata: name it with --cluster etcd://HOST:PORT")
+        raise SettingError("a node needs the cluster's metadata: name it with --cluster etcd://HOST:PORT")
     if config.cluster_secret_file is None:
-        raise StartError("a node needs the cluster's secret: name its file with --secret-file FILE")
+        raise SettingError("a node needs the cluster's secret: name its file with --secret-file FILE")
     for listen, said, flag in (
         (config.listen, config.cluster_advertise, "--advertise"),
         (config.cluster_peers_listen, config.cluster_peers_advertise, "--peers-advertise"),
         (config.reader_listen, config.reader_advertise, "--reader-advertise"),
     ):
         if listen is not None and said is None and listen.host in ("0.0.0.0", "::"):
-            raise StartError(
+            raise SettingError(
                 f"nobody can reach {listen}: say with {flag} HOST:PORT how others reach this node"
             )
     name, secret = config.cluster_name, cluster_secret(config.cluster_secret_file)
@@ -335,6 +339,6 @@ async def _known_entries(store: MetadataStore) -> tuple[list[NodeEntry], list[Pa
     except StoreUnavailableError as error:
         raise StartError(f"cannot read the cluster's layout: {error}") from None
     return (
-        [decode_node(entry.value) for entry in nodes.entries],
-        [decode_partition(entry.value) for entry in partitions.entries],
+        list(readable(decode_node, (entry.value for entry in nodes.entries))),
+        list(readable(decode_partition, (entry.value for entry in partitions.entries))),
     )

@@ -16,7 +16,7 @@ from penstock.metadata.store.interface import MetadataStore, StoreRefusedError, 
 from penstock.runtime.cluster_streams import dial
 from penstock.runtime.cluster_tls import ClusterTls, cluster_tls
 from penstock.runtime.http.tls import TlsError
-from penstock.runtime.listening import StartError, StrangerError
+from penstock.runtime.listening import SettingError, StrangerError
 
 log = logging.getLogger(__name__)
 
@@ -35,7 +35,7 @@ async def open_cluster_store(
 ) -> MetadataStore:
     """The store of a URL, once it answers: a process that is started while etcd is away begins when it is back.
 
-    Raises `StartError` for a URL that cannot be followed, and `StrangerError` where metadata servers refuse this process.
+    Raises `SettingError` for a URL that cannot be followed, and `StrangerError` where metadata servers refuse this process.
     """
     clock = asyncio.get_running_loop().time
     said: float | None = None
@@ -46,7 +46,7 @@ async def open_cluster_store(
             with telling_of_a_wait(url):
                 return await open_metadata_store(url, secret, partial(dial, tls=tls))
         except StoreUrlError as error:
-            raise StartError(f"cannot use --cluster {url}: {error}") from None
+            raise SettingError(f"cannot use --cluster {url}: {error}") from None
         except StoreRefusedError as error:
             raise StrangerError(str(error)) from None
         except StoreUnavailableError as error:
@@ -72,16 +72,16 @@ def telling_of_a_wait(url: str) -> Iterator[None]:
 
 
 def cluster_secret(file: str) -> bytes:
-    """The cluster's secret; raises `StartError`."""
+    """The cluster's secret; raises `SettingError`."""
     try:
         return read_secret(Path(file))
     except MetadataUrlError as error:
-        raise StartError(str(error)) from None
+        raise SettingError(str(error)) from None
 
 
 def cluster_certificate(config: ClusterOptions) -> ClusterTls | None:
-    """What the process shows to the others, if there is TLS between them; raises `StartError`."""
+    """What the process shows to the others, if there is TLS between them; raises `SettingError`."""
     try:
         return cluster_tls(config)
     except TlsError as error:
-        raise StartError(str(error)) from None
+        raise SettingError(str(error)) from None

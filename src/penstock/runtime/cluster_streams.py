@@ -13,8 +13,8 @@ import ssl
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol, TypeVar, cast
 
-from penstock.runtime.cluster_tls import ClusterTls, is_wrong_name
 from penstock.wire.handshake import HandshakeError
+from penstock.wire.tls_reasons import is_wrong_name, speaks_no_tls
 
 log = logging.getLogger(__name__)
 
@@ -25,14 +25,6 @@ SILENT_SECONDS = 10.0
 """Of refusals of one host for one reason, one is told in so long, so that nobody fills the log by trying on and on."""
 HOSTS_REMEMBERED = 1_000
 BACKLOG = 1_024
-
-_NO_TLS = {
-    "HTTP_REQUEST",
-    "WRONG_VERSION_NUMBER",
-    "RECORD_LAYER_FAILURE",
-    "UNKNOWN_PROTOCOL",
-    "BAD_RECORD_TYPE",
-}
 
 Stream = TypeVar("Stream", bound=asyncio.Protocol)
 
@@ -45,8 +37,26 @@ class Certified(Protocol):
         """What is listened with."""
         ...
 
+    @property
+    def plain_answer(self) -> bytes:
+        """What those are told who speak no TLS; empty: nothing."""
+        ...
+
     def why_refused(self, certificate: Mapping[str, Any] | None) -> str | None:
         """Why somebody is refused whose certificate is one of the authority's; None: it is not."""
+        ...
+
+
+class Trusting(Protocol):
+    """Who connects with TLS."""
+
+    @property
+    def client(self) -> ssl.SSLContext:
+        """What the next connection is made with."""
+        ...
+
+    def name_at(self, host: str) -> str:
+        """Who a server that is dialled at a host must be, if names count."""
         ...
 
 
@@ -62,7 +72,7 @@ async def dial(
     make: Callable[[], Stream],
     host: str,
     port: int,
-    tls: ClusterTls | None,
+    tls: Trusting | None,
 ) -> Stream:
     """A connection to another process; raises `OSError`, and `HandshakeError` where one does not trust the other."""
     loop = asyncio.get_running_loop()
@@ -133,7 +143,9 @@ class _SecureDoor:
 
     async def _greet(self, connection: socket.socket, host: str) -> None:
         loop = asyncio.get_running_loop()
+        spare: socket.socket | None = None
         try:
+            spare = connection.dup() if self._tls.plain_answer else None
             await loop.connect_accepted_socket(
                 lambda: _Doorkeeper(self, host),
                 connection,
@@ -143,7 +155,11 @@ class _SecureDoor:
         except OSError as error:
             connection.close()
             self._tell(host, _why(error))
+            if spare is not None and isinstance(error, ssl.SSLError) and speaks_no_tls(error.reason):
+                _say(spare, self._tls.plain_answer)
         finally:
+            if spare is not None:
+                spare.close()
             self._room.release()
 
     def takes(self, transport: asyncio.BaseTransport, host: str) -> asyncio.Protocol | None:
@@ -181,16 +197,25 @@ class _Doorkeeper(asyncio.Protocol):
         protocol.connection_made(made)
 
 
+def _say(connection: socket.socket, last_words: bytes) -> None:
+    """The event loop has given the connection up, so that it is written to as it is; a few bytes always find room."""
+    try:
+        connection.send(last_words)
+        connection.shutdown(socket.SHUT_WR)
+    except OSError:
+        pass  # it is gone already
+
+
 def _why(error: OSError) -> str:
     """Why a connection with TLS did not come about."""
-    if isinstance(error, ssl.SSLCertVerificationError) and is_wrong_name(error):
+    if isinstance(error, ssl.SSLCertVerificationError) and is_wrong_name(error.verify_code):
         return f"its certificate is somebody else's: {error.verify_message}"
     if isinstance(error, ssl.SSLCertVerificationError):
         return f"its certificate is not one of the cluster's authority: {error.verify_message}"
     reason = (error.reason or "") if isinstance(error, ssl.SSLError) else ""
     if reason == "PEER_DID_NOT_RETURN_A_CERTIFICATE":
         return "it shows no certificate"
-    if reason in _NO_TLS:
+    if speaks_no_tls(reason):
         return "it does not speak TLS, and this process does"
     if "ALERT" in reason:
         return f"it does not take our certificate ({reason.lower().replace('_', ' ')})"

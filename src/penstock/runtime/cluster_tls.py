@@ -13,14 +13,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from penstock.config.cluster import ClusterOptions
-from penstock.runtime.http.tls import TlsError, load_certificate, readable
+from penstock.runtime.http.tls import TlsError, load_authority, load_certificate, readable
+from penstock.wire.tls_reasons import is_wrong_name
 
 HOST = "host"
 """Instead of a name: the host that was dialled."""
 _TURNS = 4
 """Of a handshake: more than TLS 1.3 needs."""
-_WRONG_NAME = (62, 64)
-"""What OpenSSL calls a mismatch of the host name, and of the IP address."""
 
 
 class _Contexts(NamedTuple):
@@ -34,6 +33,7 @@ class ReaderTls(NamedTuple):
     """What a node listens with for readers, who have tickets and no certificates."""
 
     server: ssl.SSLContext
+    plain_answer: bytes = b""
 
     def why_refused(self, certificate: Mapping[str, Any] | None) -> str | None:
         """Nobody is, for a certificate that was not asked for."""
@@ -42,6 +42,9 @@ class ReaderTls(NamedTuple):
 
 class ClusterTls:
     """What a process listens and connects with; raises `TlsError` where its own files do not fit together."""
+
+    plain_answer: bytes = b""
+    """Strangers hear nothing."""
 
     def __init__(
         self, certificate_file: Path, key_file: Path, authority_file: Path, name: str | None = None
@@ -114,7 +117,7 @@ class ClusterTls:
         try:
             _greet(server, client, name)
         except ssl.SSLCertVerificationError as error:
-            if is_wrong_name(error):
+            if is_wrong_name(error.verify_code):
                 raise TlsError(
                     f"the certificate {self._certificate_file} does not name {name!r} (cluster.tls_name), so that the "
                     "others would refuse it: it needs that name as a subject alternative name (DNS)"
@@ -133,13 +136,7 @@ class ClusterTls:
         context = ssl.SSLContext(kind)
         context.minimum_version = ssl.TLSVersion.TLSv1_3
         load_certificate(context, self._certificate_file, self._key_file)
-        authority = readable("authority", self._authority_file)
-        try:
-            context.load_verify_locations(cadata=authority.decode("ascii"))
-        except (ssl.SSLError, ValueError) as error:
-            raise TlsError(
-                f"the authority file {self._authority_file} holds no certificates in PEM form ({error})"
-            ) from error
+        load_authority(context, self._authority_file)
         return context
 
 
@@ -153,11 +150,6 @@ def cluster_tls(config: ClusterOptions) -> ClusterTls | None:
     if certificate is None or key is None or authority is None:
         return None
     return ClusterTls(Path(certificate), Path(key), Path(authority), config.cluster_tls_name)
-
-
-def is_wrong_name(error: ssl.SSLCertVerificationError) -> bool:
-    """Whether a certificate was refused only because it is somebody else's."""
-    return error.verify_code in _WRONG_NAME
 
 
 def _greet(server: ssl.SSLContext, client: ssl.SSLContext, name: str | None) -> None:

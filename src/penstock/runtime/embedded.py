@@ -49,7 +49,7 @@ class EmbeddedServer:
     @property
     def url(self) -> str:
         """What `penstock.connect` takes."""
-        return f"penstock://{self.broker.address}"
+        return self.broker.url
 
     @property
     def sqs_url(self) -> str:

@@ -36,7 +36,7 @@ from penstock.runtime.http.limits import HttpLimits
 from penstock.runtime.http.proxies import TrustedProxies
 from penstock.runtime.http.server import HttpServer
 from penstock.runtime.http.tls import Tls, TlsError
-from penstock.runtime.listening import StartError, bind, check_users
+from penstock.runtime.listening import SettingError, bind, check_users
 from penstock.runtime.metadata_registry import MetadataRegistry
 from penstock.runtime.move_timer import MoveTimer
 from penstock.runtime.records import Records
@@ -172,7 +172,7 @@ def _tls(config: FrontDoorConfig) -> Tls | None:
     try:
         return Tls(Path(config.sqs_tls_certificate), Path(config.sqs_tls_key))
     except TlsError as error:
-        raise StartError(str(error)) from None
+        raise SettingError(str(error)) from None
 
 
 def _limits(config: FrontDoorConfig) -> HttpLimits:

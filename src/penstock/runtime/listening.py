@@ -12,6 +12,10 @@ class StartError(Exception):
     """The server cannot start; the message says why and what to do."""
 
 
+class SettingError(StartError):
+    """What the server was told cannot be; as with everything else that is wrong in a command, nothing was begun."""
+
+
 class StrangerError(StartError):
     """The cluster refuses this process: its secret or its certificate is not the cluster's."""
 

@@ -8,7 +8,7 @@ import socket
 from functools import partial
 from pathlib import Path
 
-from penstock.cluster.layout import NODES, decode_node
+from penstock.cluster.layout import NODES, decode_node, readable
 from penstock.config.metadata_server import MetadataServerConfig
 from penstock.metadata.remote.settings import MetadataUrlError, read_secret
 from penstock.metadata.server.server import MetadataServer, ServerSettings
@@ -21,7 +21,8 @@ from penstock.runtime.cluster_tls import ClusterTls, cluster_tls
 from penstock.runtime.front_door import FrontDoor
 from penstock.runtime.http.tls import TlsError
 from penstock.runtime.introduction import introduce
-from penstock.runtime.listening import StartError, bind
+from penstock.runtime.listening import SettingError, StartError, bind
+from penstock.runtime.native_tls import NativeTls
 
 FIRST_CONTACT_SECONDS = 2.0
 """How long the start waits for etcd; without it the server answers that, and goes on looking."""
@@ -34,6 +35,8 @@ class MetadataProcess:
     """It has nothing that could fail for good: what it needs is looked for until it is there."""
     front_door: FrontDoor | None = None
     partner_threads: tuple[int, ...] = ()
+    native_tls: NativeTls | None = None
+    """It has no native clients."""
     cluster_tls: ClusterTls | None = None
     """What it shows to the others of its cluster."""
 
@@ -63,14 +66,14 @@ class MetadataProcess:
 async def open_metadata_service(config: MetadataServerConfig) -> MetadataProcess:
     """A metadata server that listens; raises `StartError`."""
     if config.cluster_metadata is None:
-        raise StartError("a metadata server needs its etcd: name it with --etcd etcd://HOST:PORT")
+        raise SettingError("a metadata server needs its etcd: name it with --etcd etcd://HOST:PORT")
     if config.cluster_secret_file is None:
-        raise StartError(
+        raise SettingError(
             "a metadata server needs the cluster's secret: name its file with --secret-file FILE"
         )
     listen = config.metadata_listen
     if config.metadata_advertise is None and listen.host in ("0.0.0.0", "::"):
-        raise StartError(
+        raise SettingError(
             f"nobody can reach {listen}: say with --advertise HOST:PORT how others reach this server"
         )
     try:
@@ -78,7 +81,7 @@ async def open_metadata_service(config: MetadataServerConfig) -> MetadataProcess
         secret = read_secret(Path(config.cluster_secret_file))
         tls = cluster_tls(config)
     except (EtcdUrlError, MetadataUrlError, TlsError) as error:
-        raise StartError(str(error)) from None
+        raise SettingError(str(error)) from None
     name = config.cluster_name or f"metadata-{socket.gethostname()}-{os.getpid()}"
     settings = ServerSettings(
         name=name,
@@ -120,4 +123,5 @@ async def _introduce(store: EtcdStore, secret: bytes, tls: ClusterTls | None) ->
         nodes = await store.list(NODES)
     except StoreUnavailableError:
         return  # nobody can be asked
-    await introduce([decode_node(entry.value) for entry in nodes.entries], secret, tls)
+    living = list(readable(decode_node, (entry.value for entry in nodes.entries)))
+    await introduce(living, secret, tls)

@@ -15,7 +15,7 @@ from penstock.config.monitoring import MonitoringOptions
 from penstock.metrics.exposition import CONTENT_TYPE, Family, exposition
 from penstock.runtime.http.limits import HttpLimits
 from penstock.runtime.http.server import HttpServer
-from penstock.runtime.listening import StartError, bind
+from penstock.runtime.listening import SettingError, bind
 from penstock.sqs.http import HttpRequest, HttpResponse, Peer
 
 LIMITS = HttpLimits(max_connections=100)
@@ -115,11 +115,11 @@ async def open_monitoring(config: MonitoringOptions, sight: Sight) -> Monitoring
 
 
 def monitoring_token(config: MonitoringOptions) -> str | None:
-    """What whoever looks must show, if anything; raises `StartError` where it must be and is not there."""
+    """What whoever looks must show, if anything; raises `SettingError` where it must be and is not there."""
     listen = config.monitoring_listen
     token = _token(config.monitoring_token_file)
     if token is None and listen is not None and not listen.is_loopback:
-        raise StartError(
+        raise SettingError(
             f"will not listen on {listen}: anybody who can reach it could see the names and figures of all queues. Name a "
             "file with a token in monitoring.token_file, or listen on 127.0.0.1 (--monitoring-listen 127.0.0.1:9325)"
         )
@@ -133,9 +133,9 @@ def _token(file: str | None) -> str | None:
         token = Path(file).read_text().strip()
     except (OSError, UnicodeDecodeError) as error:
         why = error.strerror if isinstance(error, OSError) else "it is no text"
-        raise StartError(f"cannot read monitoring.token_file {file}: {why}") from None
+        raise SettingError(f"cannot read monitoring.token_file {file}: {why}") from None
     if len(token) < TOKEN_CHARACTERS or not token.isascii() or not token.isprintable() or " " in token:
-        raise StartError(
+        raise SettingError(
             f"the token in {file} must have at least {TOKEN_CHARACTERS} visible characters, such as "
             "`openssl rand -hex 32` makes"
         )

@@ -19,6 +19,7 @@ from penstock.model.errors import ErrorCode, PenstockError
 from penstock.wire.frames import Frame, FrameReader, encode_frame
 from penstock.wire.handshake import HANDSHAKE_FRAME_BYTES, NONCE_BYTES, HandshakeError, ServerHandshake
 from penstock.wire.messages import SERVICE, Failed, encode_message
+from penstock.wire.tls_reasons import begins_tls
 
 log = logging.getLogger(__name__)
 
@@ -240,6 +241,10 @@ class Connection(asyncio.Protocol):
     def _take(self, data: bytes) -> None:
         server = self._server
         try:
+            if self._hello_timer is not None and begins_tls(data):
+                raise PenstockError(
+                    ErrorCode.BAD_FRAME, "it speaks TLS, and there is no native.tls_certificate"
+                )
             frames = self._reader.feed(data)
             self._count_partial(self._reader.buffered_bytes)
         except PenstockError as error:

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from penstock.runtime.cluster_node import ClusterNode
     from penstock.runtime.cluster_tls import ClusterTls
     from penstock.runtime.metadata_service import MetadataProcess
+    from penstock.runtime.native_tls import NativeTls
 
 log = logging.getLogger(__name__)
 
@@ -66,6 +67,11 @@ class Service(Protocol):
     @property
     def cluster_tls(self) -> ClusterTls | None:
         """What it shows to the other processes of its cluster, if there is TLS between them."""
+        ...
+
+    @property
+    def native_tls(self) -> NativeTls | None:
+        """What it shows to native clients, if it speaks TLS with them."""
         ...
 
     @property
@@ -215,6 +221,8 @@ def _reload_on_signal(service: Service) -> None:
     def reload() -> None:
         if service.front_door is not None:
             _reload("certificate", service.front_door.reload_certificate)
+        if service.native_tls is not None:
+            _reload("certificate for native clients", service.native_tls.reload)
         if service.cluster_tls is not None:
             _reload("certificate for the cluster", service.cluster_tls.reload)
 

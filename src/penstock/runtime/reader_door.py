@@ -22,11 +22,11 @@ from penstock.runtime.cluster_streams import Certified, Door, listen
 from penstock.runtime.engine_link.local_link import LOCAL_CONNECTION
 from penstock.runtime.native_connection import JOIN_BYTES, Handler
 from penstock.runtime.reader_record import ROW_SECONDS, ReaderRecord, Tally
-from penstock.runtime.reader_waits import ReaderWaits, ReadsUnderWay
 from penstock.wire.frames import Frame, FrameReader, encode_frame
 from penstock.wire.log_messages import ReadLog
 from penstock.wire.messages import PROTOCOL_VERSION, Failed, Hello, Ping, encode_message
 from penstock.wire.read_ticket import ReadTicket, TicketDesk, TicketError
+from penstock.wire.reader_waits import ReaderWaits, ReadsUnderWay
 
 log = logging.getLogger(__name__)
 

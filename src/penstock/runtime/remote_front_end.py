@@ -11,6 +11,7 @@ from penstock.runtime.engine_link.tcp_link import TcpLink
 from penstock.runtime.front_door import FrontDoor, bind_front_door, open_front_door
 from penstock.runtime.front_end_monitoring import FrontEndSight
 from penstock.runtime.monitoring import Monitoring, open_monitoring
+from penstock.runtime.native_tls import NativeTls, trusted_backend
 from penstock.runtime.records import Records, open_records
 from penstock.wire.credentials import LINK_KEY, Credentials
 
@@ -25,6 +26,8 @@ class RemoteFrontEnd:
     """It has nothing that could fail for good: what it needs is looked for until it is there."""
     cluster_tls: ClusterTls | None = None
     """It is in no cluster."""
+    native_tls: NativeTls | None = None
+    """Native clients connect to the server."""
     partner_threads: tuple[int, ...] = ()
     """Next to all it does is done by the event loop's thread."""
 
@@ -64,10 +67,11 @@ class RemoteFrontEnd:
 
 async def open_front_end(config: FrontendConfig) -> RemoteFrontEnd:
     """A front end that listens; raises `StartError`."""
+    tls = trusted_backend(config)
     records = await open_records(config)
     # The back end is shown that we have its master key: to it a front end is no user, and what it asks was asked here.
     credentials = Credentials(LINK_KEY, records.link_secret)
-    link = TcpLink(config.backend, asyncio.get_running_loop(), credentials=credentials)
+    link = TcpLink(config.backend, asyncio.get_running_loop(), credentials=credentials, tls=tls)
     link.start()
     try:
         async with asyncio.timeout(FIRST_CONTACT_SECONDS):

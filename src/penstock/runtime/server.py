@@ -10,8 +10,7 @@ import logging
 import socket
 
 from penstock.model.batch import Buffer
-from penstock.runtime.cluster_streams import Door, listen
-from penstock.runtime.cluster_tls import ClusterTls
+from penstock.runtime.cluster_streams import Certified, Door, listen
 from penstock.runtime.native_connection import Connection, Handler
 
 log = logging.getLogger(__name__)
@@ -29,13 +28,13 @@ class Server:
         write_buffer_bytes: int,
         hello_timeout_ms: int,
         secret: bytes | None = None,
-        tls: ClusterTls | None = None,
+        tls: Certified | None = None,
     ) -> None:
         self.max_connections = max_connections
         self.secret = secret
         """Of the cluster: who connects must prove first that it knows it; None: nobody has to."""
         self._tls = tls
-        """Of the cluster: who connects must show a certificate of its authority."""
+        """What is shown to who connects; that of a cluster asks for a certificate of its authority in return."""
         self.write_buffer_bytes = write_buffer_bytes
         self.hello_timeout_seconds = hello_timeout_ms / 1000
         self.connections: dict[int, Connection] = {}

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from penstock.model import records
 from penstock.model.batch import STAMPS, Batch
+from penstock.model.origin import Lateness
 from penstock.ordering.timestamp_id import BEFORE_ALL, TimestampId, from_text
 from penstock.simulation.observed_store import AppendedRecord
 
@@ -44,7 +45,7 @@ class Emission:
     order: list[int] = field(default_factory=list)
     """Sequence numbers as they left the window."""
     late: dict[int, LateMessage] = field(default_factory=dict)
-    moved_as_late: dict[int, records.Lateness | None] = field(default_factory=dict)
+    moved_as_late: dict[int, Lateness | None] = field(default_factory=dict)
     problems: list[tuple[int, str]] = field(default_factory=list)
     """(when, what) in the records cannot be."""
     floors: dict[int, TimestampId] = field(default_factory=dict)

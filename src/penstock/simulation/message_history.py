@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
-from penstock.model.records import Lateness, Reason
+from penstock.model.origin import Lateness, Reason
 from penstock.model.runs import Runs
 from penstock.model.settings import QueueSettings
 from penstock.ordering.timestamp_id import TimestampId

@@ -15,7 +15,8 @@ from penstock.backend.waiting import WaitingRoom
 from penstock.model.batch import Batch, Buffer
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.model.move_target import MoveTarget
-from penstock.model.records import Deleted, MoveFinished, Origin, decode_record
+from penstock.model.origin import Origin
+from penstock.model.records import Deleted, MoveFinished, decode_record
 from penstock.model.runs import Runs, count_of
 from penstock.ordering.clock_interval import ClockInterval
 from penstock.queue import moving, sending, settling, states

@@ -13,7 +13,7 @@ from penstock.sqs.refusals import internal_failure, queue_does_not_exist, servic
 KIND_OF: dict[ErrorCode, ErrorKind] = {
     ErrorCode.BAD_REQUEST: ErrorKind.INVALID_PARAMETER_VALUE,
     ErrorCode.BAD_FRAME: ErrorKind.INTERNAL_FAILURE,
-    ErrorCode.UNSUPPORTED_VERSION: ErrorKind.INTERNAL_FAILURE,
+    ErrorCode.UNSUPPORTED_VERSION: ErrorKind.SERVICE_UNAVAILABLE,  # another front end may be newer
     ErrorCode.UNKNOWN_REQUEST: ErrorKind.INTERNAL_FAILURE,
     ErrorCode.UNAUTHENTICATED: ErrorKind.SERVICE_UNAVAILABLE,  # the back end does not take this front end's word
     ErrorCode.ACCESS_DENIED: ErrorKind.ACCESS_DENIED,

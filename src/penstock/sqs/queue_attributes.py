@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple, get_args
 
-import msgspec
-
 from penstock.model import limits
+from penstock.model.document import Document
 from penstock.model.settings import Consumption, Ordering, Overflow, Replication, Stamps, WhenUncertain
 from penstock.sqs.compatibility import Compatibility
 from penstock.sqs.outgoing import QueueTraits
@@ -21,7 +20,7 @@ ThroughputLimit = Literal["perQueue", "perMessageGroupId"]
 KMS_REUSE_SECONDS_DEFAULT = 300
 
 
-class QueueAttributes(msgspec.Struct, frozen=True, kw_only=True):
+class QueueAttributes(Document, frozen=True, kw_only=True):
     """Everything a queue can be told through SQS; seconds and bytes as the service counts them."""
 
     visibility_timeout: int = 30

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from penstock.columnar.arrow import arrow_stream
 from penstock.columnar.usage import USAGE
-from penstock.usage.event import UsageEvent
+from penstock.usage.event import Row, UsageEvent
 from penstock.usage.spool import Spool
 
 
@@ -18,30 +18,17 @@ class UsageBatch(NamedTuple):
     producer: int
     batch: int
     numbers: list[int]
-    events: list[UsageEvent]
+    rows: list[Row]
     end: int
     """Where the spool goes on."""
 
+    @property
+    def events(self) -> list[UsageEvent]:
+        """The rows as objects, for whoever looks at single ones."""
+        return [UsageEvent(*row) for row in self.rows]
+
     def stream(self) -> bytes:
         """The rows as Arrow."""
-        events = self.events
-        return arrow_stream(
-            USAGE,
-            [
-                [event.time_ms * 1000 for event in events],
-                [self.front_end] * len(events),
-                self.numbers,
-                [event.account for event in events],
-                [event.user for event in events],
-                [event.address for event in events],
-                [event.action for event in events],
-                [event.queue for event in events],
-                [event.messages for event in events],
-                [event.bytes_in for event in events],
-                [event.bytes_out for event in events],
-                [event.outcome for event in events],
-                [event.status for event in events],
-                [event.latency_us for event in events],
-                [event.request_id for event in events],
-            ],
-        )
+        time_ms, *columns = zip(*self.rows, strict=True)
+        times_us = [time * 1000 for time in time_ms]
+        return arrow_stream(USAGE, [times_us, [self.front_end] * len(times_us), self.numbers, *columns])

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from itertools import takewhile
 from pathlib import Path
 from typing import NamedTuple
@@ -17,7 +17,7 @@ from typing import NamedTuple
 import msgspec
 
 from penstock.usage.batch import UsageBatch
-from penstock.usage.event import UsageEvent
+from penstock.usage.event import Row, UsageEvent
 from penstock.usage.spool import NO_ROOM, SUFFIX, Spool
 
 log = logging.getLogger(__name__)
@@ -27,7 +27,13 @@ BATCH_EVENTS = 512
 EVENT_BYTES = 1536
 """A longer one is shortened, so that a batch is never larger than the log's largest message: it would be refused for ever."""
 
-_decoder = msgspec.msgpack.Decoder(UsageEvent)
+BLOCK_EVENTS = 256
+"""Rows that are written together; a batch for the log is made of whole blocks."""
+BLOCK_EVENT_BYTES = 512
+"""Rows longer than this on average are written one by one, so that long ones among them are seen and shortened."""
+
+_rows = msgspec.msgpack.Decoder(list[UsageEvent])
+_row = msgspec.msgpack.Decoder(UsageEvent)
 
 
 class UsageTotals(NamedTuple):
@@ -40,6 +46,16 @@ class UsageTotals(NamedTuple):
     waiting: int
 
 
+class _Block(NamedTuple):
+    """Rows that stand in the spool as one entry."""
+
+    first: int
+    """The number of the first; those of the others follow."""
+    end: int
+    """Where the spool goes on."""
+    rows: list[Row]
+
+
 class UsageCollector:
     """Owns the spool of this process, and for a while those that others have left."""
 
@@ -50,7 +66,8 @@ class UsageCollector:
         self._producer = int.from_bytes(token[8:16], "little") >> 1 | 1
         self._left = self._adopted()
         self._spool = self._made(token[:8].hex(), spool_bytes)
-        self._waiting: deque[tuple[int, int, UsageEvent]] = deque()
+        self._waiting: deque[_Block] = deque()
+        self._waiting_events = 0
         self._encoder = msgspec.msgpack.Encoder()
         self._number = 0
         self._dropped = 0
@@ -62,22 +79,43 @@ class UsageCollector:
 
     def record(self, event: UsageEvent) -> None:
         """Takes an event; on return it outlives the process."""
-        self._number += 1
         try:
-            data = self._encoder.encode(event)
+            data = self._encoder.encode((event,))
         except UnicodeEncodeError:
             event = event.readable()
-            data = self._encoder.encode(event)
+            data = self._encoder.encode((event,))
         if len(data) > EVENT_BYTES:
             event = event.shortened()
-            data = self._encoder.encode(event)
-        end = NO_ROOM if self._closed else self._spool.append(self._number, data)
-        if end == NO_ROOM:
-            self._drop()
+            data = self._encoder.encode((event,))
+        self._keep([event.row()], data)
+
+    def record_all(self, rows: list[Row]) -> None:
+        """Takes the rows of requests that are answered together, for less than one by one."""
+        if len(rows) > BLOCK_EVENTS:
+            self.record_all(rows[:BLOCK_EVENTS])
+            self.record_all(rows[BLOCK_EVENTS:])
             return
-        waiting = self._waiting
-        waiting.append((self._number, end, event))
-        if len(waiting) == BATCH_EVENTS:
+        try:
+            data = self._encoder.encode(rows)
+        except UnicodeEncodeError:
+            data = b""
+        if data and len(data) <= BLOCK_EVENT_BYTES * len(rows):
+            self._keep(rows, data)
+            return
+        for row in rows:
+            self.record(UsageEvent(*row))
+
+    def _keep(self, rows: list[Row], data: bytes) -> None:
+        first, count = self._number + 1, len(rows)
+        self._number += count
+        end = NO_ROOM if self._closed else self._spool.append(first, data)
+        if end == NO_ROOM:
+            self._drop(count)
+            return
+        self._waiting.append(_Block(first, end, rows))
+        before = self._waiting_events
+        self._waiting_events = after = before + count
+        if before < BATCH_EVENTS <= after:
             self.many()
 
     def next_batch(self) -> UsageBatch | None:
@@ -89,35 +127,22 @@ class UsageCollector:
             self._left.pop(0).remove()
         if not self._waiting:
             return None
-        spool = self._spool
-        taken = [self._waiting[place] for place in range(min(len(self._waiting), BATCH_EVENTS))]
-        if taken[0][0] <= spool.through:
-            taken = [entry for entry in taken if entry[0] <= spool.through]
-        else:
-            spool.begin_batch(spool.batch + 1, taken[-1][0])
-        return UsageBatch(
-            spool,
-            self.front_end,
-            spool.producer,
-            spool.batch,
-            [number for number, _, _ in taken],
-            [event for _, _, event in taken],
-            taken[-1][1],
-        )
+        return _batch_of(self._spool, self.front_end, _first_of(self._waiting))
 
     @property
     def has_many(self) -> bool:
         """Whether a whole batch waits, or what an earlier process has left."""
-        return len(self._waiting) >= BATCH_EVENTS or bool(self._left)
+        return self._waiting_events >= BATCH_EVENTS or bool(self._left)
 
     def reported(self, batch: UsageBatch) -> None:
         """The log has the batch."""
         batch.spool.release(batch.end)
         if batch.spool is not self._spool:
             return
-        for _ in batch.events:
+        while self._waiting and self._waiting[0].end <= batch.end:
             self._waiting.popleft()
-        self._reported += len(batch.events)
+        self._waiting_events -= len(batch.rows)
+        self._reported += len(batch.rows)
         if self._full:
             self._full = False
             log.warning(
@@ -127,7 +152,7 @@ class UsageCollector:
 
     def totals(self) -> UsageTotals:
         """What became of all events so far."""
-        return UsageTotals(self._number, self._reported, self._dropped, len(self._waiting))
+        return UsageTotals(self._number, self._reported, self._dropped, self._waiting_events)
 
     def close(self) -> None:
         """Takes no more; what the log does not have stays in the directory for the next process."""
@@ -139,8 +164,8 @@ class UsageCollector:
 
     # -- the directory ---------------------------------------------------------------------------------------
 
-    def _drop(self) -> None:
-        self._dropped += 1
+    def _drop(self, count: int) -> None:
+        self._dropped += count
         if not self._full and not self._closed:
             self._full = True
             log.warning(
@@ -176,20 +201,48 @@ class UsageCollector:
 
 def _next_of(spool: Spool) -> UsageBatch | None:
     """The next events that a dead process has left; None: there are no more, or they cannot be read."""
-    entries = [entry for entry, _ in zip(spool.entries(), range(BATCH_EVENTS), strict=False)]
-    if not entries:
-        return None
-    if entries[0].number <= spool.through:
-        entries = list(takewhile(lambda entry: entry.number <= spool.through, entries))
-    else:
-        spool.begin_batch(spool.batch + 1, entries[-1].number)
     try:
-        events = [_decoder.decode(entry.data) for entry in entries]
+        blocks = _first_of(
+            _Block(entry.number, entry.end, [event.row() for event in _events_in(entry.data)])
+            for entry in spool.entries()
+        )
     except msgspec.MsgspecError as error:
         log.warning("what %s has left of usage cannot be read: %s", spool.name, error)
         return None
-    numbers = [entry.number for entry in entries]
-    return UsageBatch(spool, spool.name, spool.producer, spool.batch, numbers, events, entries[-1].end)
+    return _batch_of(spool, spool.name, blocks) if blocks else None
+
+
+def _events_in(data: bytes) -> list[UsageEvent]:
+    try:
+        return _rows.decode(data)
+    except msgspec.ValidationError:  # of a version that wrote one event an entry
+        return [_row.decode(data)]
+
+
+def _first_of(blocks: Iterable[_Block]) -> list[_Block]:
+    """The blocks that make one batch."""
+    taken: list[_Block] = []
+    room = BATCH_EVENTS
+    for block in blocks:
+        room -= len(block.rows)
+        if room < 0 and taken:
+            break
+        taken.append(block)
+    return taken
+
+
+def _batch_of(spool: Spool, front_end: str, blocks: list[_Block]) -> UsageBatch:
+    """What was on its way before is so again with the same events; else a batch of its own begins."""
+    if blocks[0].first <= spool.through:
+        blocks = list(takewhile(lambda block: block.first <= spool.through, blocks))
+    else:
+        spool.begin_batch(spool.batch + 1, blocks[-1].first + len(blocks[-1].rows) - 1)
+    numbers: list[int] = []
+    rows: list[Row] = []
+    for first, _, some in blocks:
+        numbers += range(first, first + len(some))
+        rows += some
+    return UsageBatch(spool, front_end, spool.producer, spool.batch, numbers, rows, blocks[-1].end)
 
 
 def _nobody() -> None:

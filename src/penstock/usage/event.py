@@ -10,6 +10,11 @@ TEXT_CHARACTERS = 256
 """No text that means anything is longer: an ARN is the longest."""
 
 
+Row = tuple[int, str, str, str, str, str, int, int, int, str, int, int, str]
+"""The same as `UsageEvent`, field by field: where many requests are answered together, a tuple of each is quicker to make, to
+write, and to turn into columns."""
+
+
 class UsageEvent(msgspec.Struct, frozen=True, gc=False, array_like=True):
     """One request. It holds no message, no key and no secret."""
 
@@ -29,6 +34,24 @@ class UsageEvent(msgspec.Struct, frozen=True, gc=False, array_like=True):
     status: int
     latency_us: int
     request_id: str
+
+    def row(self) -> Row:
+        """The fields alone."""
+        return (
+            self.time_ms,
+            self.account,
+            self.user,
+            self.address,
+            self.action,
+            self.queue,
+            self.messages,
+            self.bytes_in,
+            self.bytes_out,
+            self.outcome,
+            self.status,
+            self.latency_us,
+            self.request_id,
+        )
 
     def readable(self) -> UsageEvent:
         """The same with text that is Unicode throughout: what a client calls an action need not be."""

@@ -7,6 +7,9 @@ made, so that a full disk is found out then. Layout, little-endian:
     magic 8 | producer u64 | batch u64 | through u64 | tail u64 | head u64 | name length u16 | name
     entries, from byte 4096 on: size u32 | number u64 | the bytes      a size of all ones: on at the beginning
 
+What the bytes mean is the collector's. An entry may hold several rows: its number is that of the first, and the next
+entry's is higher than that of the last.
+
 `tail` and `head` only ever rise; where they point to in the ring is their remainder.
 """
 

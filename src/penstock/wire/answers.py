@@ -6,7 +6,7 @@ from typing import Literal
 
 import msgspec
 
-from penstock.model.records import Origin
+from penstock.model.origin import Origin
 from penstock.model.runs import Runs
 from penstock.model.settings import QueueSettings
 from penstock.wire.clock_messages import ClockReading, TakenIds

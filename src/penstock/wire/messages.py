@@ -11,6 +11,7 @@ from typing import get_args
 
 import msgspec
 
+from penstock.model.document import DocumentReader
 from penstock.wire.answers import (
     Answer,
     Challenge,
@@ -168,7 +169,7 @@ Message = Request | Answer
 
 _encoder = msgspec.msgpack.Encoder()
 _requests: msgspec.msgpack.Decoder[Request] = msgspec.msgpack.Decoder(Request)
-_answers: msgspec.msgpack.Decoder[Answer] = msgspec.msgpack.Decoder(Answer)
+_answers: DocumentReader[Answer] = DocumentReader(Answer, "msgpack")
 
 
 def encode_message(message: Message) -> bytes:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import msgspec
 
-from penstock.model.records import Origin
+from penstock.model.document import DocumentReader
+from penstock.model.origin import Origin
 from penstock.model.runs import Runs
 
 Sizes = list[tuple[int, int]]
@@ -123,7 +124,7 @@ PeerMessage = (
 )
 
 _encoder = msgspec.msgpack.Encoder()
-_decoder: msgspec.msgpack.Decoder[PeerMessage] = msgspec.msgpack.Decoder(PeerMessage)
+_reader: DocumentReader[PeerMessage] = DocumentReader(PeerMessage, "msgpack", "a message between nodes")
 
 
 def encode_peer_message(message: PeerMessage) -> bytes:
@@ -132,8 +133,8 @@ def encode_peer_message(message: PeerMessage) -> bytes:
 
 
 def decode_peer_message(head: bytes | memoryview) -> PeerMessage:
-    """Raises `msgspec.DecodeError` on anything that is not one of these."""
+    """Raises `msgspec.DecodeError` on anything that is not one of these, `TooOldError` for one of a newer version."""
     try:
-        return _decoder.decode(head)
+        return _reader.decode(head)
     except (RecursionError, UnicodeDecodeError):
         raise msgspec.DecodeError("it is nested too deeply, or a text in it is not UTF-8") from None

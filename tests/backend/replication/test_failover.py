@@ -20,7 +20,7 @@ def states(cluster: Cluster, partition: int = 1) -> dict[str, bytes]:
     for name, machine in cluster.machines.items():
         if machine.node is not None:
             held = machine.node.replication.state.parts.catalogue.partitions[partition]
-            image = snapshot._decoder.decode(snapshot.dump(held))
+            image = snapshot._reader.decode(snapshot.dump(held))
             for chunk in image.chunks:
                 chunk.positions = b""
             if image.log is not None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as some
 
 from penstock.backend.replication.layout_view import LayoutView
 from penstock.cluster.layout import PartitionEntry
@@ -142,6 +144,20 @@ def test_a_name_means_the_queue_that_lives_and_of_two_made_at_once_the_one_that_
     view.put(entry(3), 5)
     view.gone(1)
     assert view.find("orders") == entry(3)
+
+
+@given(
+    some.lists(some.tuples(some.integers(1, 5), some.sampled_from(["put", "retire", "gone"])), max_size=30)
+)
+def test_a_name_means_the_newest_partition_of_it_that_is_not_given_up(steps: list[tuple[int, str]]) -> None:
+    view, living = LayoutView(), set[int]()
+    for version, (partition, step) in enumerate(steps, 1):
+        if step == "gone":
+            view.gone(partition)
+        else:
+            view.put(entry(partition) if step == "put" else retired(entry(partition), "a"), version)
+        living = living | {partition} if step == "put" else living - {partition}
+        assert view.find("orders") == (entry(max(living)) if living else None)
 
 
 def test_a_target_names_a_queue_or_one_incarnation_of_it() -> None:

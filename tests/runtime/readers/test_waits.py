@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 
 from penstock.model.errors import ErrorCode
-from penstock.runtime import reader_waits
 from penstock.runtime.clock import WallClock
-from penstock.runtime.reader_waits import ReaderWaits
+from penstock.wire import reader_waits
 from penstock.wire.frames import encode_frame
 from penstock.wire.log_messages import LogSlice, ReadLog
 from penstock.wire.messages import Done, Failed, Ping, encode_message
 from penstock.wire.read_ticket import Holder, TicketDesk, TicketError, encode_holder
+from penstock.wire.reader_waits import ReaderWaits
 from tests.runtime.harness import async_test, until
 from tests.runtime.readers.cluster import SECRET, Readable, readable_cluster
 from tests.runtime.readers.test_direct_reads import MESSAGES, a_log

@@ -24,7 +24,7 @@ from penstock.cluster.layout import PartitionEntry
 from penstock.model.batch import Batch
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.model.move_target import MoveTarget, target_of
-from penstock.model.records import Reason
+from penstock.model.origin import Reason
 from penstock.model.runs import Runs
 from penstock.queue import moving
 from penstock.queue.partition import Partition

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import logging
 from collections import deque
 from typing import Protocol, assert_never
 
 import msgspec
 
 from penstock.backend.replication.cluster_moves import ClusterMoves
-from penstock.backend.replication.following import FollowedPartition, Follower
+from penstock.backend.replication.followed import FollowedPartition
+from penstock.backend.replication.following import Follower
 from penstock.backend.replication.leading import Sender
 from penstock.backend.replication.peer_stream import PeerStream, weight
 from penstock.backend.replication.state import ClusterState
+from penstock.model.document import TooOldError
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.model.records import MessagesLost
 from penstock.queue.decision import Written
@@ -32,6 +35,8 @@ from penstock.wire.peer_messages import (
     Standing,
     decode_peer_message,
 )
+
+log = logging.getLogger("penstock.backend")
 
 _FROM_PRIMARY = Lead | Append | Cut | Image | Batches
 
@@ -56,6 +61,8 @@ class Dispatch:
         self._early: dict[int, tuple[str, Lead]] = {}
         """Calls of primaries of partitions that this node does not know of yet."""
         self._stalled: dict[str, deque[tuple[PeerMessage, bytes]]] = {}
+        self._left_out: set[tuple[str, str]] = set()
+        """What was said about messages of newer nodes: once is enough."""
 
     @property
     def is_stalled(self) -> bool:
@@ -69,6 +76,9 @@ class Dispatch:
             return
         try:
             message = decode_peer_message(frame.head)
+        except TooOldError as error:
+            self._leave_out(stream, error, len(frame.body))
+            return
         except msgspec.DecodeError as error:
             raise PenstockError(
                 ErrorCode.BAD_FRAME, f"node {node} says what is no message: {error}"
@@ -81,6 +91,14 @@ class Dispatch:
             self._handle(stream, message, frame.body)
         except PenstockError:
             self._stalled.setdefault(node, deque()).append((message, bytes(frame.body)))
+
+    def _leave_out(self, stream: PeerStream, error: TooOldError, body_bytes: int) -> None:
+        """A newer node says what this one has no word for. It hears no confirmation, and that is all it can need."""
+        if (stream.node, error.message) not in self._left_out:
+            self._left_out.add((stream.node, error.message))
+            log.warning("something that node %s says is left out: %s", stream.node, error.message)
+        if body_bytes:
+            stream.taken_bytes += weight(body_bytes)
 
     def retry(self) -> None:
         """There may be room in the journal now."""

@@ -4,22 +4,19 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from functools import partial
 
 from penstock.backend.logbook import busy
 from penstock.backend.parts import NodeParts
+from penstock.backend.replication.cutting import Cutter, report_cut
+from penstock.backend.replication.followed import FollowedPartition
 from penstock.backend.replication.peer_stream import PeerStream, weight
-from penstock.backend.replication.whole_state import build, is_missing_batches, marks_of, place_batches
+from penstock.backend.replication.whole_state import is_missing_batches, marks_of, place_batches
 from penstock.model.batch import Batch
-from penstock.model.errors import PenstockError
+from penstock.model.document import TooOldError
 from penstock.model.records import QueueCreated, QueueDeleted, QueueRemoved, Sent, decode_record
 from penstock.queue import living_files, snapshot
 from penstock.queue.partition import Partition
 from penstock.replication.primary_secondary.secondary import OutOfStep, Ready, Refused, Secondary
-from penstock.storage.entry_read import RebuildJob
-from penstock.storage.job import Job
 from penstock.wire.peer_messages import (
     Append,
     Batches,
@@ -36,28 +33,6 @@ from penstock.wire.peer_messages import (
 log = logging.getLogger("penstock.backend")
 
 
-@dataclass(slots=True)
-class FollowedPartition:
-    """A replica that follows."""
-
-    queue_id: int
-    known_epoch: int = 0
-    """The highest epoch that was heard of."""
-    leader: str | None = None
-    epoch: int = 0
-    """Of the primary that it follows now."""
-    image: list[bytes] = field(default_factory=list)
-    """Parts of a state that is coming in."""
-    needs_whole: bool = False
-    """What is here is a former life's: a whole state is needed before anything else."""
-    cutting: int | None = None
-    """The record to cut back to, while that is under way."""
-    cut_after: int = 0
-    """The journal must be on disk up to here before what is left can be read back."""
-    committed: int = 0
-    """As the primary said last."""
-
-
 class Follower:
     """Everything that this node follows."""
 
@@ -67,16 +42,7 @@ class Follower:
         self.partitions: dict[int, FollowedPartition] = {}
         self._unflushed: deque[tuple[int, str, int, int, int, int]] = deque()
         """(journal position, node, partition, epoch, index, bytes taken) of what waits for the disk."""
-        self._to_cut: dict[int, FollowedPartition] = {}
-        """Cuts that wait for the disk or for a checkpoint."""
-        self._cuts: dict[Job, FollowedPartition] = {}
-        self.jobs: list[Job] = []
-        self.checkpoint_is_under_way: Callable[[], bool] = lambda: False
-
-    @property
-    def is_cutting(self) -> bool:
-        """While this holds no checkpoint may begin."""
-        return bool(self._cuts)
+        self.cutter = Cutter(parts, self)
 
     def follow(self, queue_id: int, epoch: int) -> FollowedPartition:
         """Follows the primary of this epoch, once it has called."""
@@ -103,6 +69,7 @@ class Follower:
             return
         followed.leader, followed.epoch = stream.node, message.epoch
         followed.image = []
+        followed.too_old = False
         self._stand(followed, stream)
 
     def _obeys(self, followed: FollowedPartition, stream: PeerStream, epoch: int) -> bool:
@@ -144,7 +111,7 @@ class Follower:
             self._note(stream, followed, len(body))
             return
         partition = parts.catalogue.partitions[queue_id]
-        if followed.needs_whole or followed.image or queue_id in parts.catalogue.damage:
+        if followed.needs_whole or followed.image or followed.too_old or queue_id in parts.catalogue.damage:
             self._note(stream, followed, len(body))
             return
         secondary = Secondary(partition.epochs, partition.index, followed.known_epoch)
@@ -158,26 +125,36 @@ class Follower:
                 self._stand(followed, stream)
             case Ready(first):
                 followed.committed = message.committed
-                self._append(partition, message.previous + 1, first, message.sizes, body)
+                try:
+                    self._append(partition, message.previous + 1, first, message.sizes, body)
+                except TooOldError as error:
+                    self._give_up(followed, partition.name, error)
         self._note(stream, followed, len(body))
 
     def _append(self, partition: Partition, number: int, first: int, sizes: Sizes, body: memoryview) -> None:
         offset = 0
         logbook = self._parts.logbook
-        for head_size, payload_size in sizes:
-            middle, end = offset + head_size, offset + head_size + payload_size
-            if number >= first:
-                head = bytes(body[offset:middle])
-                record = decode_record(head)
-                assert not isinstance(record, QueueCreated | QueueDeleted | QueueRemoved)
-                # A copy, so that a batch in memory does not keep all that it came with.
-                batch = Batch(bytes(body[middle:end])) if isinstance(record, Sent) else None
-                logbook.copy(partition, record, head, batch)
-            number += 1
-            offset = end
-        self._parts.emptied.update(
-            (partition.queue_id, file) for file in living_files.take_emptied(partition)
-        )
+        try:
+            for head_size, payload_size in sizes:
+                middle, end = offset + head_size, offset + head_size + payload_size
+                if number >= first:
+                    head = bytes(body[offset:middle])
+                    record = decode_record(head)
+                    assert not isinstance(record, QueueCreated | QueueDeleted | QueueRemoved)
+                    # A copy, so that a batch in memory does not keep all that it came with.
+                    batch = Batch(bytes(body[middle:end])) if isinstance(record, Sent) else None
+                    logbook.copy(partition, record, head, batch)
+                number += 1
+                offset = end
+        finally:
+            self._parts.emptied.update(
+                (partition.queue_id, file) for file in living_files.take_emptied(partition)
+            )
+
+    def _give_up(self, followed: FollowedPartition, name: str, error: TooOldError) -> None:
+        """Nothing of it is written here, so that this version can read all of its own journal."""
+        followed.too_old = True
+        log.error("partition %d of %r is followed no further: %s", followed.queue_id, name, error.message)
 
     # -- confirming ------------------------------------------------------------------------------------------
 
@@ -188,6 +165,7 @@ class Follower:
             followed.leader == stream.node
             and followed.cutting is None
             and not followed.needs_whole
+            and not followed.too_old
             and followed.queue_id not in self._parts.catalogue.damage
             and not followed.image
             and partition.epochs.last == followed.epoch
@@ -237,74 +215,13 @@ class Follower:
     def cut(self, followed: FollowedPartition, stream: PeerStream, message: Cut) -> None:
         """The primary does not have the records after `last`: they were never committed."""
         if self._follows(followed, stream, message.epoch):
-            followed.cutting = message.last
-            followed.cut_after = self._parts.store.appended_position
-            self._to_cut[followed.queue_id] = followed
+            self.cutter.cut(followed, message.last)
 
-    @property
-    def has_cuts_to_begin(self) -> bool:
-        """Whether a cut waits for the disk or for a checkpoint."""
-        return bool(self._to_cut)
-
-    def step(self) -> None:
-        """Begins cuts that wait for the disk or for a checkpoint."""
-        parts, store = self._parts, self._parts.store
-        for queue_id, followed in list(self._to_cut.items()):
-            if self.checkpoint_is_under_way():
-                return
-            if store.committed_position < followed.cut_after:
-                continue
-            del self._to_cut[queue_id]
-            if followed.cutting is None or self.partitions.get(queue_id) is not followed:
-                continue
-            partition = parts.catalogue.partitions[followed.queue_id]
-            assert store.replica_log is not None
-            initial = Partition(followed.queue_id, partition.name, partition.settings, partition.created_ms)
-            job = store.replica_log.rebuild_job(followed.queue_id, followed.cutting, partial(build, initial))
-            if job is None or followed.queue_id in parts.catalogue.damage:
-                followed.needs_whole = True
-                self._cut_done(followed)
-            else:
-                self._cuts[job] = followed
-                self.jobs.append(job)
-
-    def job_done(self, job: Job) -> bool:
-        """Takes a state that was made anew."""
-        followed = self._cuts.pop(job, None)
-        if followed is None:
-            return False
-        assert isinstance(job, RebuildJob)
-        parts, queue_id, last = self._parts, followed.queue_id, followed.cutting
-        partition: Partition | None = job.built
-        if self.partitions.get(queue_id) is not followed or last is None:
-            return True  # it was dropped meanwhile
-        if partition is None or partition.index != last or not self._has_files(partition):
-            followed.needs_whole = True
-        else:
-            try:
-                parts.logbook.write_cut(queue_id, last)
-            except PenstockError:  # no room in the journal: from the start
-                self._to_cut[queue_id] = followed
-                return True
-            self._tell_lost(followed, _report_cut(parts.catalogue.partitions[queue_id], partition))
-            parts.catalogue.partitions[queue_id] = partition
-        self._cut_done(followed)
-        return True
-
-    def _has_files(self, partition: Partition) -> bool:
-        """Segments may be gone whose messages died by the very records that were cut."""
-        store = self._parts.store
-        return all(store.has_file(partition.queue_id, file) for file in living_files.files_of(partition))
-
-    def _tell_lost(self, followed: FollowedPartition, messages: int) -> None:
+    def tell_lost(self, followed: FollowedPartition, messages: int) -> None:
         """The primary counts what went, in the statistics of the queue."""
         stream = self._streams.get(followed.leader or "")
         if stream is not None and messages:
             stream.send(Lost(followed.queue_id, followed.epoch, messages))
-
-    def _cut_done(self, followed: FollowedPartition) -> None:
-        followed.cutting = None
-        self.stand(followed)
 
     # -- taking in a whole partition -------------------------------------------------------------------------
 
@@ -316,15 +233,23 @@ class Follower:
         if not self._follows(followed, stream, message.epoch) or message.part != len(followed.image):
             self._note(stream, followed, len(body))
             return
-        if message.part + 1 == message.parts and self.checkpoint_is_under_way():
+        if message.part + 1 == message.parts and self.cutter.checkpoint_is_under_way():
             raise busy()  # it may be copying what is about to go
         data = bytes(body)
+        partition: Partition | None = None
+        if message.part + 1 == message.parts:
+            try:
+                partition = snapshot.load_from_elsewhere(b"".join((*followed.image, data)))
+            except TooOldError as error:
+                followed.image = []
+                self._give_up(followed, parts.catalogue.partitions[queue_id].name, error)
+                self._note(stream, followed, len(body))
+                return
         parts.logbook.write_image(queue_id, message.index, message.part, message.parts, data)
         followed.image.append(data)
-        if message.part + 1 == message.parts:
-            partition = snapshot.load_from_elsewhere(b"".join(followed.image))
+        if partition is not None:
             if partition.table.next < parts.catalogue.partitions[queue_id].table.next:
-                self._tell_lost(followed, _report_cut(parts.catalogue.partitions[queue_id], partition))
+                self.tell_lost(followed, report_cut(parts.catalogue.partitions[queue_id], partition))
             followed.image = []
             followed.needs_whole = False
             parts.catalogue.partitions[queue_id] = partition
@@ -370,27 +295,3 @@ def has_only_former_life(parts: NodeParts, queue_id: int) -> bool:
     return (
         (partition is None or not partition.index) and replica_log is not None and replica_log.had(queue_id)
     )
-
-
-def _report_cut(before: Partition, after: Partition) -> int:
-    """With `async` what is cut may have been acknowledged: that is never hidden. How many messages those are."""
-    messages = max(0, before.table.next - after.table.next)
-    if before.settings.replication == "async" and messages:
-        log.warning(
-            "partition %d of %r lost %d messages (records %d to %d) in a failover: an earlier primary may have "
-            "acknowledged them before any other node had them (replication 'async')",
-            before.queue_id,
-            before.name,
-            messages,
-            after.index + 1,
-            before.index,
-        )
-        return messages
-    log.info(
-        "partition %d of %r goes back from record %d to %d: the rest was never committed",
-        before.queue_id,
-        before.name,
-        before.index,
-        after.index,
-    )
-    return 0

@@ -36,7 +36,8 @@ class LayoutView:
 
     def __init__(self) -> None:
         self._known: dict[int, KnownEntry] = {}
-        self._partitions: dict[str, dict[int, int]] = {}
+        self._partitions: dict[str, dict[int, set[int]]] = {}
+        """By queue and ordinal: nearly always one. A name may be used again by a later queue, or by two at once."""
 
     def put(self, entry: PartitionEntry, version: int) -> bool:
         """Takes an entry in; False where it is no news."""
@@ -48,8 +49,7 @@ class LayoutView:
             self._unname(entry)
         else:
             ordinals = self._partitions.setdefault(entry.queue, {})
-            # A name may be used again by a later queue, whose partitions have higher ids.
-            ordinals[entry.ordinal] = max(entry.partition, ordinals.get(entry.ordinal, 0))
+            ordinals.setdefault(entry.ordinal, set()).add(entry.partition)
         return True
 
     def gone(self, partition: int) -> None:
@@ -61,19 +61,11 @@ class LayoutView:
     def _unname(self, entry: PartitionEntry) -> None:
         """The name means the partition no longer; of two that were made under it at once it means the other."""
         ordinals = self._partitions.get(entry.queue, {})
-        if ordinals.get(entry.ordinal) != entry.partition:
+        named = ordinals.get(entry.ordinal, set())
+        named.discard(entry.partition)
+        if named:
             return
-        others = [
-            known.partition
-            for known, _ in self._known.values()
-            if (known.queue, known.ordinal) == (entry.queue, entry.ordinal)
-            and not known.retired
-            and known.partition != entry.partition
-        ]
-        if others:
-            ordinals[entry.ordinal] = max(others)
-            return
-        del ordinals[entry.ordinal]
+        ordinals.pop(entry.ordinal, None)
         if not ordinals:
             self._partitions.pop(entry.queue, None)
 
@@ -94,7 +86,8 @@ class LayoutView:
         ordinals = self._partitions.get(queue)
         if not ordinals:
             return None
-        count = self._known[next(iter(ordinals.values()))].entry.settings.partitions
+        count = self._known[max(next(iter(ordinals.values())))].entry.settings.partitions
         wanted = int(own) if mark and own.isdecimal() else ordinal % count
-        partition = ordinals.get(wanted)
-        return self._known[partition].entry if partition is not None else None
+        named = ordinals.get(wanted)
+        # The partitions of a later queue of the same name have higher ids.
+        return self._known[max(named)].entry if named else None

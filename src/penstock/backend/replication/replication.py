@@ -193,7 +193,7 @@ class Replication:
         if self._to_act:
             self._act()
         self.dispatch.retry()
-        self.follower.step()
+        self.follower.cutter.step()
         woken = self.state.parts.idle.woken
         for queue_id in woken:
             self.proposer.look_now(queue_id)
@@ -202,7 +202,7 @@ class Replication:
     @property
     def is_waiting(self) -> bool:
         """Whether `prepare` may have something to do though nothing arrives."""
-        return bool(self._to_act) or self.dispatch.is_stalled or self.follower.has_cuts_to_begin
+        return bool(self._to_act) or self.dispatch.is_stalled or self.follower.cutter.has_cuts_to_begin
 
     def take_output(self) -> list[tuple[str, list[Buffer]]]:
         """What is to be written to other nodes now."""
@@ -214,14 +214,14 @@ class Replication:
 
     def take_jobs(self) -> list[Job]:
         """Work for the helper thread."""
-        jobs = [*self.leadership.sender.jobs, *self.follower.jobs]
-        self.leadership.sender.jobs, self.follower.jobs = [], []
+        jobs = [*self.leadership.sender.jobs, *self.follower.cutter.jobs]
+        self.leadership.sender.jobs, self.follower.cutter.jobs = [], []
         return jobs
 
     def job_done(self, job: Job, now_ms: int) -> None:
         """Takes a job that was read or made for a replica."""
         self.state.now_ms = now_ms
-        if self.follower.job_done(job) or not isinstance(job, EntryReadJob):
+        if self.follower.cutter.job_done(job) or not isinstance(job, EntryReadJob):
             return
         queue_id = job.partition
         led = queue_id in self.state.led

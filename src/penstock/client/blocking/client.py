@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from types import TracebackType
 from typing import Self, Unpack
 
-from penstock.client.address import DEFAULT_URL
+from penstock.client.address import DEFAULT_URL, parse_address
 from penstock.client.blocking.bridge import Bridge
 from penstock.client.blocking.queue import BlockingQueue
 from penstock.client.client import Client, connect
@@ -14,6 +14,7 @@ from penstock.client.clock import LOCAL_CLOCK, ClockStatus
 from penstock.client.duration import Duration
 from penstock.client.endpoints import connect_to_any
 from penstock.client.options import QueueOptions
+from penstock.client.trust import Authority
 from penstock.ordering.clock_estimator import DRIFT_PPM
 from penstock.ordering.local_clock import LocalClock
 from penstock.ordering.timestamp_id import TimestampId
@@ -109,6 +110,7 @@ def connect_blocking(
     drift_ppm: int = DRIFT_PPM,
     access_key: str | None = None,
     secret_key: str | None = None,
+    ca: Authority | None = None,
 ) -> BlockingClient:
     """Connects to a server: `with penstock.connect_blocking("penstock://127.0.0.1:9326") as client: ...`.
 
@@ -122,6 +124,7 @@ def connect_blocking(
         drift_ppm=drift_ppm,
         access_key=access_key,
         secret_key=secret_key,
+        ca=ca,
     )
     bridge = Bridge()
     try:
@@ -138,11 +141,20 @@ def connect_blocking_to_any(
     name: str,
     access_key: str | None = None,
     secret_key: str | None = None,
+    ca: Authority | None = None,
     patient: bool = True,
 ) -> BlockingClient:
-    """Connects to the first of several servers that answers; see `penstock.client.endpoints`."""
+    """Connects to the first of several servers that answers; see `penstock.client.endpoints`. `ca` is for those with TLS."""
     endpoints = [
-        connect(url, timeout=timeout, name=name, access_key=access_key, secret_key=secret_key) for url in urls
+        connect(
+            url,
+            timeout=timeout,
+            name=name,
+            access_key=access_key,
+            secret_key=secret_key,
+            ca=ca if parse_address(url).secure else None,
+        )
+        for url in urls
     ]
     bridge = Bridge()
     try:

@@ -6,7 +6,6 @@ It only ever succeeds: whatever it cannot answer goes back to its owner, who ask
 from __future__ import annotations
 
 import asyncio
-import ssl
 from collections.abc import Callable, Iterable
 
 import msgspec
@@ -14,6 +13,7 @@ import msgspec
 from penstock.client.address import parse_address
 from penstock.client.call import Call
 from penstock.client.connection import Connection
+from penstock.client.trust import trusting
 from penstock.model.errors import ErrorCode
 from penstock.model.partition_numbers import number_in_partition, number_of
 from penstock.wire.frames import Frame, encode_frame
@@ -129,6 +129,7 @@ async def connect_to_node(
 ) -> NodeReads:
     """A connection that the node has let in; raises `OSError` and `PenstockError`."""
     address = parse_address(f"penstock://{place.address}")
+    # Names count where the cluster's configuration says so (`cluster.tls_name`).
     tls = trusting(place.authority, named=bool(place.certified_name)) if place.authority else None
     name = (place.certified_name or address.host) if tls is not None else None
     reads = NodeReads(place, partition, loop, handed_back)
@@ -144,16 +145,6 @@ async def connect_to_node(
             reads.greeted.exception()  # what is raised here says it all
         raise
     return reads
-
-
-def trusting(authority: str, *, named: bool) -> ssl.SSLContext:
-    """Takes certificates of the cluster's authority and no others; `named`: of those only such as name who is dialled, as the
-    cluster's configuration says (`cluster.tls_name`)."""
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.minimum_version = ssl.TLSVersion.TLSv1_3
-    context.check_hostname = named
-    context.load_verify_locations(cadata=authority)
-    return context
 
 
 def outward(given: LogSlice, partition: int) -> LogSlice:

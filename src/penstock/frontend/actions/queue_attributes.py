@@ -10,7 +10,7 @@ from penstock.frontend.queue_changes import ATTEMPTS, metadata_of, too_many_chan
 from penstock.frontend.resolved_queue import ResolvedQueue
 from penstock.frontend.steps import Steps, ask
 from penstock.model.limits import SECOND_MS
-from penstock.model.settings import QueueSettings
+from penstock.model.settings import SETTINGS
 from penstock.sqs.attribute_changes import changed_attributes
 from penstock.sqs.attribute_texts import QueueFacts, attribute_texts
 from penstock.sqs.queue_attributes import QueueAttributes
@@ -72,7 +72,5 @@ def _engine_changes(
     before = settings_of(queue.attributes, dead_letter_queue_of(context, queue.attributes), queue.settings)
     after = settings_of(changed, dead_letter_queue_of(context, changed), queue.settings)
     return {
-        field: getattr(after, field)
-        for field in QueueSettings.__struct_fields__
-        if getattr(after, field) != getattr(before, field)
+        field: getattr(after, field) for field in SETTINGS if getattr(after, field) != getattr(before, field)
     }

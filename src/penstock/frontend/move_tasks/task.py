@@ -13,6 +13,7 @@ import msgspec
 from penstock.frontend.context import Context
 from penstock.frontend.resolved_queue import ResolvedQueue
 from penstock.metadata.store.interface import ABSENT, Entry
+from penstock.model.document import Document, DocumentReader
 from penstock.model.limits import SECOND_MS
 from penstock.sqs.compatibility import MOVE_TASKS_LISTED
 from penstock.sqs.names import QueueArn, parse_arn
@@ -24,7 +25,7 @@ SILENCE_MS = 10 * SECOND_MS
 ACTIVE: frozenset[TaskStatus] = frozenset({"RUNNING", "CANCELLING"})
 
 
-class MoveTask(msgspec.Struct, frozen=True, kw_only=True):
+class MoveTask(Document, frozen=True, kw_only=True):
     """One task."""
 
     task_id: str
@@ -56,7 +57,7 @@ class MoveTask(msgspec.Struct, frozen=True, kw_only=True):
         return self.owner != owner and (not self.owner or now_ms - self.heartbeat_ms > SILENCE_MS)
 
 
-class MoveHistory(msgspec.Struct, frozen=True, kw_only=True):
+class MoveHistory(Document, frozen=True, kw_only=True):
     """The tasks of one source queue, newest first; `queue_id` is the incarnation that they belong to."""
 
     queue_id: int
@@ -86,7 +87,7 @@ class MoveHistory(msgspec.Struct, frozen=True, kw_only=True):
 
 
 _encoder = msgspec.json.Encoder()
-_decoder = msgspec.json.Decoder(MoveHistory)
+_reader: DocumentReader[MoveHistory] = DocumentReader(MoveHistory)
 
 
 def key_of(native_name: str) -> str:
@@ -101,7 +102,7 @@ def encode(history: MoveHistory) -> bytes:
 
 def decode(stored: bytes) -> MoveHistory:
     """What was stored; raises `msgspec.ValidationError` on anything else."""
-    return _decoder.decode(stored)
+    return _reader.decode(stored)
 
 
 def history_of(context: Context, queue: ResolvedQueue) -> tuple[MoveHistory, int]:

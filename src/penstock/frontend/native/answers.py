@@ -34,7 +34,10 @@ def messages_in(answer: messages.Answer) -> int:
         case messages.Delivery() | messages.Peeked():
             return _count_of_batches(answer.batches)
         case messages.Settled():
-            return sum(outcome.done + outcome.gone for outcome in answer.outcomes)
+            outcomes = answer.outcomes
+            if len(outcomes) == 1:
+                return outcomes[0].done + outcomes[0].gone
+            return sum(outcome.done + outcome.gone for outcome in outcomes)
         case messages.LogSlice():
             return _count_of_batches(answer.batches)
         case messages.GroupDelivery():
@@ -46,8 +49,12 @@ def messages_in(answer: messages.Answer) -> int:
 
 
 def _count_of_runs(runs: Runs) -> int:
+    if len(runs) == 1:
+        return runs[0][1]
     return sum(count for _, count in runs)
 
 
 def _count_of_batches(batches: list[DeliveredBatch] | list[LoggedBatch]) -> int:
+    if len(batches) == 1:
+        return batches[0].count
     return sum(batch.count for batch in batches)

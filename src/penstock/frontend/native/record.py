@@ -11,8 +11,9 @@ from penstock.frontend.request_ids import RequestIds
 from penstock.frontend.session import Session
 from penstock.model.errors import ErrorCode
 from penstock.usage.collector import UsageCollector
-from penstock.usage.event import UsageEvent
+from penstock.usage.event import Row
 from penstock.wire import messages
+from penstock.wire.frames import Frame
 
 Asked = tuple[str, str, int, int, int, int, bool]
 """A request that is under way: its action, the ARN of its queue or nothing, its bytes, when it came, what the timer showed
@@ -43,6 +44,15 @@ def leaves_rows(asked: Asked) -> bool:
     return not asked[6]
 
 
+Who = tuple[str, str, str]
+"""Account, user and address, as they stand in rows."""
+
+
+def who_is(session: Session | None, address: str) -> Who:
+    """What the record calls a client; without a session nobody knows."""
+    return ("", NOBODY, address) if session is None else (session.account, session.user, address)
+
+
 class NativeRecord:
     """Writes the rows."""
 
@@ -52,74 +62,54 @@ class NativeRecord:
         """`own_queue`: the ARN of the record itself. Who reads it leaves no rows: following it would never end."""
         self._own_queue = own_queue
         self._usage = usage
-        self._request_ids = request_ids
-        self._timer_us = timer_us
+        self._next_id = request_ids.next
+        self.timer_us = timer_us
 
-    def asked(self, action: str, queue: str, bytes_in: int, now_ms: int, subscription: int = 0) -> Asked:
+    def asked(
+        self, action: str, queue: str, frame: Frame, now_ms: int, timer_us: int, subscription: int = 0
+    ) -> Asked:
         """A request begins."""
+        _, head, body = frame
         unseen = action == CONNECTED or (queue == self._own_queue and action in _LOOKS)
-        return action, queue, bytes_in, now_ms, self._timer_us(), subscription, unseen
+        return action, queue, len(head) + len(body), now_ms, timer_us, subscription, unseen
 
-    def answered(
-        self,
-        asked: Asked,
-        session: Session | None,
-        address: str,
-        answer: messages.Answer,
-        bytes_out: int,
-        now_ms: int,
-    ) -> None:
-        """A request is about to be answered."""
-        _, _, bytes_in, time_ms, started_us, subscription, failures_only = asked
-        latency_us = self._timer_us() - started_us
+    def row(
+        self, asked: Asked, who: Who, answer: messages.Answer, bytes_out: int, now_ms: int, timer_us: int
+    ) -> Row | None:
+        """The row of a request that is about to be answered; None: there is none."""
+        action, queue, bytes_in, time_ms, started_us, subscription, failures_only = asked
+        latency_us = timer_us - started_us
+        count, outcome, status = 0, SUCCEEDED, OK_STATUS
         if isinstance(answer, messages.Failed):
             if failures_only and answer.code == ErrorCode.QUEUE_NOT_FOUND:
-                return  # the record is not there before its first row; to look for it makes none
-            count, outcome, status = 0, answer.code, status_of(answer.code)
+                return None  # the record is not there before its first row; to look for it makes none
+            outcome, status = answer.code, status_of(answer.code)
         elif failures_only:
-            return
+            return None
         else:
-            count, outcome, status = messages_in(answer), SUCCEEDED, OK_STATUS
+            count = messages_in(answer)
             if subscription:  # a delivery, which nobody has asked for just now
                 time_ms, bytes_in, latency_us = now_ms, 0, 0
-        self._write(asked, time_ms, session, address, count, bytes_in, bytes_out, outcome, status, latency_us)
-
-    def abandoned(self, asked: Asked, session: Session | None, address: str) -> None:
-        """The client went away before it was answered: what became of the request it cannot know."""
-        _, _, bytes_in, time_ms, started_us, subscription, failures_only = asked
-        if not failures_only and not subscription:
-            latency_us = self._timer_us() - started_us
-            self._write(
-                asked, time_ms, session, address, 0, bytes_in, 0, CANCELLED, CANCELLED_STATUS, latency_us
-            )
-
-    def _write(
-        self,
-        asked: Asked,
-        time_ms: int,
-        session: Session | None,
-        address: str,
-        count: int,
-        bytes_in: int,
-        bytes_out: int,
-        outcome: str,
-        status: int,
-        latency_us: int,
-    ) -> None:
-        self._usage.record(
-            UsageEvent(
-                time_ms,
-                session.account if session is not None else "",
-                session.user if session is not None else NOBODY,
-                address,
-                asked[0],
-                asked[1],
-                count,
-                bytes_in,
-                bytes_out,
-                outcome,
-                status,
-                latency_us,
-                self._request_ids.next(),
-            )
+        account, user, address = who
+        return (
+            *(time_ms, account, user, address, action, queue, count),
+            *(bytes_in, bytes_out, outcome, status, latency_us, self._next_id()),
         )
+
+    def write(self, rows: list[Row]) -> None:
+        """Keeps rows of requests that are answered together; when it returns, the answers may leave."""
+        self._usage.record_all(rows)
+
+    def answered(self, asked: Asked, who: Who, answer: messages.Answer, bytes_out: int, now_ms: int) -> None:
+        """A single request is about to be answered."""
+        row = self.row(asked, who, answer, bytes_out, now_ms, self.timer_us())
+        if row is not None:
+            self.write([row])
+
+    def abandoned(self, asked: Asked, who: Who) -> None:
+        """The client went away before it was answered: what became of the request it cannot know."""
+        action, queue, bytes_in, time_ms, started_us, subscription, failures_only = asked
+        if not failures_only and not subscription:
+            latency_us = self.timer_us() - started_us
+            cancelled = (CANCELLED, CANCELLED_STATUS, latency_us, self._next_id())
+            self.write([(time_ms, *who, action, queue, 0, bytes_in, 0, *cancelled)])

@@ -11,9 +11,10 @@ import dataclasses
 from collections.abc import Iterator
 
 from penstock import BlockingClient, BlockingLog, OffsetGone
+from penstock.client.address import parse_address
 from penstock.client.blocking.client import connect_blocking_to_any
 from penstock.client.endpoints import NoEndpoint
-from penstock.client.failure import Unreached
+from penstock.client.failure import Unreached, Untrusted
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.pipeline.source.options import Target
 from penstock.pipeline.trouble import PipelineError
@@ -92,6 +93,7 @@ class Connection:
             name="spark",
             access_key=key,
             secret_key=secret,
+            ca=self.target.authority,
         )
 
 
@@ -102,8 +104,10 @@ def explanation(error: PenstockError, target: Target) -> str:
         meaning = explanation(error.telling, dataclasses.replace(target, endpoints=asked))
         stop = "" if meaning.endswith("?") else "."
         return f"{meaning}{stop} What each endpoint answered: {error.said}"
-    where = ", ".join(url.removeprefix("penstock://") for url in target.endpoints)
+    where = ", ".join(str(parse_address(url)) for url in target.endpoints)
     queue = target.queue
+    if isinstance(error, Untrusted):
+        return f"{error.message}; for Spark, the option ca"
     match error.code:
         case ErrorCode.QUEUE_NOT_FOUND:
             return (

@@ -29,7 +29,14 @@ OPTIONS = (
         "127.0.0.1:9326",
         READS + WRITES,
         "`HOST:PORT` of the native protocol; several with commas between them share the work, and stand in for one "
-        "another",
+        "another. Over TLS `penstocks://HOST:PORT`",
+    ),
+    Option(
+        "ca",
+        "",
+        READS + WRITES,
+        "over TLS: a file of the driver's with the authority that signed the server's certificate; without it "
+        "`PENSTOCK_CA` says it, or each machine trusts whom it trusts",
     ),
     Option("queue", "", READS + WRITES, 'the queue; `load("clicks")` and `start("clicks")` name it as well'),
     Option(

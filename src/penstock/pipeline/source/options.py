@@ -15,6 +15,7 @@ from typing import Literal
 from penstock.client.address import parse_address
 from penstock.client.credentials import chosen_credentials
 from penstock.client.endpoints import endpoint_urls
+from penstock.client.trust import authorities_of
 from penstock.model.errors import PenstockError
 from penstock.model.partition_numbers import LARGEST_NUMBER, number_of, partition_of
 from penstock.model.settings import check_queue_name
@@ -42,6 +43,8 @@ class Target:
     timeout: float
     credentials: Credentials | None = None
     """Whose client Spark is; chosen on the driver, for its tasks too. Its text never shows the secret."""
+    authority: str | None = None
+    """Whose certificates are taken, in PEM form, read on the driver for its tasks too; None: whom each machine trusts."""
 
 
 @dataclass(frozen=True)
@@ -129,7 +132,7 @@ class _Words:
             timeout = 0.0
         if not 0 < timeout <= 86_400:
             raise PipelineError(f"option timeout is {self['timeout']!r}: give seconds, above 0")
-        return Target(endpoints, queue, timeout, self.credentials())
+        return Target(endpoints, queue, timeout, self.credentials(), self.authority(endpoints))
 
     def credentials(self) -> Credentials | None:
         key, secret = self["accessKey"] or None, self["secretKey"] or None
@@ -137,6 +140,15 @@ class _Words:
             raise PipelineError("give the options accessKey and secretKey together, or neither")
         try:
             return chosen_credentials(key, secret, None)
+        except PenstockError as error:
+            raise PipelineError(error.message) from None
+
+    def authority(self, endpoints: tuple[str, ...]) -> str | None:
+        addresses = [parse_address(url) for url in endpoints]
+        if self["ca"] and not any(address.secure for address in addresses):
+            raise PipelineError("option ca is about TLS: write the endpoint as penstocks://HOST:PORT")
+        try:
+            return authorities_of(addresses, self["ca"] or None)
         except PenstockError as error:
             raise PipelineError(error.message) from None
 

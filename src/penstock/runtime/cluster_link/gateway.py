@@ -22,6 +22,7 @@ from penstock.runtime.cluster_link.cluster_link import ClusterLink
 from penstock.runtime.cluster_link.subscription import Subscription
 from penstock.runtime.listening import bind, check_users
 from penstock.runtime.native_entrance import ClusterNames, native_door
+from penstock.runtime.native_tls import NativeTls
 from penstock.runtime.records import Records
 from penstock.runtime.server import Server
 from penstock.wire import messages
@@ -301,6 +302,7 @@ async def open_gateway(
     failed_signatures: int | None,
     name: str,
     now_ms: Callable[[], int],
+    tls: NativeTls | None = None,
 ) -> NativeGateway:
     """A gateway that listens; raises `StartError`, and lets go of its socket then."""
     listener, address = bound
@@ -308,6 +310,7 @@ async def open_gateway(
         max_connections=ServeConfig.max_connections,
         write_buffer_bytes=ServeConfig.write_buffer_bytes,
         hello_timeout_ms=ServeConfig.hello_timeout_ms,
+        tls=tls,
     )
     loop = asyncio.get_running_loop()
     names = ClusterNames(link.map)

@@ -69,6 +69,8 @@ class Correlation:
         """Calls back for one answer; raises `PenstockError` where it cannot be read, after telling who waits."""
         waiting = self._waiting.pop(request_id, None)
         if waiting is None:
+            if request_id == 0:
+                self._refused(head)
             return
         done, body_bytes = waiting
         self.outstanding_bytes -= body_bytes
@@ -79,6 +81,15 @@ class Correlation:
             tell(done, unreadable)
             raise unreadable from None
         tell(done, error_of(answer) if isinstance(answer, Failed) else Reply(answer, body))
+
+    def _refused(self, head: Buffer) -> None:
+        """What concerns no request concerns the connection, which ends then; it is to be known why."""
+        try:
+            answer = decode_answer(head)  # type: ignore[arg-type]  # any buffer will do
+        except msgspec.DecodeError:
+            return
+        if isinstance(answer, Failed):
+            raise error_of(answer)
 
     def lose(self, reason: str) -> None:
         """The connection is gone: everything outstanding fails, done or not."""

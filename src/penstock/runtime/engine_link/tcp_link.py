@@ -18,8 +18,7 @@ from penstock.frontend.steps import Reply
 from penstock.model import limits
 from penstock.model.batch import Buffer
 from penstock.model.errors import ErrorCode, PenstockError
-from penstock.runtime.cluster_streams import dial
-from penstock.runtime.cluster_tls import ClusterTls
+from penstock.runtime.cluster_streams import Trusting, dial
 from penstock.runtime.engine_link.backend_connection import BackendConnection
 from penstock.runtime.engine_link.correlation import Correlation, tell, unreachable
 from penstock.wire.credentials import Credentials, Prove, check_server, client_proof
@@ -58,7 +57,7 @@ class TcpLink:
         name: str = "penstock-frontend",
         outstanding_bytes: int = OUTSTANDING_BYTES,
         secret: bytes | None = None,
-        tls: ClusterTls | None = None,
+        tls: Trusting | None = None,
         credentials: Credentials | None = None,
     ) -> None:
         self._address = address

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ssl
+from collections.abc import Sequence
 from pathlib import Path
 
 
@@ -13,7 +14,17 @@ class TlsError(Exception):
 class Tls:
     """A context for the listening socket; new connections get the certificate that was loaded last."""
 
-    def __init__(self, certificate_file: Path, key_file: Path) -> None:
+    def __init__(
+        self,
+        certificate_file: Path,
+        key_file: Path,
+        *,
+        least: ssl.TLSVersion = ssl.TLSVersion.TLSv1_2,
+        protocols: Sequence[str] = ("http/1.1",),
+    ) -> None:
+        self._least = least
+        self._protocols = protocols
+        """What may be spoken inside, for clients that ask."""
         self._certificate_file = certificate_file
         self._key_file = key_file
         self._current = self._load()
@@ -33,8 +44,9 @@ class Tls:
 
     def _load(self) -> ssl.SSLContext:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.minimum_version = ssl.TLSVersion.TLSv1_2
-        context.set_alpn_protocols(["http/1.1"])
+        context.minimum_version = self._least
+        if self._protocols:
+            context.set_alpn_protocols(self._protocols)
         load_certificate(context, self._certificate_file, self._key_file)
         return context
 
@@ -68,6 +80,17 @@ def load_certificate(context: ssl.SSLContext, certificate_file: Path, key_file: 
             f"the certificate {certificate_file} and the key {key_file} cannot be loaded; "
             f"both must be whole and in PEM form ({error})"
         ) from error
+
+
+def load_authority(context: ssl.SSLContext, file: Path) -> str:
+    """Has a context trust who is in the file; gives that back in PEM form. Raises `TlsError`."""
+    content = readable("authority", file)
+    try:
+        authority = content.decode("ascii")
+        context.load_verify_locations(cadata=authority)
+    except (ssl.SSLError, ValueError) as error:
+        raise TlsError(f"the authority file {file} holds no certificates in PEM form ({error})") from error
+    return authority
 
 
 def readable(noun: str, path: Path) -> bytes:

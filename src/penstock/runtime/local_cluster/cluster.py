@@ -26,6 +26,7 @@ from penstock.runtime.local_cluster.balancer import (
     write_configuration,
 )
 from penstock.runtime.local_cluster.directory import ClusterDirectory, ClusterState
+from penstock.runtime.local_cluster.full_disk import why_full, why_not_written
 from penstock.runtime.local_cluster.ports import ports_of, taken_ports
 from penstock.runtime.local_cluster.running import Running
 
@@ -69,6 +70,8 @@ class LocalCluster:
         self._before = before
         self._ready_seconds = ready_seconds
         self._etcds: list[EtcdProcess] = []
+        self._logged_before: dict[str, int] = {}
+        """How long logs were when their processes were started: what is in there from earlier says nothing."""
 
     def _progress(self, name: str, what: str) -> None:
         """Nobody may be there any more to be told; that must not keep anything from being stopped."""
@@ -112,7 +115,14 @@ class LocalCluster:
         started = []
         for one in processes:
             self._progress(one.name, "starting")
-            started.append((one, self._start(one)))
+            self._logged_before[one.name] = _size(self.log_of(one))
+            try:
+                started.append((one, self._start(one)))
+            except OSError as error:
+                why = why_not_written(error, self.directory.path)
+                if why is None:
+                    raise
+                raise StartFailedError(f"{one.name} cannot be started: {why}") from None
         for one, process in started:
             self._wait_until_ready(one, process, began + self._ready_seconds)
             self._progress(one.name, f"ready after {time.monotonic() - began:.1f} s")
@@ -145,7 +155,11 @@ class LocalCluster:
             )
             self.directory.ready_file(planned.name).unlink(missing_ok=True)
             process = self._run(planned, told.command(planned, self.directory))
-        self.directory.note_started(planned.name, process)
+        try:
+            self.directory.note_started(planned.name, process)
+        except BaseException:
+            running.kill(process)  # nobody would know of it
+            raise
         return process
 
     def _run(self, planned: Planned, command: list[str]) -> Running:
@@ -159,12 +173,10 @@ class LocalCluster:
     def _wait_until_ready(self, planned: Planned, process: Running, deadline: float) -> None:
         while not self._is_ready(planned):
             if not running.is_alive(process):
-                raise StartFailedError(
-                    f"{planned.name} has ended while it started: {self.last_words(planned)}"
-                )
+                raise StartFailedError(f"{planned.name} has ended while it started: {self.why_not(planned)}")
             if time.monotonic() > deadline:
                 raise StartFailedError(
-                    f"{planned.name} is not ready after {self._ready_seconds:g} s: {self.last_words(planned)}"
+                    f"{planned.name} is not ready after {self._ready_seconds:g} s: {self.why_not(planned)}"
                 )
             time.sleep(_LOOK_SECONDS)
 
@@ -175,13 +187,19 @@ class LocalCluster:
             return answers_to_health(planned.address("sqs"))
         return self.directory.ready_file(planned.name).exists()
 
-    def last_words(self, planned: Planned) -> str:
-        """The end of what a process logged, and where there is more."""
+    def why_not(self, planned: Planned) -> str:
+        """Why a process did not start: the disk is full, or the end of what it logged, and where there is more."""
         file = self.log_of(planned)
         try:
-            lines = file.read_text(encoding="utf-8", errors="replace").splitlines()
+            with file.open("rb") as log:
+                log.seek(self._logged_before.get(planned.name, 0))
+                text = log.read().decode(errors="replace")
         except OSError:
-            lines = []
+            text = ""
+        full = why_full(self.directory.place(planned.name), text)
+        if full is not None:
+            return full
+        lines = text.splitlines()
         said = " | ".join(line.strip() for line in lines[-_SHOWN_LOG_LINES:] if line.strip())
         return f"{said or 'it logged nothing'} (all of it is in {file})"
 
@@ -295,3 +313,10 @@ def answers_to_health(address: str, seconds: float = 1.0) -> bool:
         return False
     finally:
         connection.close()
+
+
+def _size(file: Path) -> int:
+    try:
+        return file.stat().st_size
+    except OSError:
+        return 0

@@ -20,6 +20,8 @@ from pathlib import Path
 import msgspec
 
 from penstock.cluster.local_plan import ClusterPlan
+from penstock.model.document import Document, DocumentReader, TooOldError
+from penstock.runtime.local_cluster.full_disk import why_not_written
 from penstock.runtime.local_cluster.running import Running, is_alive
 
 STATE_VERSION = 1
@@ -31,12 +33,12 @@ class DirectoryError(Exception):
     """The directory cannot be used; the message says why and what to do."""
 
 
-class ClusterState(msgspec.Struct, frozen=True, kw_only=True):
+class ClusterState(Document, frozen=True, kw_only=True):
     """What stands in the state file."""
 
     version: int = STATE_VERSION
     plan: ClusterPlan
-    running: dict[str, Running] = {}
+    running: dict[str, Running] = msgspec.field(default_factory=dict)
     """Whoever was started and not stopped since; who died is still in here."""
     watcher: Running | None = None
     """The `cluster up` that stays in the foreground."""
@@ -54,6 +56,9 @@ class ClusterState(msgspec.Struct, frozen=True, kw_only=True):
     def is_watched(self) -> bool:
         """Whether a `cluster up` is in the foreground somewhere."""
         return self.watcher is not None and is_alive(self.watcher)
+
+
+_states: DocumentReader[ClusterState] = DocumentReader(ClusterState)
 
 
 class ClusterDirectory:
@@ -103,7 +108,9 @@ class ClusterDirectory:
         except OSError as error:
             raise DirectoryError(f"cannot read {self.state_file}: {error.strerror or error}") from None
         try:
-            return msgspec.json.decode(data, type=ClusterState)
+            return _states.decode(data)
+        except TooOldError as error:
+            raise DirectoryError(f"{self.state_file}: {error.message}") from None
         except msgspec.DecodeError as error:
             raise DirectoryError(
                 f"{self.state_file} is not the state of a cluster: {error}. Name another directory with --data."
@@ -117,7 +124,7 @@ class ClusterDirectory:
                 if not self.secret_file.exists():
                     self._write(self.secret_file, f"{secrets.token_hex(SECRET_BYTES)}\n".encode())
         except OSError as error:
-            raise DirectoryError(f"cannot use {self.path}: {error.strerror or error}") from None
+            raise DirectoryError(self._cannot("use", self.path, error)) from None
 
     @contextmanager
     def starting(self) -> Iterator[None]:
@@ -170,12 +177,22 @@ class ClusterDirectory:
         self._write(self.state_file, msgspec.json.format(msgspec.json.encode(state)))
 
     def _write(self, file: Path, data: bytes) -> None:
-        """Whole or not at all, and for nobody else's eyes."""
+        """Whole or not at all, and for nobody else's eyes; raises `DirectoryError`."""
         temporary = file.with_name(f".{file.name}.new")
-        temporary.unlink(missing_ok=True)
-        with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _PRIVATE), "wb") as stream:
-            stream.write(data)
-        temporary.replace(file)
+        try:
+            temporary.unlink(missing_ok=True)
+            with os.fdopen(
+                os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _PRIVATE), "wb"
+            ) as stream:
+                stream.write(data)
+            temporary.replace(file)
+        except OSError as error:
+            raise DirectoryError(self._cannot("write", file, error)) from None
+
+    def _cannot(self, do: str, what: Path, error: OSError) -> str:
+        place = next(one for one in (self.path, *self.path.parents) if one.exists())
+        why = why_not_written(error, place) or error.strerror or str(error)
+        return f"cannot {do} {what}: {why}"
 
     @contextmanager
     def _locked(self) -> Iterator[None]:

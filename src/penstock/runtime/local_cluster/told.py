@@ -95,8 +95,13 @@ def _node(planned: Planned, plan: ClusterPlan, directory: ClusterDirectory) -> T
 def _front_end(planned: Planned, plan: ClusterPlan, directory: ClusterDirectory) -> Tables:
     # A cluster that was planned before front ends showed figures goes on without.
     shows = "monitoring" in planned.ports
+    shared = _shared(planned, plan, directory)
+    shown: dict[str, str | int] = {
+        name: shared[name] for name in ("tls_certificate", "tls_key") if name in shared
+    }
     return {
-        "cluster": {**_shared(planned, plan, directory), "metadata": _metadata_url(plan)},
+        "cluster": {**shared, "metadata": _metadata_url(plan)},
+        **({"native": shown} if shown else {}),
         "frontend": {
             "native_listen": planned.address("native"),
             "monitoring_listen": planned.address("monitoring") if shows else "off",

@@ -13,6 +13,7 @@ from penstock.cluster.layout import NodeEntry, PartitionEntry, encode, partition
 from penstock.cluster.positions import asked_of, is_led
 from penstock.metadata.mirror import MetadataMirror
 from penstock.metadata.store.interface import Change, StoreUnavailableError, VersionConflictError
+from penstock.model.document import TooOldError
 from penstock.runtime.peers.cluster_driver import ClusterDriver
 from penstock.runtime.peers.peer_links import PeerLinks
 from penstock.runtime.peers.registration import Registration
@@ -79,6 +80,12 @@ class LayoutFollower:
             return
         try:
             entry = layout.decode_partition(change.value)
+        except TooOldError as error:
+            # What the queue promises now is more than this node knows to keep: it serves it no longer.
+            log.error("partition %d is left alone: %s", number, error.message)
+            self._partitions.pop(number, None)
+            self._driver.partition_gone(number)
+            return
         except msgspec.MsgspecError as error:
             log.warning("the entry of partition %d cannot be read: %s", number, error)
             return

@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 import msgspec
 
 from penstock.backend.outbox import Need
-from penstock.backend.replication.following import FollowedPartition, Follower
+from penstock.backend.replication.followed import FollowedPartition
+from penstock.backend.replication.following import Follower
 from penstock.backend.replication.leadership import Leadership
 from penstock.backend.replication.leading import LedPartition
 from penstock.backend.replication.peer_stream import PeerStream

@@ -1,0 +1,136 @@
+"""Cutting a replica's log back: what the primary does not have was never committed, and the state is made anew without it."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from functools import partial
+from typing import Protocol
+
+from penstock.backend.parts import NodeParts
+from penstock.backend.replication.followed import FollowedPartition
+from penstock.backend.replication.whole_state import build
+from penstock.model.errors import PenstockError
+from penstock.queue import living_files
+from penstock.queue.partition import Partition
+from penstock.storage.entry_read import RebuildJob
+from penstock.storage.job import Job
+
+log = logging.getLogger("penstock.backend")
+
+
+class Teller(Protocol):
+    """Whoever follows, as far as its primary is told of a cut."""
+
+    partitions: dict[int, FollowedPartition]
+
+    def stand(self, followed: FollowedPartition) -> None: ...
+    def tell_lost(self, followed: FollowedPartition, messages: int) -> None: ...
+
+
+class Cutter:
+    """The cuts of a node: each waits for the disk and for a checkpoint, then for the state to be read back."""
+
+    def __init__(self, parts: NodeParts, teller: Teller) -> None:
+        self._parts = parts
+        self._teller = teller
+        self._to_cut: dict[int, FollowedPartition] = {}
+        """Cuts that wait for the disk or for a checkpoint."""
+        self._cuts: dict[Job, FollowedPartition] = {}
+        self.jobs: list[Job] = []
+        self.checkpoint_is_under_way: Callable[[], bool] = lambda: False
+
+    @property
+    def is_cutting(self) -> bool:
+        """While this holds no checkpoint may begin."""
+        return bool(self._cuts)
+
+    @property
+    def has_cuts_to_begin(self) -> bool:
+        """Whether a cut waits for the disk or for a checkpoint."""
+        return bool(self._to_cut)
+
+    def cut(self, followed: FollowedPartition, last: int) -> None:
+        """The records after `last` are to go."""
+        followed.cutting = last
+        followed.cut_after = self._parts.store.appended_position
+        self._to_cut[followed.queue_id] = followed
+
+    def step(self) -> None:
+        """Begins cuts that wait for the disk or for a checkpoint."""
+        parts, store = self._parts, self._parts.store
+        for queue_id, followed in list(self._to_cut.items()):
+            if self.checkpoint_is_under_way():
+                return
+            if store.committed_position < followed.cut_after:
+                continue
+            del self._to_cut[queue_id]
+            if followed.cutting is None or self._teller.partitions.get(queue_id) is not followed:
+                continue
+            partition = parts.catalogue.partitions[followed.queue_id]
+            assert store.replica_log is not None
+            initial = Partition(followed.queue_id, partition.name, partition.settings, partition.created_ms)
+            job = store.replica_log.rebuild_job(followed.queue_id, followed.cutting, partial(build, initial))
+            if job is None or followed.queue_id in parts.catalogue.damage:
+                followed.needs_whole = True
+                self._cut_done(followed)
+            else:
+                self._cuts[job] = followed
+                self.jobs.append(job)
+
+    def job_done(self, job: Job) -> bool:
+        """Takes a state that was made anew."""
+        followed = self._cuts.pop(job, None)
+        if followed is None:
+            return False
+        assert isinstance(job, RebuildJob)
+        parts, queue_id, last = self._parts, followed.queue_id, followed.cutting
+        partition: Partition | None = job.built
+        if self._teller.partitions.get(queue_id) is not followed or last is None:
+            return True  # it was dropped meanwhile
+        if partition is None or partition.index != last or not self._has_files(partition):
+            followed.needs_whole = True
+        else:
+            try:
+                parts.logbook.write_cut(queue_id, last)
+            except PenstockError:  # no room in the journal: from the start
+                self._to_cut[queue_id] = followed
+                return True
+            lost = report_cut(parts.catalogue.partitions[queue_id], partition)
+            self._teller.tell_lost(followed, lost)
+            parts.catalogue.partitions[queue_id] = partition
+        self._cut_done(followed)
+        return True
+
+    def _has_files(self, partition: Partition) -> bool:
+        """Segments may be gone whose messages died by the very records that were cut."""
+        store = self._parts.store
+        return all(store.has_file(partition.queue_id, file) for file in living_files.files_of(partition))
+
+    def _cut_done(self, followed: FollowedPartition) -> None:
+        followed.cutting = None
+        self._teller.stand(followed)
+
+
+def report_cut(before: Partition, after: Partition) -> int:
+    """With `async` what is cut may have been acknowledged: that is never hidden. How many messages those are."""
+    messages = max(0, before.table.next - after.table.next)
+    if before.settings.replication == "async" and messages:
+        log.warning(
+            "partition %d of %r lost %d messages (records %d to %d) in a failover: an earlier primary may have "
+            "acknowledged them before any other node had them (replication 'async')",
+            before.queue_id,
+            before.name,
+            messages,
+            after.index + 1,
+            before.index,
+        )
+        return messages
+    log.info(
+        "partition %d of %r goes back from record %d to %d: the rest was never committed",
+        before.queue_id,
+        before.name,
+        before.index,
+        after.index,
+    )
+    return 0

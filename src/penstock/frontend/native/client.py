@@ -1,0 +1,38 @@
+"""A client of the native protocol, as the door knows it: who it is, and what it has asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from penstock.frontend.native.permissions import Visit
+from penstock.frontend.native.reception import Challenged, Guest
+from penstock.frontend.native.record import Asked, Who, who_is
+from penstock.sqs.http import Peer
+
+
+class Client:
+    """One connection."""
+
+    __slots__ = ("asked", "challenged", "ending", "guest", "name", "peer", "proof", "proven", "visit", "who")
+
+    def __init__(self, peer: Peer) -> None:
+        self.peer = peer
+        self.name = ""
+        self.guest: Guest | None = None
+        self.visit: Visit | None = None
+        """None: a front end, of which nothing is asked and nothing recorded."""
+        self.who: Who = who_is(None, peer.address)
+        """What the record calls it."""
+        self.challenged: Challenged | None = None
+        self.proven: Callable[[], None] | None = None
+        self.proof = b""
+        """What the welcome is to show."""
+        self.asked: dict[int, Asked] = {}
+        """By request id."""
+        self.ending: dict[int, int] = {}
+        """By the request id of an `Unsubscribe`: the subscription that has its last deliveries before the answer."""
+
+    def visits(self, visit: Visit) -> None:
+        """It is known whose it is, and what that user may do."""
+        self.visit = visit
+        self.who = who_is(visit.session, self.peer.address)

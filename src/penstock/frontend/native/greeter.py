@@ -1,0 +1,96 @@
+"""Greets at the door of the native protocol: until a client is let in, everything it says comes here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import msgspec
+
+from penstock.frontend.native.client import Client
+from penstock.frontend.native.permissions import Visit
+from penstock.frontend.native.reception import Challenged, Guest, Reception
+from penstock.frontend.native.record import NativeRecord
+from penstock.frontend.native.rules import CONNECTED
+from penstock.frontend.native.sides import Inside, Outside
+from penstock.model.batch import Buffer
+from penstock.model.errors import PenstockError
+from penstock.model.limits import FRAME_BYTES, KIBIBYTE
+from penstock.wire import messages
+from penstock.wire.credentials import Prove, read_greeting
+from penstock.wire.frames import Frame, encode_frame, frames_in
+
+_NOTHING = memoryview(b"")
+GREETING_BYTES = 16 * KIBIBYTE
+"""No frame is longer before it is known who sends it, so that a stranger can make nobody hold more."""
+
+
+class Greeter:
+    """Lets clients in, or refuses them."""
+
+    def __init__(
+        self, reception: Reception, record: NativeRecord, outside: Outside, now_ms: Callable[[], int]
+    ) -> None:
+        self.reception = reception
+        self._record = record
+        self._outside = outside
+        self._now_ms = now_ms
+
+    def connected(self, connection: int) -> None:
+        """A client has connected."""
+        if not self.reception.is_open:
+            self._outside.allow(connection, GREETING_BYTES)
+
+    def greet(self, connection: int, client: Client, frame: Frame, inside: Inside) -> None:
+        """What a client says before it is let in."""
+        said = read_greeting(frame.head)
+        if said is None or (isinstance(said, Prove) and client.challenged is None):
+            client.proven = client.proven or self._outside.expect(connection)
+            inside.handle(connection, (frame,))  # which says that one greets first
+            return
+        now_ms = self._now_ms()
+        asked = self._record.asked(CONNECTED, "", frame, now_ms, self._record.timer_us())
+        try:
+            if isinstance(said, Prove):
+                assert client.challenged is not None
+                guest = self.reception.prove(client.challenged, said.proof, client.peer.address, now_ms)
+                hello = client.challenged.hello
+            else:
+                outcome = self.reception.greet(said)
+                if isinstance(outcome, Challenged):
+                    client.challenged = outcome
+                    client.proven = client.proven or self._outside.expect(connection)
+                    head = messages.encode_message(messages.Challenge(outcome.nonce))
+                    self._outside.write(connection, encode_frame(frame.request_id, head))
+                    return
+                guest, hello = outcome, said
+        except PenstockError as error:
+            failed = messages.Failed(error.code, error.message)
+            self._record.answered(asked, client.who, failed, 0, now_ms)
+            self._outside.refuse(connection, error, frame.request_id)
+            return
+        self._let_in(connection, client, guest, hello)
+        if client.visit is not None:
+            client.asked[frame.request_id] = asked
+        plain = messages.encode_message(messages.Hello(hello.versions, hello.client))
+        inside.handle(connection, (Frame(frame.request_id, memoryview(plain), _NOTHING),))
+
+    def _let_in(self, connection: int, client: Client, guest: Guest, hello: messages.Hello) -> None:
+        client.guest, client.challenged, client.name = guest, None, hello.client
+        client.proof = guest.proof
+        self._outside.allow(connection, FRAME_BYTES)
+        if client.proven is not None:
+            client.proven()
+            client.proven = None
+        if guest.session is not None:
+            client.visits(Visit(guest.session, client.peer, hello.client))
+
+
+def with_proof(client: Client, buffers: list[Buffer]) -> list[Buffer]:
+    """The welcome, with what the client asked for in turn; it is the first that is answered."""
+    proof, client.proof = client.proof, b""
+    request_id, head, _ = next(frames_in(buffers))
+    answer = messages.decode_answer(head)
+    if not isinstance(answer, messages.Welcome):
+        return buffers
+    welcome = msgspec.structs.replace(answer, proof=proof)
+    return [*encode_frame(request_id, messages.encode_message(welcome)), *buffers[1:]]

@@ -1,0 +1,47 @@
+"""The two sides of the door of the native protocol: who handles what is let in, and the sockets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Protocol
+
+from penstock.model.batch import Buffer
+from penstock.model.errors import PenstockError
+from penstock.sqs.http import Peer
+from penstock.wire.frames import Frame
+
+
+class Inside(Protocol):
+    """Who handles what is let in."""
+
+    @property
+    def congested(self) -> bool: ...
+    def connected(self, connection: int) -> None: ...
+    def behind(self, connection: int) -> None: ...
+    def caught_up(self, connection: int) -> None: ...
+    def disconnected(self, connection: int) -> None: ...
+    def handle(self, connection: int, frames: Iterable[Frame], stands_for: int = 1) -> None: ...
+
+
+class Outside(Protocol):
+    """The sockets."""
+
+    def write(self, connection: int, buffers: list[Buffer]) -> None:
+        """Sends to a client, if it is still there."""
+        ...
+
+    def peer_of(self, connection: int) -> Peer:
+        """Where a client connects from."""
+        ...
+
+    def allow(self, connection: int, frame_bytes: int) -> None:
+        """Frames of a client may be so long from now on."""
+        ...
+
+    def refuse(self, connection: int, error: PenstockError, request_id: int) -> None:
+        """Says what is wrong, and ends the connection."""
+        ...
+
+    def expect(self, connection: int) -> Callable[[], None]:
+        """Ends the connection unless what is returned is called soon."""
+        ...

@@ -1,0 +1,61 @@
+"""Subscriptions at the door of the native protocol: they go on for as long as their user may receive, and no longer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from penstock.frontend.native.client import Client
+from penstock.frontend.native.limits import NativeLimits
+from penstock.frontend.native.permissions import AccessDeniedError, Permissions, Visit
+from penstock.frontend.native.record import subscription_of
+from penstock.frontend.native.rules import RULES
+from penstock.model.errors import PenstockError
+from penstock.wire import messages
+
+_SUBSCRIBE = RULES[messages.Subscribe]
+
+End = Callable[[int, Client, int, PenstockError], None]
+"""Ends a subscription (connection, client, request id) and says why."""
+
+
+class Subscriptions:
+    """Looks after those of all clients."""
+
+    def __init__(
+        self, permissions: Permissions, limits: NativeLimits, now_ms: Callable[[], int], end: End
+    ) -> None:
+        self._permissions = permissions
+        self._limits = limits
+        self._now_ms = now_ms
+        self._end = end
+
+    def flows(
+        self, connection: int, client: Client, request_id: int, request: messages.Request, now_ms: int
+    ) -> bool:
+        """What keeps a conversation going; False where it has just ended."""
+        if isinstance(request, messages.Unsubscribe):
+            asked = client.asked.get(request.subscription)
+            if asked is not None and subscription_of(asked):
+                client.ending[request_id] = request.subscription
+        elif isinstance(request, messages.AddCredit):
+            asked = client.asked.get(request.subscription)
+            queue_id = subscription_of(asked) if asked is not None else 0
+            if queue_id and client.visit is not None:
+                try:
+                    self._permissions.recheck(client.visit, _SUBSCRIBE, queue_id, now_ms)
+                    self._limits.charge_credit(client.visit.session.user, queue_id, request.messages, now_ms)
+                except PenstockError as error:
+                    self._end(connection, client, request.subscription, error)
+                    return False
+        return True
+
+    def review(self, connection: int, client: Client, visit: Visit) -> None:
+        """Ends those that are allowed no longer: one with much credit would not ask for more for a long time."""
+        subscribed = [
+            (number, queue) for number, asked in client.asked.items() if (queue := subscription_of(asked))
+        ]
+        for request_id, queue_id in subscribed:
+            try:
+                self._permissions.recheck(visit, _SUBSCRIBE, queue_id, self._now_ms())
+            except AccessDeniedError as error:
+                self._end(connection, client, request_id, error)
