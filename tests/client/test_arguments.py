@@ -21,7 +21,7 @@ from penstock.client.outgoing import AttributeValue, Sendable, encode_attributes
 from penstock.client.part import Part
 from penstock.model import limits
 from penstock.model.batch import Batch, encode_parts
-from penstock.model.settings import QueueSettings
+from penstock.model.settings import SETTINGS, QueueSettings
 from penstock.wire.messages import DeliveredBatch, SendResult
 
 
@@ -109,7 +109,7 @@ def test_options_are_settings_in_seconds() -> None:
 
 
 def test_there_is_an_option_for_every_setting() -> None:
-    names = {field.removesuffix("_ms") for field in QueueSettings.__struct_fields__}
+    names = {field.removesuffix("_ms") for field in SETTINGS}
     assert set(QueueOptions.__annotations__) == names
 
 
