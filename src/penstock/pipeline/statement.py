@@ -23,6 +23,9 @@ def select(text: str, **frames: DataFrame) -> DataFrame:
 
     PySpark's own `sql(text, name=frame)` is not for frames that are kept in memory: when it is done it lets go of its views
     by a call that also lets go of what they show, and whoever comes next works it all out anew.
+
+    What is to be kept in memory has no `with`: Spark counts those through a whole statement, so that within another statement
+    that has one it would not know the frame again.
     """
     session: Any = next(iter(frames.values())).sparkSession
     views = {name: f"penstock_{name}_{next(_numbers)}" for name in frames}

@@ -57,25 +57,23 @@ def with_doubts(known: DataFrame, history: DataFrame, gaps: Sequence[Gap]) -> Da
         return select(f"select *, {nothing} from {{known}}", known=known)
     return select(
         f"""
-        with sure as (
-            select /*+ broadcast(extents) */ history.partition_id, min(first) as sure_from
-            from {{history}} as history
-            join {{extents}} as extents on history.partition_id = extents.partition_id
-            where {ENTERS} and number >= known_from
-            group by history.partition_id
-        ),
-        doubts as (
-            select /*+ broadcast(sure) */ extents.partition_id, gap_first, gap_last, sure_from
-            from {{extents}} as extents
-            left join sure on extents.partition_id = sure.partition_id
-        )
         select /*+ broadcast(doubts) */ known.* except (told), {", ".join(DOUBTS)},
             case
                 when begins = 0 and gap_last is not null and (sure_from is null or sequence < sure_from) then 1L
                 else told
             end as told
         from {{known}} as known
-        left join doubts on known.partition_id = doubts.partition_id
+        left join (
+            select /*+ broadcast(sure) */ extents.partition_id, gap_first, gap_last, sure_from
+            from {{extents}} as extents
+            left join (
+                select /*+ broadcast(extents) */ history.partition_id, min(first) as sure_from
+                from {{history}} as history
+                join {{extents}} as extents on history.partition_id = extents.partition_id
+                where {ENTERS} and number >= known_from
+                group by history.partition_id
+            ) as sure on extents.partition_id = sure.partition_id
+        ) as doubts on known.partition_id = doubts.partition_id
         """,
         known=known,
         history=history,

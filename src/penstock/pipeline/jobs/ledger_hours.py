@@ -25,17 +25,9 @@ _SUMMED = tuple(name for name in tables.COUNTS if name not in _LARGEST)
 def ended_counts(known: DataFrame) -> DataFrame:
     """Messages that ended, by the hour in which that was, and queue; those looked up were counted before."""
     endings = ", ".join(f"count_if(ending = {int(change)}) as {name}" for name, change in _ENDINGS.items())
+    deleted = f"{change_of('first_final')} = {int(Change.DELETED)}"
     return select(
         f"""
-        with ends as (
-            select date_trunc('hour', timestamp_micros(ended_us)) as hour, queue,
-                {change_of("first_final")} as ending,
-                greatest(leases - 1, 0) as again,
-                floor((ended_us - began_us) / 1000) as dwell,
-                floor((ended_us - leased_us) / 1000) as since_lease
-            from {{known}}
-            where finals > 0 and (not looked_up or begins = 0)
-        )
         select hour, queue,
             0L as began,
             count(*) as ended,
@@ -47,8 +39,13 @@ def ended_counts(known: DataFrame) -> DataFrame:
             {tables.DWELL.counted("dwell")},
             {tables.PROCESSING.counted("work")}
         from (
-            select *, case when ending = {int(Change.DELETED)} then since_lease end as work
-            from ends
+            select date_trunc('hour', timestamp_micros(ended_us)) as hour, queue,
+                {change_of("first_final")} as ending,
+                greatest(leases - 1, 0) as again,
+                floor((ended_us - began_us) / 1000) as dwell,
+                case when {deleted} then floor((ended_us - leased_us) / 1000) end as work
+            from {{known}}
+            where finals > 0 and (not looked_up or begins = 0)
         )
         group by hour, queue
         """,

@@ -86,12 +86,11 @@ def messages(rows: DataFrame, state: DataFrame | None = None) -> DataFrame:
     )
     return select(
         f"""
-        with single as ({_SINGLE})
         select {MESSAGE},
             {", ".join(totals)},
             min(first_lease) is not null and max(leased_before) is null as newly_leased
         from (
-            select {MESSAGE}, {_PACKED_NAMES}, leased_before from single
+            select {MESSAGE}, {_PACKED_NAMES}, leased_before from ({_SINGLE})
             {"" if state is None else before}
         )
         group by {MESSAGE}
@@ -124,19 +123,18 @@ def without_forgotten(known: DataFrame, rows: DataFrame) -> DataFrame:
     """
     return select(
         f"""
-        with cut as (
-            select partition_id, min(number) as first_number, min(case when {ENTERS} then first end) as entered
-            from {{rows}}
-            group by partition_id
-            having min(number) > 1
-        )
         select /*+ broadcast(cut) */ known.* except (told),
             case
                 when begins = 0 and first_number is not null and (entered is null or sequence < entered) then 1L
                 else told
             end as told
         from {{known}} as known
-        left join cut on known.partition_id = cut.partition_id
+        left join (
+            select partition_id, min(number) as first_number, min(case when {ENTERS} then first end) as entered
+            from {{rows}}
+            group by partition_id
+            having min(number) > 1
+        ) as cut on known.partition_id = cut.partition_id
         """,
         known=known,
         rows=rows,

@@ -54,8 +54,6 @@ def with_missing(known: DataFrame, rows: DataFrame, surroundings: Surroundings) 
         frames["gaps"] = local_rows(rows.sparkSession, starts, "partition_id long, gap_start long")
     return select(
         f"""
-        with censuses as ({_CENSUSES_WITH_GAPS if surroundings.gaps else _CENSUSES}),
-        limits as ({_limits(surroundings)})
         select /*+ broadcast(censuses), broadcast(limits) */ known.*,
             case when {uncounted} then '{NOT_COUNTED}' when {overdue} then '{OVERDUE}' end as missing,
             coalesce(
@@ -63,8 +61,10 @@ def with_missing(known: DataFrame, rows: DataFrame, surroundings: Surroundings) 
                 false
             ) as doubted
         from {{known}} as known
-        left join censuses on known.partition_id = censuses.partition_id
-        left join limits on known.partition_id = limits.partition_id and known.queue = limits.queue
+        left join ({_CENSUSES_WITH_GAPS if surroundings.gaps else _CENSUSES}) as censuses
+            on known.partition_id = censuses.partition_id
+        left join ({_limits(surroundings)}) as limits
+            on known.partition_id = limits.partition_id and known.queue = limits.queue
         """,
         **frames,
     )
