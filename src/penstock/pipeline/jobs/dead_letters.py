@@ -107,34 +107,43 @@ def of_interest(rows: DataFrame) -> DataFrame:
 
 def deaths_explained(deaths: DataFrame, others: DataFrame) -> DataFrame:
     """One row a dead message: with its last consumer, and the last error that was said of it."""
+    dead = select(
+        f"""
+        select * except (consumer, error, number), number as died, {_SEQUENCES} as sequence
+        from {{deaths}}
+        where kind = 'death'
+        """,
+        deaths=deaths,
+    )
+    known = select(
+        f"""
+        select /*+ broadcast(bounds) */ partition_id, {_SEQUENCES} as sequence, number, consumer, error
+        from {{others}}
+        join (
+            select partition_id, min(sequence) as lowest, max(sequence) as highest
+            from {{dead}}
+            group by partition_id
+        ) as bounds using (partition_id)
+        where kind <> 'death' and first <= highest and first + count > lowest
+        """,
+        others=others,
+        dead=dead,
+    )
     return select(
         f"""
-        with dead as (
-            select * except (consumer, error, number), number as died, {_SEQUENCES} as sequence
-            from {{deaths}}
-            where kind = 'death'
-        ),
-        bounds as (
-            select partition_id, min(sequence) as lowest, max(sequence) as highest from dead group by partition_id
-        ),
-        known as (
-            select /*+ broadcast(bounds) */ partition_id, {_SEQUENCES} as sequence, number, consumer, error
-            from {{others}} join bounds using (partition_id)
-            where kind <> 'death' and first <= highest and first + count > lowest
-        ),
-        last as (
+        select *, coalesce(last_consumer, '') as consumer, {fingerprint("error")} as fingerprint
+        from {{dead}}
+        left join (
             select partition_id, sequence, died,
                 max_by(consumer, if(consumer is not null, number, null)) as last_consumer,
                 max_by(error, if(error is not null, number, null)) as error
-            from dead join known using (partition_id, sequence)
+            from {{dead}} join {{known}} using (partition_id, sequence)
             where number < died
             group by partition_id, sequence, died
-        )
-        select *, coalesce(last_consumer, '') as consumer, {fingerprint("error")} as fingerprint
-        from dead left join last using (partition_id, sequence, died)
+        ) using (partition_id, sequence, died)
         """,
-        deaths=deaths,
-        others=others,
+        dead=dead,
+        known=known,
     )
 
 
