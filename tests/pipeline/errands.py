@@ -2,7 +2,7 @@
 
 A Java that starts, a cluster that comes up and a job that is to be killed mostly wait, or use the processor that the session
 of the tests leaves free. So they are begun with the first test of the pipeline and gone through in two lanes, while other
-tests run and go first; the tests they are for come last, and wait where it takes longer.
+tests run; the tests they are for come last, and wait where it takes longer.
 
     def rows_written(directory: Path, broker: Broker) -> int: ...
 
@@ -13,8 +13,6 @@ tests run and go first; the tests they are for come last, and wait where it take
 
 from __future__ import annotations
 
-import os
-import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
@@ -46,14 +44,9 @@ def begun(
     wanted: dict[str, Work], broker: Broker, directories: pytest.TempPathFactory
 ) -> Iterator[dict[str, Future[Any]]]:
     """Until the tests are over: what will come of it. Each has a directory of its own."""
-    lanes = ThreadPoolExecutor(LANES, "errands", _give_way)
+    lanes = ThreadPoolExecutor(LANES, "errands")
     yield {test: lanes.submit(work, directories.mktemp("errand"), broker) for test, work in wanted.items()}
     lanes.shutdown(cancel_futures=True)
-
-
-def _give_way() -> None:
-    """To the tests: of a thread, and of the processes that it begins."""
-    os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), 10)
 
 
 def _work_of(item: pytest.Item) -> Work | None:

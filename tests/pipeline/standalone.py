@@ -21,7 +21,7 @@ from typing import Self
 import pyspark
 
 from penstock.pipeline.java import find_java
-from tests.pipeline.quick_spark import INTERPRETED, QUICK_JAVA
+from tests.pipeline.quick_spark import QUICK_JAVA
 
 _MASTER = "org.apache.spark.deploy.master.Master"
 _WORKER = "org.apache.spark.deploy.worker.Worker"
@@ -122,7 +122,7 @@ class SparkCluster:
 
     def driver_options(self) -> list[str]:
         """Of `penstock pipeline run`."""
-        settings = INTERPRETED | {
+        settings = {
             "spark.executor.memory": "512m",
             "spark.executor.cores": "1",
             "spark.driver.memory": "512m",

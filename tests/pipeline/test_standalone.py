@@ -72,16 +72,19 @@ def a_job_on_a_cluster(directory: Path, broker: Broker) -> Ran:
             producer.send_many([body(number) for number in range(MESSAGES)])
     command = [sys.executable, "-m", "penstock.cli.main", "pipeline", "run", "usage", "--once", "--json"]
     command += ["--endpoint", broker.endpoint, "--queue", ran.queue, "--warehouse", str(ran.warehouse)]
-    with SparkCluster(directory / "cluster") as cluster:
+    said = directory / "driver.log"
+    with SparkCluster(directory / "cluster") as cluster, said.open("wb") as log:
         command += cluster.driver_options()
-        with subprocess.Popen(command, stdout=subprocess.PIPE, env=cluster.driver_environment()) as driver:
+        with subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=log, env=cluster.driver_environment()
+        ) as driver:
             try:
                 assert driver.stdout is not None
-                events = (msgspec.json.decode(line) for line in driver.stdout)
-                assert next(events)["event"] == "batch"
+                events = (msgspec.json.decode(line)["event"] for line in driver.stdout)
+                assert next(events, None) == "batch", said.read_text()
                 cluster.workers.pop().kill()  # what was begun has tasks, kept rows and shuffled ones with it
-                assert [event["event"] for event in events][-1] == "done"
-                assert driver.wait(SECONDS) == 0
+                assert [*events][-1:] == ["done"], said.read_text()
+                assert driver.wait(SECONDS) == 0, said.read_text()
             finally:
                 driver.kill()
     return ran

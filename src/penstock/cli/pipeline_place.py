@@ -78,7 +78,7 @@ def pipeline_errors() -> Iterator[None]:
     from py4j.protocol import Py4JError, Py4JNetworkError  # type: ignore[import-untyped]  # it ships no types
     from pyspark.errors import PySparkException
 
-    from penstock.pipeline.trouble import PipelineError, reason_of
+    from penstock.pipeline.trouble import PipelineError, in_short, reason_of
 
     try:
         yield
@@ -89,8 +89,7 @@ def pipeline_errors() -> Iterator[None]:
     except (PySparkException, Py4JError) as error:
         if _S3_CONNECTOR in str(error):
             raise CommandError(_without_connector(), USAGE) from None
-        reason = reason_of(error) or str(error).strip().partition("\n")[0]
-        raise CommandError(f"Spark: {reason}") from None
+        raise CommandError(f"Spark: {reason_of(error) or in_short(str(error))}") from None
 
 
 def _without_connector() -> str:

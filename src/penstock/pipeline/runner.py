@@ -30,8 +30,8 @@ from penstock.pipeline.warehouse.warehouse import Warehouse
 _LOOK_SECONDS = 0.2
 _LAG_SECONDS = 1.0
 """How often Spark is asked how far behind it is: all of its progress comes along, as text."""
-_TOO_SLOW = "Python worker failed to connect back"
-"""What Spark says of a process that was not there after ten seconds, which no setting changes; a busy machine is slower."""
+_TOO_SLOW = "connect back"
+"""Within what Spark says, in several ways, of a process that was not there after ten seconds, which no setting changes; a busy machine is slower."""
 _STARTS = 10
 _FILE_MANAGER = "spark.sql.streaming.checkpointFileManagerClass"
 _WITHOUT_PROGRAMS = (

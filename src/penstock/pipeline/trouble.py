@@ -28,3 +28,13 @@ def reason_of(error: BaseException) -> str | None:
         seen.add(id(found))
         found = found.__cause__ or found.__context__
     return None
+
+
+def in_short(error: str) -> str:
+    """What an error of Java says, without its stack: its first line, or where that says only which call it was, the error
+    that it came of, and the last cause."""
+    first, *others = error.strip().splitlines() or ["Spark does not say why"]
+    if others and others[0].startswith(": "):
+        first = others[0].removeprefix(": ")
+    causes = [line.removeprefix("Caused by: ") for line in others if line.startswith("Caused by: ")]
+    return f"{first} ({causes[-1]})" if causes else first
