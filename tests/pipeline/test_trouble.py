@@ -16,8 +16,10 @@ from penstock.pipeline.trouble import in_short
             "java.io.IOException: disk full",
         ),
         (
-            "An error occurred while calling o1.load.\n: a.SparkException: no worker\n\tat a.b(C.java)\n"
-            "Caused by: a.Outer\n\tat d.e(F.java)\nCaused by: java.net.SocketTimeoutException: 10 s\n\t... 3 more",
+            (
+                "An error occurred while calling o1.load.\n: a.SparkException: no worker\n\tat a.b(C.java)\n"
+                "Caused by: a.Outer\n\tat d.e(F.java)\nCaused by: java.net.SocketTimeoutException: 10 s\n\t... 3 more"
+            ),
             "a.SparkException: no worker (java.net.SocketTimeoutException: 10 s)",
         ),
         ("", "Spark does not say why"),
