@@ -10,9 +10,9 @@ import pytest
 
 import penstock
 from penstock.cluster.layout import decode_queue, queue_key
-from penstock.metadata.store.etcd import open_etcd_store
 from penstock.metadata.store.interface import MetadataStore
 from tests.etcd_servers import EtcdServers
+from tests.process.few_programs import few_programs
 from tests.process.test_cluster_nodes import Program
 from tests.process.test_cluster_partitions import primary_of
 
@@ -20,31 +20,8 @@ PATIENCE_SECONDS = 80
 
 
 async def scenario(url: str, place: Path) -> None:
-    secret = place / "secret"
-    secret.write_text("0123456789abcdef0123456789abcdef")
-    shared = ("--cluster", url, "--secret-file", str(secret))
-    nodes = {
-        name: Program(
-            *("node", "run", "--name", name, "--zone", name, *shared, "--data", str(place / name)),
-            *("--listen", "127.0.0.1:0", "--peers-listen", "127.0.0.1:0", "--monitoring-listen", "off"),
-        )
-        for name in ("node-1", "node-2", "node-3")
-    }
-    front = Program(
-        *("frontend", "--name", "front", *shared, "--data", str(place / "front")),
-        *("--native-listen", "127.0.0.1:0", "--sqs-listen", "127.0.0.1:0"),
-    )
-    store = await open_etcd_store(url)
-    try:
-        await asyncio.gather(*(program.start() for program in nodes.values()))
-        await front.start()
-        native = str(front.ready["native_url"])
-        async with asyncio.timeout(PATIENCE_SECONDS), penstock.connect(native) as client:
-            await expire(client, nodes, store)
-    finally:
-        await store.close()
-        for program in (*nodes.values(), front):
-            await program.end(signal.SIGKILL)
+    async with few_programs(url, place, 3, seconds=PATIENCE_SECONDS) as (client, nodes, store, _):
+        await expire(client, nodes, store)
 
 
 async def expire(client: penstock.Client, nodes: dict[str, Program], store: MetadataStore) -> None:

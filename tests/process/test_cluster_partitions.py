@@ -8,9 +8,9 @@ from pathlib import Path
 
 import penstock
 from penstock.cluster.layout import decode_partition, decode_queue, partition_key, queue_key
-from penstock.metadata.store.etcd import open_etcd_store
 from penstock.metadata.store.interface import MetadataStore
 from tests.etcd_servers import EtcdServers
+from tests.process.few_programs import few_programs
 from tests.process.test_cluster_nodes import Program
 
 MESSAGES = 400
@@ -18,34 +18,10 @@ PATIENCE_SECONDS = 120
 
 
 async def scenario(url: str, place: Path) -> None:
-    secret = place / "secret"
-    secret.write_text("0123456789abcdef0123456789abcdef")
-    shared = ("--cluster", url, "--secret-file", str(secret))
-    nodes = {
-        name: Program(
-            *("node", "run", "--name", name, "--zone", name, *shared, "--data", str(place / name)),
-            *("--listen", "127.0.0.1:0", "--peers-listen", "127.0.0.1:0", "--monitoring-listen", "off"),
-        )
-        for name in ("node-1", "node-2", "node-3")
-    }
-    front = Program(
-        *("frontend", "--name", "front", *shared, "--data", str(place / "front")),
-        *("--native-listen", "127.0.0.1:0", "--sqs-listen", "127.0.0.1:0"),
-    )
-    programs = [*nodes.values(), front]
-    store = await open_etcd_store(url)
-    try:
-        await asyncio.gather(*(program.start() for program in nodes.values()))
-        await front.start()
-        native = str(front.ready["native_url"])
-        async with asyncio.timeout(PATIENCE_SECONDS), penstock.connect(native) as client:
-            await read_through_a_failover(client, native, nodes, store)
-            await find_ids_after_a_failover(client, nodes, store)
-            await give_replicas(client, store)
-    finally:
-        await store.close()
-        for program in programs:
-            await program.end(signal.SIGKILL)
+    async with few_programs(url, place, 3, seconds=PATIENCE_SECONDS) as (client, nodes, store, native):
+        await read_through_a_failover(client, native, nodes, store)
+        await find_ids_after_a_failover(client, nodes, store)
+        await give_replicas(client, store)
 
 
 async def primary_of(store: MetadataStore, queue: str, ordinal: int) -> str:

@@ -7,9 +7,9 @@ import signal
 from pathlib import Path
 
 import penstock
-from penstock.metadata.store.etcd import open_etcd_store
 from penstock.metadata.store.interface import MetadataStore
 from tests.etcd_servers import EtcdServers
+from tests.process.few_programs import few_programs
 from tests.process.test_cluster_nodes import Program
 from tests.process.test_cluster_partitions import primary_of
 
@@ -20,34 +20,9 @@ PATIENCE_SECONDS = 120
 
 
 async def scenario(url: str, place: Path) -> None:
-    secret = place / "secret"
-    secret.write_text("0123456789abcdef0123456789abcdef")
-    shared = ("--cluster", url, "--secret-file", str(secret))
-    nodes = {
-        name: Program(
-            *("node", "run", "--name", name, "--zone", name, *shared, "--data", str(place / name)),
-            *("--listen", "127.0.0.1:0", "--peers-listen", "127.0.0.1:0", "--monitoring-listen", "off"),
-            *("--reader-listen", "127.0.0.1:0"),
-        )
-        for name in ("node-1", "node-2")
-    }
-    front = Program(
-        *("frontend", "--name", "front", *shared, "--data", str(place / "front")),
-        *("--native-listen", "127.0.0.1:0", "--sqs-listen", "off"),
-    )
-    store = await open_etcd_store(url)
-    try:
-        await asyncio.gather(*(program.start() for program in nodes.values()))
-        await front.start()
-        async with (
-            asyncio.timeout(PATIENCE_SECONDS),
-            penstock.connect(str(front.ready["native_url"])) as client,
-        ):
-            await read_through_a_kill(client, nodes, store)
-    finally:
-        await store.close()
-        for program in (*nodes.values(), front):
-            await program.end(signal.SIGKILL)
+    readers = ("--reader-listen", "127.0.0.1:0")
+    async with few_programs(url, place, 2, *readers, seconds=PATIENCE_SECONDS) as (client, nodes, store, _):
+        await read_through_a_kill(client, nodes, store)
 
 
 async def read_through_a_kill(

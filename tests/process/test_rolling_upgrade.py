@@ -12,10 +12,10 @@ import pytest
 
 import penstock
 from penstock.cluster.layout import decode_partition, decode_queue, partition_key, queue_key
-from penstock.metadata.store.etcd import open_etcd_store
 from penstock.metadata.store.interface import MetadataStore, VersionConflictError
 from penstock.model.errors import ErrorCode, PenstockError
 from tests.etcd_servers import EtcdServers
+from tests.process.few_programs import few_programs
 from tests.process.test_cluster_nodes import Program
 
 PATIENCE_SECONDS = 120
@@ -26,32 +26,9 @@ SENTENCE = (
 
 
 async def scenario(url: str, place: Path) -> None:
-    secret = place / "secret"
-    secret.write_text("0123456789abcdef0123456789abcdef")
-    shared = ("--cluster", url, "--secret-file", str(secret))
-    nodes = {
-        name: Program(
-            *("node", "run", "--name", name, *shared, "--data", str(place / name)),
-            *("--listen", "127.0.0.1:0", "--peers-listen", "127.0.0.1:0", "--monitoring-listen", "off"),
-        )
-        for name in ("node-1", "node-2")
-    }
-    front = Program(
-        *("frontend", "--name", "front", *shared, "--data", str(place / "front")),
-        *("--native-listen", "127.0.0.1:0", "--sqs-listen", "127.0.0.1:0"),
-    )
-    store = await open_etcd_store(url)
-    try:
-        await asyncio.gather(*(program.start() for program in nodes.values()))
-        await front.start()
-        native = str(front.ready["native_url"])
-        async with asyncio.timeout(PATIENCE_SECONDS), penstock.connect(native) as client:
-            await serve_with_a_field_of_the_future(client, nodes, store)
-            await refuse_what_needs_a_newer_version(client, store)
-    finally:
-        await store.close()
-        for program in (*nodes.values(), front):
-            await program.end(signal.SIGKILL)
+    async with few_programs(url, place, 2, seconds=PATIENCE_SECONDS) as (client, nodes, store, _):
+        await serve_with_a_field_of_the_future(client, nodes, store)
+        await refuse_what_needs_a_newer_version(client, store)
 
 
 async def plant(store: MetadataStore, key: str, **settings: Any) -> None:

@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame
 from penstock.columnar.lifecycle import LIFECYCLE, LIFECYCLE_QUEUE, Change
 from penstock.pipeline.jobs.fingerprint import fingerprint
 from penstock.pipeline.jobs.job import Job, Reader, Rolled, Surroundings, Tables, gap_table
-from penstock.pipeline.jobs.message_ids import message_id_column
+from penstock.pipeline.jobs.message_ids import message_id_function
 from penstock.pipeline.statement import select, texts_of, within
 from penstock.pipeline.warehouse.table import WarehouseTable, column
 
@@ -160,12 +160,13 @@ def by_hour(dead: DataFrame) -> DataFrame:
             to_date(hour) as day
         from (
             select *,
+                {message_id_function(dead.sparkSession)}(queue_id, partition, sequence) as message_id,
                 row_number() over (partition by {cause} order by time, partition_id, sequence) as place
             from (select *, date_trunc('hour', time) as hour from {{dead}})
         )
         group by {cause}
         """,
-        dead=dead.withColumn("message_id", message_id_column("queue_id", "partition", "sequence")),
+        dead=dead,
     )
 
 

@@ -27,7 +27,7 @@ from penstock.pipeline.jobs.ledger_messages import (
 from penstock.pipeline.jobs.ledger_missing import with_missing
 from penstock.pipeline.local_rows import local_rows
 from penstock.pipeline.numbers import Gap
-from penstock.pipeline.statement import listed, select
+from penstock.pipeline.statement import listed, select, within
 
 _STRANGE_AT_ONCE = 10_000
 
@@ -125,10 +125,9 @@ def _roll(reader: Reader, surroundings: Surroundings) -> Rolled:
 def _parts_of(days: list[date], before: DataFrame, parts: DataFrame) -> DataFrame:
     """What counts of these days there are, from earlier roll-ups and from this one."""
     wanted = ", ".join(("day", *tables.PARTS.names))
-    dates = listed(f"date'{day}'" for day in days)
     return select(
         f"""
-        select {wanted} from {{before}} where day in ({dates})
+        select {wanted} from {{before}} where {within(days)}
         union all
         select {wanted} from {{parts}}
         """,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pyspark.sql import Column, SparkSession
+from pyspark.sql import SparkSession
 from pyspark.sql import functions as sf
 from pyspark.sql.types import StringType
 
@@ -14,11 +14,6 @@ def message_id_function(session: SparkSession) -> str:
     if not session.catalog.functionExists(_NAME):
         session.udf.register(_NAME, _message_id)
     return _NAME
-
-
-def message_id_column(queue_id: str, partition: str, sequence: str) -> Column:
-    """The same as a column."""
-    return _message_id(queue_id, partition, sequence)
 
 
 def _id(queue_id: int, partition: int, sequence: int) -> str:
