@@ -13,6 +13,7 @@ import penstock
 from penstock.pipeline.session import spark_session
 from tests.pipeline import class_archive, errands
 from tests.pipeline.broker import Broker, serving
+from tests.pipeline.errands import Errands
 from tests.pipeline.quick_spark import JAVA_OPTIONS, SESSION_OPTIONS
 
 if TYPE_CHECKING:
@@ -23,9 +24,8 @@ TEST_SECONDS = 900
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line(
-        "markers", f"{errands.MARK}(work=...): work is begun with the first test of the pipeline"
-    )
+    for mark, meaning in errands.MARKS.items():
+        config.addinivalue_line("markers", f"{mark}: {meaning}")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -34,7 +34,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if here in item.path.parents:
             item.add_marker(pytest.mark.timeout(TEST_SECONDS))
-    errands.put_last(items, here)
+    errands.in_order(items, here)
 
 
 @pytest.fixture(scope="session")
@@ -63,16 +63,34 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
 @pytest.fixture(scope="session", autouse=True)
 def all_errands(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[dict[str, Future[Any]]]:
-    """What tests want to know of other processes; those run meanwhile."""
-    wanted = errands.wanted_by(request.session.items)
-    if not wanted:
-        yield {}
-        return
-    yield from errands.begun(wanted, request.getfixturevalue("broker"), tmp_path_factory)
+) -> Iterator[Errands]:
+    """What goes on beside the tests, from the first of them on."""
+    all_of_them = Errands(request.session.items, tmp_path_factory)
+    if all_of_them:
+        all_of_them.begin(request.getfixturevalue("broker"))
+    yield all_of_them
+    all_of_them.end()
+
+
+@pytest.fixture(autouse=True)
+def begun_beside(request: pytest.FixtureRequest, all_errands: Errands) -> None:
+    """Once the tests are over that are to be alone, others may run beside."""
+    if all_errands and not errands.is_alone(request.node):
+        all_errands.begin_beside(lambda: request.getfixturevalue("spark"), request.getfixturevalue("broker"))
 
 
 @pytest.fixture
-def errand(request: pytest.FixtureRequest, all_errands: dict[str, Future[Any]]) -> Future[Any]:
+def errand(request: pytest.FixtureRequest, all_errands: Errands) -> Future[Any]:
     """Of this test."""
-    return all_errands[request.node.nodeid]
+    return all_errands.of(request.node)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    """A test that ran beside others is over, or is waited for."""
+    if not errands.is_beside(pyfuncitem):
+        return None
+    running = pyfuncitem.funcargs["all_errands"]
+    assert isinstance(running, Errands)
+    running.of(pyfuncitem).result()
+    return True

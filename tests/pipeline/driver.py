@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from penstock.cli.main import main
+import penstock.cli.main
 from penstock.pipeline.warehouse import places
 
-if __name__ == "__main__":
+
+def main() -> None:
     places.SPAN_BATCHES = 3
     places.BLOCK_SPANS = 2
+    penstock.cli.main.main()
+
+
+if __name__ == "__main__":
     main()

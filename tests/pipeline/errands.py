@@ -1,54 +1,116 @@
-"""Errands: what happens in processes of its own, begun before the test that wants to know what came of it.
+"""Errands: what is begun before the test that wants to know what came of it, and goes on beside other tests in two lanes.
 
-A Java that starts, a cluster that comes up and a job that is to be killed mostly wait, or use the processor that the session
-of the tests leaves free. So they are begun with the first test of the pipeline and gone through in two lanes, while other
-tests run; the tests they are for come last, and wait where it takes longer.
+A Java that starts, a cluster that comes up and a job that is to be killed mostly wait, or use a processor that is free. They
+are begun with the first test of the pipeline:
 
     def rows_written(directory: Path, broker: Broker) -> int: ...
 
     @pytest.mark.errand(work=rows_written)
     def test_it_wrote_some(errand: Future[int]) -> None:
         assert errand.result() > 0
+
+A test that keeps the session busy for long, and alters nothing that others see, is an errand as a whole:
+
+    @pytest.mark.beside
+    def test_long_sums(spark: SparkSession, tmp_path: Path) -> None: ...
+
+It may want the session, the broker and a directory. Tests that alter what others see come first and have the session for
+themselves: all that patch something, and those that are marked as `alone`. Tests with errands come last, and wait where it
+takes longer.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from tests.pipeline.broker import Broker
 
-MARK = "errand"
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
 LANES = 2
+_LAST = 4
+MARKS = {
+    "errand(work=...)": "work is begun with the first test of the pipeline",
+    "beside": "the test runs beside others in the session",
+    "alone": "the test alters what others in the session see, or looks at what they alter",
+}
 Work = Callable[[Path, Broker], Any]
 
 
-def put_last(items: list[pytest.Item], directory: Path) -> None:
-    """Of the tests below a directory those with an errand come last; all others stay where they are."""
+def in_order(items: list[pytest.Item], directory: Path) -> None:
+    """Of the tests below a directory: first those that run alone, last those with errands. All others stay where they are."""
     places = [place for place, item in enumerate(items) if directory in item.path.parents]
-    ours = sorted((items[place] for place in places), key=lambda item: _work_of(item) is not None)
-    for place, item in zip(places, ours, strict=True):
+    for place, item in zip(places, sorted((items[place] for place in places), key=_turn), strict=True):
         items[place] = item
 
 
-def wanted_by(items: list[pytest.Item]) -> dict[str, Work]:
-    """What is to be done, by the id of the test it is for, in the order of the tests."""
-    return {item.nodeid: work for item in items if (work := _work_of(item)) is not None}
+def is_alone(item: pytest.Item) -> bool:
+    """Whether the test is to have the session for itself."""
+    return item.get_closest_marker("alone") is not None or "monkeypatch" in getattr(item, "fixturenames", ())
 
 
-def begun(
-    wanted: dict[str, Work], broker: Broker, directories: pytest.TempPathFactory
-) -> Iterator[dict[str, Future[Any]]]:
-    """Until the tests are over: what will come of it. Each has a directory of its own."""
-    lanes = ThreadPoolExecutor(LANES, "errands")
-    yield {test: lanes.submit(work, directories.mktemp("errand"), broker) for test, work in wanted.items()}
-    lanes.shutdown(cancel_futures=True)
+def is_beside(item: pytest.Item) -> bool:
+    """Whether the test as a whole is an errand."""
+    return item.get_closest_marker("beside") is not None
+
+
+class Errands:
+    """What was begun, and what came of it. Each has a directory of its own."""
+
+    def __init__(self, items: list[pytest.Item], directories: pytest.TempPathFactory) -> None:
+        self._works = list(dict.fromkeys(work for item in items if (work := _work_of(item)) is not None))
+        self._tests = [item for item in items if is_beside(item)]
+        self._directories = directories
+        self._lanes = ThreadPoolExecutor(LANES, "errands")
+        self._begun: dict[object, Future[Any]] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._works or self._tests)
+
+    def begin(self, broker: Broker) -> None:
+        """Those that use no session."""
+        for work in self._works:
+            self._begun[work] = self._lanes.submit(work, self._directories.mktemp("errand"), broker)
+
+    def begin_beside(self, spark: Callable[[], SparkSession], broker: Broker) -> None:
+        """Those that do, unless they were begun before. The session is asked for when there is one of them."""
+        waiting, self._tests = self._tests, []
+        for test in waiting:
+            assert isinstance(test, pytest.Function)
+            parameters = test.callspec.params if hasattr(test, "callspec") else {}
+            given = {
+                "spark": spark(),
+                "broker": broker,
+                "tmp_path": self._directories.mktemp("beside"),
+                **parameters,
+            }
+            wanted = {name: given[name] for name in test._fixtureinfo.argnames}
+            self._begun[test.nodeid] = self._lanes.submit(test.obj, **wanted)
+
+    def of(self, test: pytest.Item) -> Future[Any]:
+        """What will come of the errand of a test."""
+        work = _work_of(test)
+        return self._begun[test.nodeid if work is None else work]
+
+    def end(self) -> None:
+        """What was not begun is not begun any more."""
+        self._lanes.shutdown(cancel_futures=True)
+
+
+def _turn(item: pytest.Item) -> int:
+    if _work_of(item) is not None:
+        return (
+            _LAST if is_alone(item) else 2
+        )  # errands of processes are begun first, so they are waited for first
+    return 3 if is_beside(item) else 0 if is_alone(item) else 1
 
 
 def _work_of(item: pytest.Item) -> Work | None:
-    mark = item.get_closest_marker(MARK)
+    mark = item.get_closest_marker("errand")
     return None if mark is None else mark.kwargs["work"]

@@ -10,10 +10,11 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Timer
+from typing import NamedTuple
 
 import msgspec
 
-from tests.pipeline.quick_spark import SESSION_OPTIONS
+from tests.pipeline.quick_spark import A_ROW_AT_A_TIME, SESSION_OPTIONS
 from tests.pipeline.standalone import Daemon, SparkCluster
 
 START_SECONDS = 600.0
@@ -21,6 +22,14 @@ START_SECONDS = 600.0
 REPOSITORY = Path(__file__).parents[2]
 _EXECUTOR = b"CoarseGrainedExecutorBackend"
 _PYTHON = b"pyspark.daemon"
+
+
+class Copy(NamedTuple):
+    """A log that a driver copies into another besides, until it stands still: `copying_driver.py`."""
+
+    source: str
+    sink: str
+    checkpoint: Path
 
 
 class Driver:
@@ -35,14 +44,18 @@ class Driver:
         *,
         follow: bool = True,
         cluster: SparkCluster | None = None,
+        copy: Copy | None = None,
     ) -> None:
         """Without a `cluster` Spark runs in the driver's own Java."""
-        command = [sys.executable, "-m", "tests.pipeline.driver", "pipeline", "run", job, "--json"]
+        program = ["driver"] if copy is None else ["copying_driver", endpoint, *map(str, copy)]
+        command = [sys.executable, "-m", f"tests.pipeline.{program[0]}", *program[1:]]
+        command += ["pipeline", "run", job, "--json"]
         command += ["--endpoint", endpoint, "--queue", queue, "--warehouse", str(warehouse)]
         command += ["--follow", "--interval", "100ms", "--roll-interval", "1s"] if follow else ["--once"]
         if cluster is None:
             command += ["--master", "local[2]"]
-            for name, value in SESSION_OPTIONS.items():
+            options = SESSION_OPTIONS if copy is None else SESSION_OPTIONS | A_ROW_AT_A_TIME
+            for name, value in options.items():
                 command += ["--conf", f"{name}={value}"]
         else:
             command += cluster.driver_options()

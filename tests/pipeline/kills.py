@@ -1,6 +1,6 @@
 """Kills drivers, executors and their Python while a job follows a log, at moments that nobody chose, and counts afterwards.
 
-`make pipeline-kills` does it for long; a short run is among the tests. Rows come in all the while, some of them twice.
+`make pipeline-kills` does it; `test_kills.py` kills one driver. Rows come in all the while, some of them twice.
 What has to come out in the end is every row of the log, once.
 """
 
@@ -66,22 +66,17 @@ class Killing:
         self._seed = seed
         self._dice = random.Random(seed)
         self._directory = directory
-        self.warehouse = directory / "warehouse"
+        self._warehouse = directory / "warehouse"
         self._cluster = cluster
         self._say = say
         self._url = ""
 
     def run(self) -> Balance:
-        """Kills according to plan, lets the job finish, and compares."""
-        with serving(self._directory / "broker") as url:
-            self.kill(url)
-            assert self._driver(follow=False).finish() == 0, "rows are missing"
-        return self.compared()
-
-    def kill(self, url: str) -> None:
-        """Kills according to plan, while rows are sent to the server; what they come to is not looked at yet."""
-        self._url = url
-        with penstock.connect_blocking(url, timeout=120) as client:
+        """Kills according to plan while rows are sent, lets the job finish, and compares."""
+        with (
+            serving(self._directory / "broker") as self._url,
+            penstock.connect_blocking(self._url, timeout=120) as client,
+        ):
             queue = client.create_queue(QUEUE, consumption="log")
             writer = Writer(queue, self._seed)
             try:
@@ -90,10 +85,8 @@ class Killing:
                 writer.stop()
             self._balance.sums = log_sums(queue)
             assert self._balance.sums == writer.sums, "the log has what was acknowledged"
-
-    def compared(self) -> Balance:
-        """Once the job has read everything: its tables add up to the log."""
-        check_sums(self._balance.job, self.warehouse, self._balance.sums)
+            assert self._driver(follow=False).finish() == 0, "rows are missing"
+        check_sums(self._balance.job, self._warehouse, self._balance.sums)
         return self._balance
 
     def _kill_all(self) -> None:
@@ -110,7 +103,7 @@ class Killing:
                 where = "local" if driver.cluster is None else "cluster"
                 if kind == "driver":
                     driver = None
-                seen = check_no_row_twice(self._balance.job, self.warehouse)
+                seen = check_no_row_twice(self._balance.job, self._warehouse)
                 self._note(
                     place, {"kind": kind, "what": what, "where": where, "rows_seen": seen}, begun, rows
                 )
@@ -125,7 +118,7 @@ class Killing:
         left = self._plan[len(self._balance.kills) :]
         in_need = bool(left) and left[0] != "driver"
         cluster = self._cluster if in_need or (follow and self._dice.random() < 0.5) else None
-        return Driver(self._balance.job, self._url, QUEUE, self.warehouse, follow=follow, cluster=cluster)
+        return Driver(self._balance.job, self._url, QUEUE, self._warehouse, follow=follow, cluster=cluster)
 
     def _kill(self, kind: str, driver: Driver) -> str:
         if kind == "driver":

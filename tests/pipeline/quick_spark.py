@@ -9,6 +9,9 @@ QUICK_JAVA = f"-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSiz
 
 JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 
+A_ROW_AT_A_TIME = {"spark.sql.execution.arrow.maxRecordsPerBatch": "1"}
+"""Rows go from one stage to the next by themselves."""
+
 INTERPRETED = {
     # Rows are few: to compile a plan costs more than to go through it.
     "spark.sql.codegen.wholeStage": "false",

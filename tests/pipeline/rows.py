@@ -14,6 +14,8 @@ from penstock.pipeline.local_rows import local_rows
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+LARGE_BODY = 32_768
+"""Of which what is held back between two stages is few."""
 NOON = datetime(2026, 11, 16, 12, tzinfo=UTC)
 _TYPES = {"timestamp": "timestamp", "string": "string", "int8": "byte", "int32": "int", "int64": "long"}
 

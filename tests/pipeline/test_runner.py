@@ -32,7 +32,8 @@ if TYPE_CHECKING:
 
 def read(warehouse: Path, table: str, what: str = "*") -> list[Any]:
     query = f"select {what} from read_parquet('{warehouse}/{table}/**/*.parquet', hive_partitioning=true)"
-    return duckdb.execute(query).fetchall()
+    with duckdb.connect() as connection:  # of its own: others may ask at the same time
+        return connection.execute(query).fetchall()
 
 
 class Bench:
@@ -66,7 +67,11 @@ def bench(spark: SparkSession, broker: Broker, tmp_path: Path) -> Bench:
     return Bench(spark, broker, tmp_path / "warehouse")
 
 
-def test_usage_is_counted_once_however_often_it_comes(bench: Bench) -> None:
+@pytest.mark.beside
+def test_usage_is_counted_once_however_often_it_comes(
+    spark: SparkSession, broker: Broker, tmp_path: Path
+) -> None:
+    bench = Bench(spark, broker, tmp_path)
     bench.send_usage(range(1, 101))
     bench.send_usage(range(51, 151))
     first = bench.run("usage")
@@ -146,7 +151,11 @@ def test_the_ledger_finds_what_comes_in_later_runs_though_one_is_cut_short(
     assert sorted(read(bench.warehouse, "ledger_check", "kind, sequence")) == expected
 
 
-def test_dead_letters_and_capacity_come_from_the_same_log(bench: Bench) -> None:
+@pytest.mark.beside
+def test_dead_letters_and_capacity_come_from_the_same_log(
+    spark: SparkSession, broker: Broker, tmp_path: Path
+) -> None:
+    bench = Bench(spark, broker, tmp_path)
     partition = Partition()
     partition.sent(1, 60)
     partition.leased(1, consumer="worker-1")

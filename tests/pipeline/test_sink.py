@@ -3,31 +3,21 @@
 from __future__ import annotations
 
 import contextlib
-import os
-import signal
-import subprocess
-import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future
 from datetime import timedelta
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-import penstock
 from penstock.pipeline.trouble import reason_of
 from tests.pipeline.broker import Broker
-from tests.pipeline.patience import patiently
+from tests.pipeline.quick_spark import A_ROW_AT_A_TIME
+from tests.pipeline.rows import LARGE_BODY
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
-
-KILLED_QUERY = Path(__file__).parent / "killed_query.py"
-LARGE_BODY = 32_768
-ARROW_ROWS = "spark.sql.execution.arrow.maxRecordsPerBatch"
 
 
 def write(frame: DataFrame, broker: Broker, queue: str, **options: str) -> None:
@@ -67,6 +57,7 @@ def test_a_write_that_is_named_is_done_once(spark: SparkSession, broker: Broker)
     assert len(broker.bodies(queue.name)) == 100, "without a name it is another write"
 
 
+@pytest.mark.alone
 def test_a_task_that_fails_in_the_middle_and_is_run_again_in_another_order_adds_nothing_twice(
     spark: SparkSession, broker: Broker
 ) -> None:
@@ -91,66 +82,6 @@ def test_a_task_that_fails_in_the_middle_and_is_run_again_in_another_order_adds_
         write(failing, broker, careless.name, exactlyOnce="false")
     assert Counter(map(int, broker.bodies(queue.name))) == Counter(number % 30 for number in range(40))
     assert len(broker.bodies(careless.name)) > 40, "what failed had sent some of it"
-
-
-class Killed(NamedTuple):
-    """A query that was killed: the logs it copied from and to, and where its checkpoint is."""
-
-    source: str
-    sink: str
-    checkpoint: Path
-
-
-def a_query_killed(directory: Path, broker: Broker) -> Killed:
-    """It stands still in the middle of a micro-batch, half of whose rows are on their way, and is killed there."""
-    killed = Killed("killed-source", "killed-sink", directory)
-    with penstock.connect_blocking(broker.url, timeout=120) as client:
-        source = client.create_queue(killed.source, consumption="log")
-        # It goes on when its turn comes, which may be later than rows are told from others by default.
-        sink = client.create_queue(killed.sink, consumption="log", deduplication_window=timedelta(days=1))
-        source.send_batch([f"{number}".ljust(LARGE_BODY) for number in range(100)])
-        command = [sys.executable, str(KILLED_QUERY), broker.endpoint, *map(str, killed)]
-        root = Path(__file__).parents[2]
-        environment = os.environ | {"PYTHONPATH": f"{root}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"}
-        query = subprocess.Popen(command, start_new_session=True, env=environment)
-        seen: list[int] = []
-        try:
-            while len(seen) < 25:  # some are there before it is killed
-                assert query.poll() is None, "the query has ended by itself"
-                found = sink.log().read(len(seen) + 1, wait=1)
-                seen += [int(body) for body in found.bodies()]
-        finally:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(query.pid, signal.SIGKILL)
-            query.wait()
-    assert seen == list(range(len(seen)))
-    assert len(seen) <= 50
-    assert not list((directory / "commits").glob("[0-9]*")), "the micro-batch was not finished"
-    return killed
-
-
-@pytest.mark.errand(work=a_query_killed)
-def test_a_query_killed_in_the_middle_of_a_micro_batch_goes_on_without_a_loss_or_a_double(
-    spark: SparkSession, broker: Broker, errand: Future[Killed]
-) -> None:
-    source, sink, checkpoint = errand.result()
-
-    def resume() -> None:
-        query = (
-            broker.follow(spark, source)
-            .select("body")
-            .writeStream.format("penstock")
-            .options(endpoint=broker.endpoint, queue=sink, checkpointLocation=str(checkpoint))
-            .trigger(availableNow=True)
-            .start()
-        )
-        query.awaitTermination()
-
-    patiently(resume)
-    assert sorted(map(int, broker.bodies(sink))) == list(range(100))
-    broker.client.queue(source).send_batch(["100"])
-    patiently(resume)
-    assert sorted(map(int, broker.bodies(sink))) == list(range(101))
 
 
 @pytest.mark.parametrize(
@@ -179,14 +110,15 @@ def test_rows_that_cannot_be_written_are_refused_in_a_sentence(
 
 @contextlib.contextmanager
 def a_row_at_a_time(spark: SparkSession) -> Iterator[None]:
-    """Rows go from one stage to the next by themselves."""
-    before = spark.conf.get(ARROW_ROWS)
+    """Until the block is over."""
+    ((name, value),) = A_ROW_AT_A_TIME.items()
+    before = spark.conf.get(name)
     assert before is not None
-    spark.conf.set(ARROW_ROWS, "1")
+    spark.conf.set(name, value)
     try:
         yield
     finally:
-        spark.conf.set(ARROW_ROWS, before)
+        spark.conf.set(name, before)
 
 
 def failure(work: Callable[[], Any]) -> str:

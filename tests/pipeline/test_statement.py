@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
+
 from penstock.pipeline.statement import listed, select
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
+@pytest.mark.alone
 def test_a_frame_that_is_kept_in_memory_stays_there_whatever_is_asked_of_it(spark: SparkSession) -> None:
     numbers = select("select id, id % 3 as rest from {all}", all=spark.range(9))
     kept = select("select rest, count(*) as many from {numbers} group by rest", numbers=numbers).persist()

@@ -155,7 +155,7 @@ class JobRun:
         writer = (
             reader.load()
             .writeStream.foreachBatch(self._batches)
-            .queryName(f"penstock-{self._job.name}")
+            .queryName(f"penstock {self._job.name} in {self._warehouse.files.root}")
             .option("checkpointLocation", checkpoint)
         )
         if options.follow:

@@ -175,6 +175,55 @@ def _following_ends_and_begins_within_a_roll_up(story: Story) -> None:
     story.worked_on(2)
 
 
+def _following_ends_and_begins_again(story: Story) -> None:
+    story.sent(1, 4)
+    story.leased(1)
+    story.happens(Change.UNFOLLOWED, 1, 4)
+    story.happens(Change.STOOD, 2, 3)  # the first was deleted meanwhile
+    story.worked_on(2)
+    story.roll_up()
+    story.leased(3)
+    story.open = [3, 4]
+
+
+def _following_begins_again_and_one_ends_twice(story: Story) -> None:
+    story.sent(1, 2)
+    story.happens(Change.UNFOLLOWED, 1, 2)
+    story.happens(Change.STOOD, 1, 2)
+    story.worked_on(2)
+    story.roll_up()
+    story.deleted(2)
+    story.expected = [("duplicate-end", 2)]
+    story.open = [1]
+
+
+def _sent_before_the_log_begins(story: Story) -> None:
+    story.sent(1, 3)
+    story.leased(1, 2)
+    story.sent(4)
+    story.deleted(1, 2)
+    story.worked_on(3)
+    story.leased(20)
+    del story.rows[0]  # the log has let go of it
+    story.expected = [("unsent", 20)]
+    story.open = [4, 20]
+
+
+def _what_is_normal(story: Story) -> None:
+    story.sent(1, 6, message_group="a")
+    story.sent(7, 2, message_group="b")
+    story.leased(1, 2)
+    story.leased(7)  # another group need not wait
+    story.happens(Change.RELEASED, 1, reason="lease-ended")
+    story.deleted(2)
+    story.worked_on(1)  # again, after the one behind it
+    story.roll_up()
+    story.happens(Change.EXPIRED, 3, reason="ttl")
+    story.leased(4)  # the one before it is gone
+    story.moves(4, "dead")
+    story.counts(Change.UNFOLLOWED, (5, 2), (7, 2))
+
+
 def _by_producers_stamps(story: Story) -> None:
     story.sent(1, 2, stamps="producer")
     story.worked_on(2)
@@ -250,6 +299,10 @@ _STORIES: list[tuple[Callable[[Story], None], str | None, str]] = [
     (_one_that_is_overdue_on_its_way_elsewhere, "hourly", "best-effort"),
     (_a_partition_that_is_away, "hourly", "best-effort"),
     (_following_ends_and_begins_within_a_roll_up, None, "fifo"),
+    (_following_ends_and_begins_again, None, "best-effort"),
+    (_following_begins_again_and_one_ends_twice, None, "best-effort"),
+    (_sent_before_the_log_begins, None, "best-effort"),
+    (_what_is_normal, None, "fifo"),
     (_by_producers_stamps, None, "clock"),
     (_by_the_servers_stamps, None, "clock"),
     (_purged_expired_and_deleted, None, "fifo"),

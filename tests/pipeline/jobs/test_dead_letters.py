@@ -41,6 +41,7 @@ def test_errors_of_another_kind_are_another(spark: SparkSession) -> None:
     assert len({row[0] for row in rows.selectExpr(fingerprint("error")).collect()}) == 3
 
 
+@pytest.mark.beside
 def test_a_death_has_its_cause(spark: SparkSession) -> None:
     partition = Partition()
     partition.sent(1, 6)

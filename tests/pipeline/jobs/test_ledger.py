@@ -75,6 +75,7 @@ def planted(kind: str, partition_id: int) -> tuple[Partition, list[tuple[str, in
     return partition, []
 
 
+@pytest.mark.beside
 def test_what_was_planted_is_found_and_nothing_else(spark: SparkSession) -> None:
     kinds_planted = [
         "reordered",
@@ -101,7 +102,8 @@ def test_what_was_planted_is_found_and_nothing_else(spark: SparkSession) -> None
         assert row["message_id"] == (message_id(7, row["sequence"]) if sent else None)
 
 
-def test_a_queue_that_is_followed_no_more_and_then_again_is_no_finding(spark: SparkSession) -> None:
+@pytest.mark.beside
+def test_a_queue_that_is_followed_no_more_and_then_again_adds_up(spark: SparkSession) -> None:
     partition = Partition()
     partition.sent(1, 4)
     partition.leased(1)
@@ -109,7 +111,6 @@ def test_a_queue_that_is_followed_no_more_and_then_again_is_no_finding(spark: Sp
     partition.happens(Change.STOOD, 2, 3)  # the first was deleted meanwhile
     partition.worked_on(2)
     partition.leased(3)
-    assert kinds(found_in(spark, partition)) == []
     known = all_known(spark, partition)
     states = {one["sequence"]: one["state"] for one in open_messages(known).collect()}
     assert states == {3: "leased", 4: "waiting"}
@@ -120,39 +121,9 @@ def test_a_queue_that_is_followed_no_more_and_then_again_is_no_finding(spark: Sp
     (begun,) = begun_counts(lifecycle_frame(spark, partition.rows)).collect()
     assert (begun["began"], begun["ended"], begun["unfollowed"]) == (7, 4, 4)
     assert begun["began"] == begun["ended"] + counts["ended"] + len(states)
-    partition.deleted(2)
-    assert kinds(found_in(spark, partition)) == [("duplicate-end", 2)]
 
 
-def test_messages_sent_before_the_log_begins_are_no_finding(spark: SparkSession) -> None:
-    partition = Partition()
-    partition.sent(1, 3)
-    partition.leased(1, 2)
-    partition.sent(4)
-    partition.deleted(1, 2)
-    partition.worked_on(3)
-    partition.leased(20)
-    partition.rows = partition.rows[1:]  # the log has let go of it
-    assert kinds(found_in(spark, partition)) == [("unsent", 20)]
-
-
-def test_what_is_normal_is_no_finding(spark: SparkSession) -> None:
-    partition = Partition(ordering="fifo")
-    partition.sent(1, 6, message_group="a")
-    partition.sent(7, 2, message_group="b")
-    partition.leased(1, 2)
-    partition.leased(7)  # another group need not wait
-    partition.happens(Change.RELEASED, 1, reason="lease-ended")
-    partition.deleted(2)
-    partition.worked_on(1)  # again, after the one behind it
-    partition.happens(Change.EXPIRED, 3, reason="ttl")
-    partition.leased(4)  # the one before it is gone
-    partition.happens(Change.MOVE_STARTED, 4, reason="max-receives", other_queue="dead")
-    partition.happens(Change.MOVE_FINISHED, 4, reason="max-receives", other_queue="dead")
-    partition.counts(Change.UNFOLLOWED, (5, 2), (7, 2))
-    assert kinds(found_in(spark, partition)) == []
-
-
+@pytest.mark.beside
 def test_roll_ups_in_steps_come_to_what_all_at_once_comes_to(spark: SparkSession) -> None:
     partition = Partition(ordering="fifo")
     partition.sent(1, 10)
@@ -178,6 +149,7 @@ def test_roll_ups_in_steps_come_to_what_all_at_once_comes_to(spark: SparkSession
     assert state.count() == 6
 
 
+@pytest.mark.beside
 def test_times_and_redeliveries_are_those_of_the_messages(spark: SparkSession) -> None:
     partition = Partition()
     partition.sent(1, 4)  # at second 1

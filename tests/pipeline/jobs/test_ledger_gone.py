@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from datetime import date, timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import pytest
+
 from penstock.columnar.lifecycle import Change
 from penstock.pipeline.jobs import ledger_tables as tables
 from penstock.pipeline.jobs.job import Surroundings
@@ -116,6 +118,7 @@ def later(hours: float) -> list[dict[str, Any]]:
     return other.rows
 
 
+@pytest.mark.beside
 def test_messages_of_a_queue_that_is_gone_leave_with_one_finding_and_no_others_do(
     spark: SparkSession,
 ) -> None:

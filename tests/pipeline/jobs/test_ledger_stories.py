@@ -73,6 +73,7 @@ class Memory:
         raise NotImplementedError
 
 
+@pytest.mark.beside
 def test_all_at_once(spark: SparkSession) -> None:
     stories = all_stories()
     rows = lifecycle_frame(spark, [row for story in stories.values() for row in story.rows])
@@ -91,6 +92,7 @@ def test_all_at_once(spark: SparkSession) -> None:
     )
 
 
+@pytest.mark.beside
 def test_in_roll_ups_that_cut_them_in_two(spark: SparkSession) -> None:
     stories = all_stories()
     memory = Memory(spark)
