@@ -1,7 +1,8 @@
 """Replacing a directory of a table by another one, so that a reader sees the one or the other.
 
 On Linux's own file systems the two change places in one step. Elsewhere the old one is renamed away and the new one takes
-its name: for that moment its rows are missing, never there twice. What is to be done is written down before, so that
+its name: for that moment its rows are missing, never there twice. Object stores rename no directory at all: the old one
+is removed and the new one's files are moved there one by one. What is to be done is written down before, so that
 whoever comes after a crash finishes it.
 """
 
@@ -21,14 +22,23 @@ def staging_place(table: str, purpose: str) -> str:
 
 def swap(files: Files, staged: str, target: str) -> None:
     """`staged` becomes `target`; what was there before is removed."""
+    if not files.renames_whole:
+        note = _noted(files, staged, target)
+        _move_over(files, note, staged, target)
+        return
     if files.rename(staged, target):
         return
     if not files.exchange(staged, target):
-        note = f"{places.SWAPS}/{uuid.uuid4().hex}.json"
-        files.write_text(note, json.dumps({"staged": staged, "target": target}))
+        note = _noted(files, staged, target)
         _take_over(files, staged, target)
         files.remove(note)
     files.remove(staged)
+
+
+def _noted(files: Files, staged: str, target: str) -> str:
+    note = f"{places.SWAPS}/{uuid.uuid4().hex}.json"
+    files.write_text(note, json.dumps({"staged": staged, "target": target}))
+    return note
 
 
 def recover(files: Files, table: str) -> None:
@@ -40,10 +50,23 @@ def recover(files: Files, table: str) -> None:
         staged, target = wanted.get("staged", ""), wanted.get("target", "")
         if not target.startswith(f"{table}/"):
             continue
+        if not files.renames_whole:
+            _move_over(files, note, staged, target, cleared=wanted.get("cleared", False))
+            continue
         if files.exists(staged):
             _take_over(files, staged, target)
         files.remove(note)
     files.remove(f"{places.STAGING}/{table}")
+
+
+def _move_over(files: Files, note: str, staged: str, target: str, *, cleared: bool = False) -> None:
+    """File by file. `cleared`: what was there before is gone, and what is there now is already some of the new."""
+    if not cleared:
+        files.remove(target)
+        files.write_text(note, json.dumps({"staged": staged, "target": target, "cleared": True}))
+    files.move_files(staged, target)
+    files.remove(note)
+    files.remove(staged)
 
 
 def _take_over(files: Files, staged: str, target: str) -> None:
