@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from penstock.pipeline.warehouse import swapping
+from penstock.pipeline.warehouse.compaction import whole_directories
+from penstock.pipeline.warehouse.generation import begin_generation
 from penstock.pipeline.warehouse.table import WarehouseTable, column
 from penstock.pipeline.warehouse.warehouse import Warehouse
 from tests.pipeline.warehouse.bucket import Bucket, KilledError
@@ -20,16 +22,16 @@ EVENTS = WarehouseTable("events", "Test.", "batches", (column("value", "int64", 
 TOTALS = WarehouseTable("totals", "Test.", "whole", (column("value", "int64", "A value."),))
 
 OLD = {
-    "events/gen=g/span=0/batch_id=0/a",
-    "events/gen=g/span=0/batch_id=0/_SUCCESS",
-    "events/gen=g/span=0/batch_id=1/b",
+    "events/gen=g/block=0/span=0/batch_id=0/a",
+    "events/gen=g/block=0/span=0/batch_id=0/_SUCCESS",
+    "events/gen=g/block=0/span=0/batch_id=1/b",
 }
 NEW = {
-    "events/gen=g/span=0/batch_id=1/c",
-    "events/gen=g/span=0/batch_id=1/d",
-    "events/gen=g/span=0/batch_id=1/_SUCCESS",
+    "events/gen=g/block=0/span=0/batch_id=1/c",
+    "events/gen=g/block=0/span=0/batch_id=1/d",
+    "events/gen=g/block=0/span=0/batch_id=1/_SUCCESS",
 }
-STAGED, TARGET = "_staging/events/compacted-1", "events/gen=g/span=0"
+STAGED, TARGET = "_staging/events/compacted-1", "events/gen=g/block=0/span=0"
 
 
 def there(bucket: Bucket) -> set[str]:
@@ -78,11 +80,18 @@ def test_a_swap_that_is_killed_at_any_request_is_finished_by_the_next_run(
     for bucket in killed_swaps(spark, tmp_path, old):
         begun = bool(bucket.files("_swaps"))
         finished = there(bucket) == NEW
+        if (
+            begun
+        ):  # whoever compacts it now would take its rows along, and the next run would bring them again
+            assert whole_directories(Warehouse(spark, bucket, "g"), EVENTS, 1, everything=True) == []
         bucket.requests_left = None
         swapping.recover(bucket, "events")
         assert there(bucket) == (NEW if begun or finished else old)
         assert not bucket.exists("_staging/events")
         assert not bucket.exists("_swaps")
+        if begun:
+            warehouse = Warehouse(spark, bucket, "g")
+            assert whole_directories(warehouse, EVENTS, 1, everything=True) == ["events/gen=g/block=0"]
         kills += 1
     assert kills > 2 * len(NEW)
 
@@ -100,6 +109,17 @@ def test_a_recovery_that_is_killed_as_well_is_finished_by_the_one_after(
                 continue
             break
         assert there(bucket) in ([NEW] if begun else [OLD, NEW])
+
+
+def test_a_rebuild_brings_back_nothing_of_a_swap_that_was_killed(spark: SparkSession, tmp_path: Path) -> None:
+    bucket, checkpoint = filled(spark, tmp_path / "warehouse", OLD), Bucket(spark, tmp_path / "checkpoint")
+    bucket.requests_left = 3  # it was noted, and two files of the old are gone
+    with pytest.raises(KilledError):
+        swapping.swap(bucket, STAGED, TARGET)
+    bucket.requests_left = None
+    begin_generation(bucket, checkpoint, "job", [EVENTS], rebuild=True)
+    swapping.recover(bucket, "events")
+    assert there(bucket) == set()
 
 
 def test_a_batch_that_is_killed_on_its_way_is_added_once_by_the_next_run(

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import uuid
+from typing import Any
 
 from penstock.pipeline.warehouse import places
 from penstock.pipeline.warehouse.files import Files
@@ -43,13 +44,8 @@ def _noted(files: Files, staged: str, target: str) -> str:
 
 def recover(files: Files, table: str) -> None:
     """Finishes what a crash has left undone in a table, and clears away what it left behind."""
-    for note in files.files(places.SWAPS):
-        if not note.endswith(".json"):
-            continue  # it was being written: nothing was done yet
-        wanted = json.loads(files.read_text(note) or "{}")
-        staged, target = wanted.get("staged", ""), wanted.get("target", "")
-        if not target.startswith(f"{table}/"):
-            continue
+    for note, wanted in _unfinished(files, table).items():
+        staged, target = wanted["staged"], wanted["target"]
         if not files.renames_whole:
             _move_over(files, note, staged, target, cleared=wanted.get("cleared", False))
             continue
@@ -57,6 +53,30 @@ def recover(files: Files, table: str) -> None:
             _take_over(files, staged, target)
         files.remove(note)
     files.remove(f"{places.STAGING}/{table}")
+
+
+def abandon(files: Files, table: str) -> None:
+    """Before a table is removed: nobody is to bring back what was to be in it."""
+    for note in _unfinished(files, table):
+        files.remove(note)
+    files.remove(f"{places.STAGING}/{table}")
+
+
+def being_replaced(files: Files, table: str) -> list[str]:
+    """Directories that are being replaced, or were when somebody was killed: what is in them is not what it will be."""
+    return [wanted["target"] for wanted in _unfinished(files, table).values()]
+
+
+def _unfinished(files: Files, table: str) -> dict[str, dict[str, Any]]:
+    """What notes about a table say, by the name of each."""
+    found: dict[str, dict[str, Any]] = {}
+    for note in files.files(places.SWAPS):
+        if not note.endswith(".json"):
+            continue  # it was being written: nothing was done yet
+        wanted = json.loads(files.read_text(note) or "{}")
+        if wanted.get("target", "").startswith(f"{table}/"):
+            found[note] = wanted
+    return found
 
 
 def _move_over(files: Files, note: str, staged: str, target: str, *, cleared: bool = False) -> None:
