@@ -66,7 +66,11 @@ class serving:
         command = [sys.executable, "-m", "penstock.cli.main", "serve", "--json", "--listen", "127.0.0.1:0"]
         command += ["--sqs-listen", "off", "--monitoring-listen", "off", "--data", str(self._directory)]
         command += ["--durability", "os", "--log-level", "warning"]
-        self._process = subprocess.Popen(command, stdout=subprocess.PIPE, env=environment | SMALL_FILES)
+        # Other tests may go elsewhere meanwhile, to where soon nothing is.
+        here = Path(__file__).parent
+        self._process = subprocess.Popen(
+            command, stdout=subprocess.PIPE, cwd=here, env=environment | SMALL_FILES
+        )
         assert self._process.stdout is not None
         line = self._process.stdout.readline()
         assert line, "the server did not start"

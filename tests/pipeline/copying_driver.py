@@ -52,7 +52,9 @@ def copy(spark: SparkSession, endpoint: str, source: str, sink: str, checkpoint:
                 threading.Event().wait()
             yield batch
 
-    spark.createDataFrame([], "nothing string")  # by which this thread has a session, which sinks are looked up in
+    spark.createDataFrame(
+        [], "nothing string"
+    )  # by which this thread has a session, which sinks are looked up in
 
     def run() -> None:
         stream = spark.readStream.format("penstock").options(endpoint=endpoint, queue=source).load()

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import sysconfig
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from queue import SimpleQueue
 from threading import Thread
@@ -33,7 +34,7 @@ _LOOPBACK = "127.0.0.1"
 class Daemon:
     """A master or a worker, with what it starts in the same group of processes."""
 
-    def __init__(self, wanted: str, *arguments: str, environment: dict[str, str]) -> None:
+    def __init__(self, wanted: str, *arguments: str, directory: Path, environment: dict[str, str]) -> None:
         """`wanted` is the pattern of what it says once it is up."""
         program = Path(pyspark.__file__).parent / "bin" / "spark-class"
         self._process = subprocess.Popen(
@@ -41,6 +42,7 @@ class Daemon:
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
             text=True,
+            cwd=directory,
             env=environment,
             start_new_session=True,
         )
@@ -91,15 +93,15 @@ class SparkCluster:
 
     def __enter__(self) -> Self:
         self._directory.mkdir(parents=True)
-        environment = self._environment()
+        run = partial(Daemon, directory=self._directory, environment=self._environment())
         common = ("--host", _LOOPBACK, "--port", "0", "--webui-port", "0")
-        self._master = Daemon(_MASTER_UP, _MASTER, *common, environment=environment)
+        self._master = run(_MASTER_UP, _MASTER, *common)
         self.url = self._master.up()
         size = ("--cores", "1", "--memory", "600m")
         for number in range(self.WORKERS):
             place = ("--work-dir", str(self._directory / f"worker-{number}"))
             arguments = (_WORKER, *common, *size, *place, self.url)
-            self.workers.append(Daemon(_WORKER_UP, *arguments, environment=environment))
+            self.workers.append(run(_WORKER_UP, *arguments))
         for worker in self.workers:
             worker.up()
         return self

@@ -60,9 +60,13 @@ def session(spark: SparkSession) -> Iterator[SparkSession]:
 
 
 def test_the_page_can_be_typed_from_top_to_bottom(
-    server: dict[str, Any], session: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    server: dict[str, Any],
+    session: SparkSession,
+    tmp_path_factory: pytest.TempPathFactory,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.chdir(tmp_path)
+    # All threads are there now, and what they start meanwhile stays there: so it is not removed with this test.
+    monkeypatch.chdir(tmp_path_factory.mktemp("guide"))
     names: dict[str, Any] = {}
     typed = jobs = 0
     for kind, line, text in PAGE.blocks("console|python"):

@@ -76,7 +76,11 @@ def a_job_on_a_cluster(directory: Path, broker: Broker) -> Ran:
     with SparkCluster(directory / "cluster") as cluster, said.open("wb") as log:
         command += cluster.driver_options()
         with subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=log, env=cluster.driver_environment()
+            command,
+            stdout=subprocess.PIPE,
+            stderr=log,
+            cwd=directory,  # other tests may go elsewhere meanwhile, to where soon nothing is
+            env=cluster.driver_environment(),
         ) as driver:
             try:
                 assert driver.stdout is not None

@@ -22,6 +22,13 @@ from penstock.pipeline.trouble import PipelineError, in_short, python_was_lost
             ),
             "a.SparkException: no worker (java.net.SocketTimeoutException: 10 s)",
         ),
+        (
+            (
+                "An error occurred while calling o90.load.\n: org.apache.spark.SparkException: \nError from python worker:\n"
+                "  Traceback:\n  FileNotFoundError: no such directory\nPYTHONPATH was:\n  /a:/b\njava.io.EOFException"
+            ),
+            "a Python process that Spark started has ended: FileNotFoundError: no such directory",
+        ),
         ("", "Spark does not say why"),
     ],
 )

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 
 _MARK = "PipelineError"
+_DIED = re.compile(r"Error from python worker:(?P<said>.*)\nPYTHONPATH was:", re.DOTALL)
 _LOST = (
     # In several ways, of a process that was not there after ten seconds or after a minute, which no setting changes.
     "connect back",
@@ -44,7 +45,9 @@ def python_was_lost(error: BaseException) -> bool:
 
 def in_short(error: str) -> str:
     """What an error of Java says, without its stack: its first line, or where that says only which call it was, the error
-    that it came of, and the last cause."""
+    that it came of, and the last cause. Of what a Python process said it is the last line, which tells what it died of."""
+    if (died := _DIED.search(error)) is not None and died["said"].strip():
+        return f"a Python process that Spark started has ended: {died['said'].splitlines()[-1].strip()}"
     first, *others = error.strip().splitlines() or ["Spark does not say why"]
     if others and others[0].startswith(": "):
         first = others[0].removeprefix(": ")
