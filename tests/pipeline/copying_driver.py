@@ -1,4 +1,4 @@
-"""The driver of a job, as `driver.py`, that copies a log as well and stands still in the middle of a micro-batch of that.
+"""The driver of a job, as `driver.py`, that copies a log first, and stands still in the middle of a micro-batch of that.
 
 python -m tests.pipeline.copying_driver ENDPOINT SOURCE SINK CHECKPOINT pipeline run JOB …
 """
@@ -30,6 +30,7 @@ def main(endpoint: str, source: str, sink: str, checkpoint: str, *command: str) 
     there = endpoint.removeprefix("penstock://")
     arguments = (spark, there, source, sink, checkpoint)
     threading.Thread(target=copy_or_end, args=arguments, daemon=True).start()
+    sys.stdin.readline()  # who wants to see the job killed as well says so
     sys.argv[1:] = command
     driver.main()
 

@@ -14,7 +14,7 @@ A test that keeps the session busy for long, and alters nothing that others see,
     @pytest.mark.beside
     def test_long_sums(spark: SparkSession, tmp_path: Path) -> None: ...
 
-It may want the session, the broker and a directory. Tests that alter what others see come first and have the session for
+It may want the session, the broker, a directory, and an errand that it waits for. Tests that alter what others see come first and have the session for
 themselves: all that patch something, and those that are marked as `alone`. Tests with errands come last, and wait where it
 takes longer.
 """
@@ -84,30 +84,30 @@ class Errands:
         for test in waiting:
             assert isinstance(test, pytest.Function)
             parameters = test.callspec.params if hasattr(test, "callspec") else {}
-            given = {
-                "spark": spark(),
-                "broker": broker,
-                "tmp_path": self._directories.mktemp("beside"),
-                **parameters,
-            }
+            directory = self._directories.mktemp("beside")
+            given = {"spark": spark(), "broker": broker, "tmp_path": directory, **parameters}
+            if (work := _work_of(test)) is not None:
+                given["errand"] = self._begun[work]  # which is before it in the lanes
             wanted = {name: given[name] for name in test._fixtureinfo.argnames}
-            self._begun[test.nodeid] = self._lanes.submit(test.obj, **wanted)
+            self._begun[test.nodeid] = self._lanes.submit(_in_session, spark(), test.obj, wanted)
 
     def of(self, test: pytest.Item) -> Future[Any]:
         """What will come of the errand of a test."""
-        work = _work_of(test)
-        return self._begun[test.nodeid if work is None else work]
+        return self._begun[test.nodeid if is_beside(test) else _work_of(test)]
 
     def end(self) -> None:
         """What was not begun is not begun any more."""
         self._lanes.shutdown(cancel_futures=True)
 
 
+def _in_session(spark: SparkSession, test: Callable[..., None], given: dict[str, Any]) -> None:
+    spark.createDataFrame([], "nothing string")  # by which a thread has a session: sinks are looked up in it
+    test(**given)
+
+
 def _turn(item: pytest.Item) -> int:
     if _work_of(item) is not None:
-        return (
-            _LAST if is_alone(item) else 2
-        )  # errands of processes are begun first, so they are waited for first
+        return _LAST if is_alone(item) else 2
     return 3 if is_beside(item) else 0 if is_alone(item) else 1
 
 

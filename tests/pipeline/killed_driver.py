@@ -62,11 +62,18 @@ class Driver:
         self.cluster = cluster
         self.process = subprocess.Popen(
             command,
+            stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             start_new_session=True,
             cwd=REPOSITORY,
             env=None if cluster is None else cluster.driver_environment(),
         )
+
+    def go_on(self) -> None:
+        """With the job, after the copy."""
+        assert self.process.stdin is not None
+        self.process.stdin.write(b"\n")
+        self.process.stdin.flush()
 
     def batches(self, count: int) -> int:
         """Waits for so many more batches; returns how many rows the run has written by then."""
@@ -102,7 +109,9 @@ class Driver:
             self.process.wait()
         self._kill_group()
         self.process.wait()
+        assert self.process.stdin is not None
         assert self.process.stdout is not None
+        self.process.stdin.close()
         self.process.stdout.close()
 
     def _kill_group(self) -> None:

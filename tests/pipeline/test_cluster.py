@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.request import urlopen
@@ -24,11 +25,11 @@ PARTITIONS = 3
 MESSAGES = 90
 
 
-@pytest.fixture
-def cluster(tmp_path: Path) -> Iterator[Broker]:
+@contextmanager
+def cluster_in(directory: Path) -> Iterator[Broker]:
     """One node is enough for several partitions."""
     up = ClusterUp(
-        tmp_path / "cluster", "--nodes", "1", "--frontends", "1", "--metadata", "0", "--base-port", "0"
+        directory / "cluster", "--nodes", "1", "--frontends", "1", "--metadata", "0", "--base-port", "0"
     )
     try:
         with penstock.connect_blocking(up.facts["url"], timeout=120) as client:
@@ -46,7 +47,13 @@ def read_from_nodes(place: Path) -> int:
     return int(found[1])
 
 
-def test_every_partition_is_read(spark: SparkSession, cluster: Broker, tmp_path: Path) -> None:
+@pytest.mark.beside
+def test_every_partition_is_read(spark: SparkSession, tmp_path: Path) -> None:
+    with cluster_in(tmp_path) as cluster:
+        check_every_partition(spark, cluster, tmp_path)
+
+
+def check_every_partition(spark: SparkSession, cluster: Broker, tmp_path: Path) -> None:
     queue = cluster.new_log(partitions=PARTITIONS, replicas=1)
     # Ids spread messages over the partitions by their hash.
     sent = [penstock.OutgoingMessage(f"{one}", deduplication_id=f"{one}") for one in range(MESSAGES)]

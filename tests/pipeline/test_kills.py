@@ -49,10 +49,11 @@ def a_driver_killed(directory: Path, broker: Broker) -> Killed:
         driver = Driver(JOB, broker.url, QUEUE, warehouse, copy=copy)
         seen: list[int] = []
         try:
-            driver.batches(2)
             while len(seen) < 25:  # some are there before it is killed
                 assert driver.process.poll() is None, "the driver has ended by itself"
                 seen += [int(body) for body in sink.log().read(len(seen) + 1, wait=1).bodies()]
+            driver.go_on()
+            driver.batches(2)
         finally:
             driver.kill()
             writer.stop()
@@ -81,6 +82,7 @@ def test_a_driver_killed_at_any_moment_writes_every_row_once(
     check_sums(JOB, killed.warehouse, killed.sums)
 
 
+@pytest.mark.beside
 @pytest.mark.errand(work=a_driver_killed)
 def test_a_query_killed_in_the_middle_of_a_micro_batch_goes_on_without_a_loss_or_a_double(
     spark: SparkSession, broker: Broker, errand: Future[Killed]

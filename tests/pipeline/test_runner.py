@@ -216,7 +216,7 @@ def late_python(spark: SparkSession, program: Path, late: int) -> Iterator[None]
         register(spark)
 
 
-def test_a_run_begins_anew_where_a_process_of_spark_was_late(
+def test_a_run_begins_anew_where_a_process_of_spark_was_late_and_ends_where_it_always_is(
     bench: Bench, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     steps = []
@@ -232,20 +232,12 @@ def test_a_run_begins_anew_where_a_process_of_spark_was_late(
 
     monkeypatch.setattr(DataStreamWriter, "start", noted_start)
     monkeypatch.setattr(StreamingQuery, "stop", noted_end)
-    bench.send_usage(range(1, 11))
-    with late_python(bench.spark, tmp_path / "python", late=2):
-        assert bench.run("usage").rows == 10
-    assert steps == ["start", "end"] * 3, (
-        "for Spark a query is there until it is stopped, also one that failed"
-    )
-
-
-def test_a_run_that_begins_anew_again_and_again_ends_and_says_why(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
     monkeypatch.setattr(runner, "_STARTS", 2)
     bench.send_usage(range(1, 11))
-    with late_python(bench.spark, tmp_path / "python", late=2):
+    with late_python(bench.spark, tmp_path / "python", late=3):
         with pytest.raises(PipelineError, match=r"2 times in a row .* too busy .*failed to connect back"):
             bench.run("usage")
         assert bench.run("usage").rows == 10
+    assert steps == ["start", "end"] * 4, (
+        "for Spark a query is there until it is stopped, also one that failed"
+    )

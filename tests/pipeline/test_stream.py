@@ -41,6 +41,7 @@ def collected(frame: DataFrame, checkpoint: Path) -> tuple[Batches, StreamingQue
     return batches, query
 
 
+@pytest.mark.beside
 def test_a_query_goes_on_where_its_checkpoint_is_and_tells_its_group(
     spark: SparkSession, broker: Broker, tmp_path: Path
 ) -> None:
@@ -63,6 +64,7 @@ def test_a_query_goes_on_where_its_checkpoint_is_and_tells_its_group(
     assert collected(begun, tmp_path / "other")[0] == [[7]]
 
 
+@pytest.mark.beside
 def test_limits_cut_micro_batches(spark: SparkSession, broker: Broker, tmp_path: Path) -> None:
     queue = broker.new_log()
     queue.send_batch([b"x" * 1_000] * 10)
@@ -93,6 +95,7 @@ def test_what_arrives_while_a_query_runs_comes_with_its_next_micro_batches(
         query.stop()
 
 
+@pytest.mark.beside
 def test_what_the_log_let_go_of_ends_the_query_or_is_reported(
     spark: SparkSession, broker: Broker, tmp_path: Path
 ) -> None:
@@ -113,6 +116,7 @@ def test_what_the_log_let_go_of_ends_the_query_or_is_reported(
     assert json.loads(progress["sources"][0]["endOffset"])["missing"] == 2
 
 
+@pytest.mark.beside
 def test_a_queue_that_was_made_again_is_not_taken_for_the_old_one(
     spark: SparkSession, broker: Broker, tmp_path: Path
 ) -> None:
