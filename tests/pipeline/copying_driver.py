@@ -30,7 +30,7 @@ def main(endpoint: str, source: str, sink: str, checkpoint: str, *command: str) 
     there = endpoint.removeprefix("penstock://")
     arguments = (spark, there, source, sink, checkpoint)
     threading.Thread(target=copy_or_end, args=arguments, daemon=True).start()
-    sys.stdin.readline()  # who wants to see the job killed as well says so
+    sys.stdin.readline()  # the copy stands still now; the job has rows in larger pieces
     sys.argv[1:] = command
     driver.main()
 

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from tests.pipeline.quick_spark import A_ROW_AT_A_TIME, SESSION_OPTIONS
+from tests.pipeline.quick_spark import SESSION_OPTIONS
 from tests.pipeline.standalone import Daemon, SparkCluster
 
 START_SECONDS = 600.0
@@ -54,8 +54,7 @@ class Driver:
         command += ["--follow", "--interval", "100ms", "--roll-interval", "1s"] if follow else ["--once"]
         if cluster is None:
             command += ["--master", "local[2]"]
-            options = SESSION_OPTIONS if copy is None else SESSION_OPTIONS | A_ROW_AT_A_TIME
-            for name, value in options.items():
+            for name, value in SESSION_OPTIONS.items():
                 command += ["--conf", f"{name}={value}"]
         else:
             command += cluster.driver_options()

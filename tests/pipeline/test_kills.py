@@ -45,18 +45,19 @@ def a_driver_killed(directory: Path, broker: Broker) -> Killed:
         sink = client.create_queue(copy.sink, consumption="log", deduplication_window=timedelta(days=1))
         source.send_batch([f"{number}".ljust(LARGE_BODY) for number in range(COPIED)])
         queue = client.create_queue(QUEUE, consumption="log")
-        writer = Writer(queue, seed=4711)
         driver = Driver(JOB, broker.url, QUEUE, warehouse, copy=copy)
-        seen: list[int] = []
+        writer, seen = None, list[int]()
         try:
             while len(seen) < 25:  # some are there before it is killed
                 assert driver.process.poll() is None, "the driver has ended by itself"
                 seen += [int(body) for body in sink.log().read(len(seen) + 1, wait=1).bodies()]
+            writer = Writer(queue, seed=4711)
             driver.go_on()
             driver.batches(2)
         finally:
             driver.kill()
-            writer.stop()
+            if writer is not None:
+                writer.stop()
         sums = log_sums(queue)
     assert sums == writer.sums, "the log has what was acknowledged"
     check_no_row_twice(JOB, warehouse)

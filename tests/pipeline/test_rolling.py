@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -68,27 +69,30 @@ def values(root: Path, table: str) -> list[int]:
     query = (
         f"select value from read_parquet('{root}/{table}/**/*.parquet', hive_partitioning=true) order by 1"
     )
-    return [row[0] for row in duckdb.execute(query).fetchall()]
+    with duckdb.connect() as connection:  # of its own: others may ask at the same time
+        return [row[0] for row in connection.execute(query).fetchall()]
 
 
-def cut_short_after(patch: pytest.MonkeyPatch, step: str, table: str, target: int | None = None) -> None:
-    """A crash right after a step on a table; `target`: in the roll-up up to that batch only."""
+@contextmanager
+def cut_short_after(place: Path, step: str, table: str, target: int | None = None) -> Iterator[None]:
+    """A crash right after a step on a table of the warehouse there; `target`: in the roll-up up to that batch only."""
     honest: Callable[..., Any] = getattr(Warehouse, step)
 
     def cut_short(self: Warehouse, about: WarehouseTable, *values: Any, **more: Any) -> Any:
         done = honest(self, about, *values, **more)
-        if about.name != table:
+        if (about.name, self.files.local) != (table, str(place)):
             return done
         if target is None or Memory(self.files, JOB.name, self.generation).rolling().target == target:
             raise InterruptedError
         return done
 
-    patch.setattr(Warehouse, step, cut_short)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Warehouse, step, cut_short)
+        yield
 
 
-def test_a_roll_up_that_is_cut_short_is_repeated_as_it_was(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.beside
+def test_a_roll_up_that_is_cut_short_is_repeated_as_it_was(spark: SparkSession, tmp_path: Path) -> None:
     """Each run finishes what the one before it left, and is cut short at another step itself."""
     warehouse = Warehouse(spark, Files(spark, str(tmp_path)), "g1")
     memory = Memory(warehouse.files, JOB.name, warehouse.generation)
@@ -102,10 +106,8 @@ def test_a_roll_up_that_is_cut_short_is_repeated_as_it_was(
             roller.roll(Surroundings())
 
     for batch, (step, table) in enumerate(STEPS):
-        with monkeypatch.context() as patch:
-            cut_short_after(patch, step, table, target=batch)
-            with pytest.raises(InterruptedError):
-                run(batch)
+        with cut_short_after(tmp_path, step, table, target=batch), pytest.raises(InterruptedError):
+            run(batch)
     run(len(STEPS))
     expected = [10**batch for batch in range(len(STEPS) + 1)]
     assert values(tmp_path, ADDED.name) == values(tmp_path, DAILY.name) == expected

@@ -129,9 +129,11 @@ def test_a_run_that_follows_goes_on_until_it_is_stopped(bench: Bench) -> None:
     assert list(search(str(bench.warehouse), since)) == []
 
 
+@pytest.mark.beside
 def test_the_ledger_finds_what_comes_in_later_runs_though_one_is_cut_short(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, broker: Broker, tmp_path: Path
 ) -> None:
+    bench = Bench(spark, broker, tmp_path)
     partition = Partition(ordering="fifo")
     partition.sent(1, 8)
     partition.worked_on(1, 3)
@@ -144,10 +146,8 @@ def test_the_ledger_finds_what_comes_in_later_runs_though_one_is_cut_short(
     partition.counts(Change.QUEUE_DELETED, (4, 1), (6, 2))  # where is 8?
     bench.send_lifecycle(partition.rows[before - 1 :])
     cut = Progress("ledger")
-    with monkeypatch.context() as patch:
-        cut_short_after(patch, "replace_days", "ledger_hours")
-        with pytest.raises(InterruptedError):
-            run_job(bench.spark, JOBS["ledger"], bench.options(), cut)
+    with cut_short_after(tmp_path, "replace_days", "ledger_hours"), pytest.raises(InterruptedError):
+        run_job(bench.spark, JOBS["ledger"], bench.options(), cut)
     assert (cut.repeated, cut.roll_ups) == (1, 0)
     assert bench.run("ledger").roll_ups == 1
     expected = [("duplicate-end", 2), ("lost", 8), ("reordered", 5)]

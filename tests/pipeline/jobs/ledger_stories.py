@@ -224,6 +224,19 @@ def _what_is_normal(story: Story) -> None:
     story.counts(Change.UNFOLLOWED, (5, 2), (7, 2))
 
 
+def _one_comes_before_another_that_was_given_back(story: Story) -> None:
+    story.sent(1, 10)
+    story.worked_on(1, 2)
+    story.leased(3)
+    story.roll_up()
+    story.happens(Change.RELEASED, 3, reason="released")
+    story.leased(5)  # before 4
+    story.worked_on(3)
+    story.deleted(5)
+    story.expected = [("reordered", 5)]
+    story.open = [4, 6, 7, 8, 9, 10]
+
+
 def _by_producers_stamps(story: Story) -> None:
     story.sent(1, 2, stamps="producer")
     story.worked_on(2)
@@ -303,6 +316,7 @@ _STORIES: list[tuple[Callable[[Story], None], str | None, str]] = [
     (_following_begins_again_and_one_ends_twice, None, "best-effort"),
     (_sent_before_the_log_begins, None, "best-effort"),
     (_what_is_normal, None, "fifo"),
+    (_one_comes_before_another_that_was_given_back, None, "fifo"),
     (_by_producers_stamps, None, "clock"),
     (_by_the_servers_stamps, None, "clock"),
     (_purged_expired_and_deleted, None, "fifo"),

@@ -11,7 +11,6 @@ from penstock.frontend.message_id import message_id
 from penstock.pipeline.jobs import ledger_tables as tables
 from penstock.pipeline.jobs.job import Surroundings
 from penstock.pipeline.jobs.ledger import check_everything, judged, new_messages, open_messages
-from penstock.pipeline.jobs.ledger_findings import findings
 from penstock.pipeline.jobs.ledger_hours import begun_counts, by_hour, ended_counts
 from penstock.pipeline.local_rows import local_rows
 from tests.pipeline.rows import NOON, Partition, lifecycle_frame
@@ -121,32 +120,6 @@ def test_a_queue_that_is_followed_no_more_and_then_again_adds_up(spark: SparkSes
     (begun,) = begun_counts(lifecycle_frame(spark, partition.rows)).collect()
     assert (begun["began"], begun["ended"], begun["unfollowed"]) == (7, 4, 4)
     assert begun["began"] == begun["ended"] + counts["ended"] + len(states)
-
-
-@pytest.mark.beside
-def test_roll_ups_in_steps_come_to_what_all_at_once_comes_to(spark: SparkSession) -> None:
-    partition = Partition(ordering="fifo")
-    partition.sent(1, 10)
-    partition.worked_on(1, 2)
-    partition.leased(3)
-    first = len(partition.rows)
-    partition.happens(Change.RELEASED, 3, reason="released")
-    partition.leased(5)
-    partition.worked_on(3)
-    partition.deleted(5)
-    rows = lifecycle_frame(spark, partition.rows)
-    steps = [lifecycle_frame(spark, partition.rows[:first]), lifecycle_frame(spark, partition.rows[first:])]
-    state: DataFrame = local_rows(spark, [], tables.STATE.file_schema())
-    found: list[Any] = []
-    ended = 0
-    for step in steps:
-        known = new_messages(step, state)
-        found += findings(judged(known, step, rows, AT_NOON)).collect()
-        ended += sum(row["ended"] for row in ended_counts(known).collect())
-        state = known.where("finals = 0").select(*tables.STATE.names)
-    assert kinds(found) == kinds(check_everything(rows, AT_NOON).collect()) == [("reordered", 5)]
-    assert ended == 4
-    assert state.count() == 6
 
 
 @pytest.mark.beside
