@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
+from penstock.pipeline.trouble import python_was_lost
+
 T = TypeVar("T")
 
-TOO_SLOW = "Python worker failed to connect back"
 ATTEMPTS = 10
 
 
@@ -20,6 +21,6 @@ def patiently(work: Callable[[], T]) -> T:
         try:
             return work()
         except Exception as error:
-            if TOO_SLOW not in str(error):
+            if not python_was_lost(error):
                 raise
     return work()

@@ -11,6 +11,7 @@ from pyarrow import parquet
 
 from penstock.pipeline import audit_query
 from penstock.pipeline.audit_query import AuditQuery, search
+from penstock.pipeline.report.reading import Shelf
 from tests.pipeline.rows import NOON, usage_row
 
 
@@ -37,3 +38,9 @@ def test_the_last_rows_are_those_of_the_latest_times_wherever_they_stand(
         found = search(str(tmp_path), AuditQuery(limit=limit))
         assert [row["number"] for row in found] == expected
     assert [*search(str(tmp_path), AuditQuery(user="nobody", limit=5))] == []
+
+
+def test_a_trail_whose_rows_were_all_too_old_has_none(tmp_path: Path) -> None:
+    (tmp_path / "audit/gen=g1/block=0/span=0/batch_id=0").mkdir(parents=True)
+    assert [*search(str(tmp_path), AuditQuery(limit=5))] == []
+    assert Shelf(str(tmp_path), NOON, NOON).rows("audit", ["time"], "time") is None

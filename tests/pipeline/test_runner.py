@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from threading import Event
@@ -10,15 +14,19 @@ from urllib.request import urlopen
 
 import duckdb
 import pytest
+from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from penstock.columnar.lifecycle import LIFECYCLE, Change
 from penstock.columnar.usage import USAGE
+from penstock.pipeline import runner
 from penstock.pipeline.audit_query import AuditQuery, search
 from penstock.pipeline.jobs.catalogue import JOBS
 from penstock.pipeline.ledger_check import check_ledger
 from penstock.pipeline.monitoring import monitoring
 from penstock.pipeline.progress import Progress
 from penstock.pipeline.runner import RunOptions, run_job
+from penstock.pipeline.session import register
 from penstock.pipeline.trouble import PipelineError
 from tests.pipeline.broker import Broker
 from tests.pipeline.rows import Partition, stream_of, usage_row
@@ -171,3 +179,64 @@ def test_a_queue_that_is_no_log_of_rows_is_said_so(bench: Bench) -> None:
     bench.log.send(b"not Arrow")
     with pytest.raises(PipelineError, match="Arrow"):
         bench.run("usage")
+
+
+@contextmanager
+def late_python(spark: SparkSession, program: Path, late: int) -> Iterator[None]:
+    """So many processes of a streaming source, the first ones, hang up as soon as they have connected to Spark.
+
+    That is the quick way to what Spark says of those that are not there after ten seconds.
+    """
+    calls = program.with_suffix(".calls")
+    port = "int(os.environ['PYTHON_WORKER_FACTORY_PORT'])"
+    hang_up = f"import os, socket; socket.create_connection(('127.0.0.1', {port})).close()"
+    program.write_text(
+        "#!/bin/sh\n"
+        f'case "$*" in *python_streaming_source_runner*) echo >> {calls}\n'
+        f'[ $(wc -l < {calls}) -gt {late} ] || exec {sys.executable} -c "{hang_up}";;\n'
+        "esac\n"
+        f'exec {os.environ["PYSPARK_PYTHON"]} "$@"\n'
+    )
+    program.chmod(0o755)
+    usual, spark.sparkContext.pythonExec = spark.sparkContext.pythonExec, str(program)
+    register(spark)  # the source remembers which Python it is
+    try:
+        yield
+    finally:
+        spark.sparkContext.pythonExec = usual
+        register(spark)
+
+
+def test_a_run_begins_anew_where_a_process_of_spark_was_late(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    steps = []
+    start, end = DataStreamWriter.start, StreamingQuery.stop
+
+    def noted_start(writer: DataStreamWriter) -> StreamingQuery:
+        steps.append("start")
+        return start(writer)
+
+    def noted_end(query: StreamingQuery) -> None:
+        end(query)
+        steps.append("end")
+
+    monkeypatch.setattr(DataStreamWriter, "start", noted_start)
+    monkeypatch.setattr(StreamingQuery, "stop", noted_end)
+    bench.send_usage(range(1, 11))
+    with late_python(bench.spark, tmp_path / "python", late=2):
+        assert bench.run("usage").rows == 10
+    assert steps == ["start", "end"] * 3, (
+        "for Spark a query is there until it is stopped, also one that failed"
+    )
+
+
+def test_a_run_that_begins_anew_again_and_again_ends_and_says_why(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(runner, "_STARTS", 2)
+    bench.send_usage(range(1, 11))
+    with late_python(bench.spark, tmp_path / "python", late=2):
+        with pytest.raises(PipelineError, match=r"2 times in a row .* too busy .*failed to connect back"):
+            bench.run("usage")
+        assert bench.run("usage").rows == 10

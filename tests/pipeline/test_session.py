@@ -67,6 +67,10 @@ def test_the_session_works_in_utc_with_this_python(spark: SparkSession) -> None:
     assert session.spark_session("again") is spark or session.spark_session("again") == spark
 
 
+def test_python_and_java_have_patience_with_each_other(spark: SparkSession) -> None:
+    assert os.environ["SPARK_AUTH_SOCKET_TIMEOUT"] == "120", "what Spark tells Python of its setting"
+
+
 def test_workers_are_forked_from_a_process_that_has_imported_what_they_need(spark: SparkSession) -> None:
     def imported(_: int) -> bool:
         import sys

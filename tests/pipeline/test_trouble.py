@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.pipeline.trouble import in_short
+from penstock.pipeline.trouble import PipelineError, in_short, python_was_lost
 
 
 @pytest.mark.parametrize(
@@ -27,3 +27,24 @@ from penstock.pipeline.trouble import in_short
 )
 def test_what_java_says_is_cut_to_what_it_is_about(error: str, sentence: str) -> None:
     assert in_short(error) == sentence
+
+
+@pytest.mark.parametrize(
+    ("error", "lost"),
+    [
+        # Of a streaming source, of a source that is named, and of one whose process was killed.
+        (Exception("[STREAM_FAILED] terminated with exception: Python worker failed to connect back."), True),
+        (
+            Exception(
+                "An error occurred while calling o90.load.\n: java.net.SocketTimeoutException: Timed out while waiting for "
+                "the Python worker to connect back after 60000 ms\n\tat a.b(C.scala)"
+            ),
+            True,
+        ),
+        (Exception("a.SparkException: Python worker exited unexpectedly (crashed). Consider setting"), True),
+        (Exception('java.io.IOException: Cannot run program "python4": error=2, No such file'), False),
+        (PipelineError("no server answers; have it connect back"), False),
+    ],
+)
+def test_a_python_process_that_was_lost_is_told_from_other_trouble(error: Exception, lost: bool) -> None:
+    assert python_was_lost(error) is lost

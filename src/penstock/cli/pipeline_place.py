@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
@@ -18,6 +19,10 @@ if TYPE_CHECKING:
     from penstock.pipeline.warehouse.expiry import Keep
 
 _S3_CONNECTOR = "org.apache.hadoop.fs.s3a.S3AFileSystem not found"
+_S3_CLIENT = re.compile(
+    r"(NoClassDefFoundError|ClassNotFoundException): (software[./]amazon|com[./]amazonaws)[./]"
+)
+_NO_JAVA = "JAVA_GATEWAY_EXITED"
 _LEAST_KEPT = timedelta(days=1)
 DEFAULT_WAREHOUSE = "penstock-warehouse"
 
@@ -89,6 +94,17 @@ def pipeline_errors() -> Iterator[None]:
     except (PySparkException, Py4JError) as error:
         if _S3_CONNECTOR in str(error):
             raise CommandError(_without_connector(), USAGE) from None
+        if _S3_CLIENT.search(str(error)):
+            raise CommandError(
+                "Spark has its connector for S3, but not the AWS SDK that it needs. Name the SDK's file (the package "
+                "software.amazon.awssdk:bundle) as well: --conf spark.jars=FILE,FILE",
+                USAGE,
+            ) from None
+        if _NO_JAVA in str(error):
+            raise CommandError(
+                "Java ended before Spark had begun; why stands above. If it could not fetch packages (spark.jars.packages), "
+                "name files that are here instead: --conf spark.jars=FILE,FILE"
+            ) from None
         raise CommandError(f"Spark: {reason_of(error) or in_short(str(error))}") from None
 
 

@@ -55,6 +55,8 @@ def search(warehouse: str, query: AuditQuery) -> Iterator[dict[str, Any]]:
     ]
     by_place = ds.partitioning(_schema(keys), flavor="hive")
     trail = ds.dataset(root, filesystem=system, format="parquet", partitioning=by_place)
+    if not trail.files:  # all rows were too old to be kept
+        return
     condition = pc.scalar(True)
     for wanted in _conditions(query):
         condition = condition & wanted

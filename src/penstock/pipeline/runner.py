@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -19,7 +20,7 @@ from penstock.pipeline.progress import Progress
 from penstock.pipeline.rolling import TOO_MANY_DIRECTORIES, Roller
 from penstock.pipeline.shipping import check_cluster, is_cluster
 from penstock.pipeline.surroundings import surroundings_of
-from penstock.pipeline.trouble import PipelineError, reason_of
+from penstock.pipeline.trouble import PipelineError, in_short, python_was_lost, reason_of
 from penstock.pipeline.warehouse import places, swapping
 from penstock.pipeline.warehouse.expiry import FOR_EVER, Keep
 from penstock.pipeline.warehouse.files import Files
@@ -27,12 +28,13 @@ from penstock.pipeline.warehouse.generation import begin_generation
 from penstock.pipeline.warehouse.lock import job_lock
 from penstock.pipeline.warehouse.warehouse import Warehouse
 
+log = logging.getLogger("penstock.pipeline")
+
 _LOOK_SECONDS = 0.2
 _LAG_SECONDS = 1.0
 """How often Spark is asked how far behind it is: all of its progress comes along, as text."""
-_TOO_SLOW = "connect back"
-"""Within what Spark says, in several ways, of a process that was not there after ten seconds, which no setting changes; a busy machine is slower."""
 _STARTS = 10
+"""How often in a row, without a batch in between, a run is begun anew because a Python process of Spark's was lost."""
 _FILE_MANAGER = "spark.sql.streaming.checkpointFileManagerClass"
 _WITHOUT_PROGRAMS = (
     "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
@@ -123,19 +125,27 @@ class JobRun:
         self._watch(self._progress)
 
     def _read(self, checkpoint: str, stop: Event) -> None:
-        """Begins anew, from the checkpoint, where all that went wrong is that a process took too long to start."""
-        for left in reversed(range(_STARTS)):
-            query = None
-            try:
-                query = self._started(checkpoint)
-                self._wait(query, stop)
-            except BaseException as error:
-                if left and _TOO_SLOW in str(error):
-                    continue
-                self._end(query)
-                raise
+        """Begins anew, from the checkpoint, where all that went wrong is that a Python process of Spark's was lost."""
+        query, tries, batches = None, 0, self._progress.batches
+        try:
+            while True:
+                try:
+                    query = self._started(checkpoint)
+                    self._wait(query, stop)
+                    return
+                except Exception as error:
+                    if not python_was_lost(error):
+                        raise
+                    tries = tries + 1 if self._progress.batches == batches else 1
+                    batches = self._progress.batches
+                    if tries >= _STARTS:
+                        raise _given_up(error, tries) from None
+                    why = in_short(str(error))
+                    log.warning("a Python process of Spark's was late or lost (%s): beginning anew", why)
+                if query is not None:
+                    query.stop()  # it has ended, but Spark may know it by its name for a moment yet
+        finally:
             self._end(query)
-            return
 
     def _end(self, query: StreamingQuery | None) -> None:
         self._batches.stop()
@@ -207,6 +217,14 @@ class JobRun:
 
 def _source(told: Any) -> dict[str, Any]:
     return {"endOffset": told["endOffset"], "latestOffset": told["latestOffset"]}
+
+
+def _given_up(error: Exception, tries: int) -> PipelineError:
+    return PipelineError(
+        f"{tries} times in a row a Python process that Spark starts was not there in time, or ended at once: the machine is "
+        "too busy (for some of them Spark waits ten seconds and no longer), or short of memory. Nothing is lost: the same "
+        f"command goes on from here. Spark says: {in_short(str(error))}"
+    )
 
 
 def _explained(error: Exception) -> Exception:

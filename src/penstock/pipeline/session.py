@@ -28,6 +28,8 @@ _SETTINGS = {
     "spark.log.structuredLogging.enabled": "false",
     # Which line made every column of every plan: half a second a job, and nobody but us could use it.
     "spark.python.sql.dataFrameDebugging.enabled": "false",
+    # For how long Python and Java wait for each other where rows are handed over: a busy machine may need more than 15 s.
+    "spark.python.authenticate.socketTimeout": "120s",
     # Slices of a log are some 10,000 messages; fewer rows a batch would only mean more batches.
     "spark.sql.execution.arrow.maxRecordsPerBatch": "20000",
 }

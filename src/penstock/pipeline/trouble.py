@@ -9,6 +9,13 @@ from __future__ import annotations
 import re
 
 _MARK = "PipelineError"
+_LOST = (
+    # In several ways, of a process that was not there after ten seconds or after a minute, which no setting changes.
+    "connect back",
+    "Python worker exited unexpectedly",
+    "Python daemon failed to launch worker",
+)
+"""What Spark says of a Python process of its own that is not there. One that cannot be started at all is not among them."""
 
 
 class PipelineError(Exception):
@@ -28,6 +35,11 @@ def reason_of(error: BaseException) -> str | None:
         seen.add(id(found))
         found = found.__cause__ or found.__context__
     return None
+
+
+def python_was_lost(error: BaseException) -> bool:
+    """Whether all that went wrong is that a Python process which Spark starts was late, as on a busy machine, or ended."""
+    return reason_of(error) is None and any(words in str(error) for words in _LOST)
 
 
 def in_short(error: str) -> str:

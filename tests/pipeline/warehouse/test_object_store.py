@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import duckdb
 import pytest
+from pyspark.errors import PySparkException
 
 from penstock.cli.exits import CommandError
 from penstock.cli.pipeline_place import pipeline_errors
@@ -62,3 +63,18 @@ def test_a_warehouse_of_which_only_hadoop_knows_where_it_is(spark: SparkSession,
 def test_without_the_connector_for_s3_it_says_what_to_fetch(spark: SparkSession) -> None:
     with pytest.raises(CommandError, match=r"hadoop-aws:[0-9]+"), pipeline_errors():
         Files(spark, "s3a://bucket/path")
+
+
+@pytest.mark.parametrize(
+    ("said", "sentence"),
+    [
+        (
+            ": java.lang.NoClassDefFoundError: software/amazon/awssdk/core/exception/SdkException",
+            "software.amazon.awssdk:bundle",
+        ),
+        ("[JAVA_GATEWAY_EXITED] Java gateway process exited.", "name files that are here instead"),
+    ],
+)
+def test_with_half_of_the_connector_it_says_what_is_missing(said: str, sentence: str) -> None:
+    with pytest.raises(CommandError, match=sentence), pipeline_errors():
+        raise PySparkException(said)

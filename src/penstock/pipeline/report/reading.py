@@ -79,10 +79,11 @@ class Shelf:
         return Greatest([] if held is None else held.to_pylist(), rows)
 
     def _opened(self, name: str) -> Any:
-        """The table as PyArrow reads it; None if there is none."""
+        """The table as PyArrow reads it; None if there is none, or no file of it is left."""
         import pyarrow.dataset as ds
 
         system, root = self._system, f"{self._root}/{name}"
         if not is_directory(system, root):
             return None
-        return ds.dataset(root, filesystem=system, format="parquet", partitioning="hive")
+        found = ds.dataset(root, filesystem=system, format="parquet", partitioning="hive")
+        return found if found.files else None

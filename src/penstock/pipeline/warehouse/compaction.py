@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from penstock.pipeline.trouble import PipelineError
 from penstock.pipeline.warehouse import places
-from penstock.pipeline.warehouse.swapping import staging_place, swap
+from penstock.pipeline.warehouse.swapping import being_replaced, staging_place, swap
 from penstock.pipeline.warehouse.table import WarehouseTable
 from penstock.pipeline.warehouse.warehouse import Warehouse
 
@@ -52,8 +52,12 @@ def compact(
 def whole_directories(
     warehouse: Warehouse, table: WarehouseTable, through: int, *, everything: bool
 ) -> list[str]:
-    """The blocks and spans that may be replaced: all of their batches are there, or nobody adds one meanwhile."""
+    """The blocks and spans that may be replaced: all of their batches are there, or nobody adds one meanwhile.
+
+    Not one in which somebody was killed while he replaced it: the next run finishes that, and would bring its rows again.
+    """
     found: list[str] = []
+    taken = being_replaced(warehouse.files, table.name)
     directory = places.generation_directory(table.name, warehouse.generation)
     for number, block in places.numbers_of(warehouse.files.directories(directory), "block").items():
         if everything or (number + 1) * places.SPAN_BATCHES * places.BLOCK_SPANS <= through + 1:
@@ -65,7 +69,11 @@ def whole_directories(
             for span_number, span in spans.items()
             if (span_number + 1) * places.SPAN_BATCHES <= through + 1
         ]
-    return found
+    return [
+        path
+        for path in found
+        if not any(f"{path}/".startswith(f"{other}/") or other.startswith(f"{path}/") for other in taken)
+    ]
 
 
 def rewrite(

@@ -16,6 +16,8 @@ from pyspark.sql import SparkSession
 from penstock.pipeline.warehouse import local_files
 
 _OBJECT_STORES = {"s3", "s3a", "s3n", "gs", "oss", "cos", "swift", "wasb", "wasbs", "abfs", "abfss"}
+MARK = "_SUCCESS"
+"""Spark's own mark that a directory is finished, written last."""
 _AT_WORKING_DIRECTORY = -100
 _RENAME_EXCHANGE = 2
 
@@ -102,7 +104,7 @@ class Files:
         self._system.mkdirs(self._path(path))
 
     def rename(self, source: str, target: str) -> bool:
-        """Gives a directory another name, in one step where the store can; False if there is one of that name."""
+        """Gives a file or directory another name, in one step where the store can; False if there is one of that name."""
         if self.exists(target):
             return False  # Hadoop would move the one into the other
         self.make_directory(target.rpartition("/")[0])
@@ -115,6 +117,22 @@ class Files:
                 return False
             raise OSError(f"{self.uri(source)} cannot be renamed to {self.uri(target)}")
         return True
+
+    def move_files(self, source: str, target: str) -> None:
+        """Takes every file below a directory to the same place below another, the mark that it is finished last.
+
+        For stores that can rename no directory in one step. Whatever cut it short: done again, it does the rest. A file
+        that is there already is the same one, since stores show a copy only when it is whole.
+        """
+        for path in sorted(self._files_below(source), key=lambda path: (path.endswith(f"/{MARK}"), path)):
+            if not self.rename(path, target + path.removeprefix(source)):
+                self.remove(path)
+
+    def _files_below(self, path: str) -> list[str]:
+        found: list[str] = []
+        for name, is_directory in self._listed(path):
+            found += self._files_below(f"{path}/{name}") if is_directory else [f"{path}/{name}"]
+        return found
 
     def remove(self, path: str) -> None:
         """A file, or a directory with all that is in it; nothing happens where there is none."""

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from penstock.pipeline.trouble import PipelineError
 from penstock.pipeline.warehouse import places
 from penstock.pipeline.warehouse.files import Files
+from penstock.pipeline.warehouse.swapping import abandon
 from penstock.pipeline.warehouse.table import WarehouseTable
 
 _CHECKPOINT_FILE = "penstock.json"
@@ -59,6 +60,7 @@ def _forget(files: Files, checkpoint: Files, job: str, tables: Sequence[Warehous
     note = {"generation": generation_of(files, job) or "", _REMOVING: checkpoint.root if ours else ""}
     files.write_text(_job_file(job), json.dumps(note))
     for table in tables:
+        abandon(files, table.name)
         files.remove(table.name)
     files.remove(f"{places.STATE}/{job}")
     if ours:

@@ -1,7 +1,8 @@
 """Replacing a directory of a table by another one, so that a reader sees the one or the other.
 
 On Linux's own file systems the two change places in one step. Elsewhere the old one is renamed away and the new one takes
-its name: for that moment its rows are missing, never there twice. What is to be done is written down before, so that
+its name: for that moment its rows are missing, never there twice. Object stores rename no directory at all: the old one
+is removed and the new one's files are moved there one by one. What is to be done is written down before, so that
 whoever comes after a crash finishes it.
 """
 
@@ -9,6 +10,7 @@ from __future__ import annotations
 
 import json
 import uuid
+from typing import Any
 
 from penstock.pipeline.warehouse import places
 from penstock.pipeline.warehouse.files import Files
@@ -21,29 +23,70 @@ def staging_place(table: str, purpose: str) -> str:
 
 def swap(files: Files, staged: str, target: str) -> None:
     """`staged` becomes `target`; what was there before is removed."""
+    if not files.renames_whole:
+        note = _noted(files, staged, target)
+        _move_over(files, note, staged, target)
+        return
     if files.rename(staged, target):
         return
     if not files.exchange(staged, target):
-        note = f"{places.SWAPS}/{uuid.uuid4().hex}.json"
-        files.write_text(note, json.dumps({"staged": staged, "target": target}))
+        note = _noted(files, staged, target)
         _take_over(files, staged, target)
         files.remove(note)
     files.remove(staged)
 
 
+def _noted(files: Files, staged: str, target: str) -> str:
+    note = f"{places.SWAPS}/{uuid.uuid4().hex}.json"
+    files.write_text(note, json.dumps({"staged": staged, "target": target}))
+    return note
+
+
 def recover(files: Files, table: str) -> None:
     """Finishes what a crash has left undone in a table, and clears away what it left behind."""
-    for note in files.files(places.SWAPS):
-        if not note.endswith(".json"):
-            continue  # it was being written: nothing was done yet
-        wanted = json.loads(files.read_text(note) or "{}")
-        staged, target = wanted.get("staged", ""), wanted.get("target", "")
-        if not target.startswith(f"{table}/"):
+    for note, wanted in _unfinished(files, table).items():
+        staged, target = wanted["staged"], wanted["target"]
+        if not files.renames_whole:
+            _move_over(files, note, staged, target, cleared=wanted.get("cleared", False))
             continue
         if files.exists(staged):
             _take_over(files, staged, target)
         files.remove(note)
     files.remove(f"{places.STAGING}/{table}")
+
+
+def abandon(files: Files, table: str) -> None:
+    """Before a table is removed: nobody is to bring back what was to be in it."""
+    for note in _unfinished(files, table):
+        files.remove(note)
+    files.remove(f"{places.STAGING}/{table}")
+
+
+def being_replaced(files: Files, table: str) -> list[str]:
+    """Directories that are being replaced, or were when somebody was killed: what is in them is not what it will be."""
+    return [wanted["target"] for wanted in _unfinished(files, table).values()]
+
+
+def _unfinished(files: Files, table: str) -> dict[str, dict[str, Any]]:
+    """What notes about a table say, by the name of each."""
+    found: dict[str, dict[str, Any]] = {}
+    for note in files.files(places.SWAPS):
+        if not note.endswith(".json"):
+            continue  # it was being written: nothing was done yet
+        wanted = json.loads(files.read_text(note) or "{}")
+        if wanted.get("target", "").startswith(f"{table}/"):
+            found[note] = wanted
+    return found
+
+
+def _move_over(files: Files, note: str, staged: str, target: str, *, cleared: bool = False) -> None:
+    """File by file. `cleared`: what was there before is gone, and what is there now is already some of the new."""
+    if not cleared:
+        files.remove(target)
+        files.write_text(note, json.dumps({"staged": staged, "target": target, "cleared": True}))
+    files.move_files(staged, target)
+    files.remove(note)
+    files.remove(staged)
 
 
 def _take_over(files: Files, staged: str, target: str) -> None:

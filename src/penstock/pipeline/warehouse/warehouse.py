@@ -1,7 +1,8 @@
 """The warehouse: adding a batch, replacing days or a whole table, and reading; each exact under a kill at any moment.
 
 A batch is written to a hidden place and renamed to its own directory. One that is there already is left as it is: Spark
-repeats the batch that a crash cut short, with the same rows, and nothing is written twice.
+repeats the batch that a crash cut short, with the same rows, and nothing is written twice. Object stores rename no directory
+in one step: there a batch is moved file by file, and counts when its mark, which is moved last, is there.
 """
 
 from __future__ import annotations
@@ -14,13 +15,13 @@ from pyspark.sql import DataFrame, SparkSession
 from penstock.pipeline.local_rows import local_rows
 from penstock.pipeline.warehouse import places
 from penstock.pipeline.warehouse.few_rows import write_few
-from penstock.pipeline.warehouse.files import Files
+from penstock.pipeline.warehouse.files import MARK, Files
 from penstock.pipeline.warehouse.places import BatchPlace
 from penstock.pipeline.warehouse.swapping import staging_place, swap
 from penstock.pipeline.warehouse.table import WarehouseTable
 
 _COMPRESSION = "zstd"
-_MARK = "mapreduce.fileoutputcommitter.marksuccessfuljobs"
+_MARKING = "mapreduce.fileoutputcommitter.marksuccessfuljobs"
 
 
 class Warehouse:
@@ -53,18 +54,18 @@ class Warehouse:
         if self.has_batch(table, batch):
             return False
         place = BatchPlace(table.name, self.generation, batch)
-        if not self.files.renames_whole:
-            # Renaming would copy file by file. Spark's own mark of success is written last, and believed alone.
-            self.files.remove(place.directory)
-            self.write(table, rows, place.directory, parts)
-            return True
         staged = staging_place(table.name, f"batch-{batch}")
         near = self.files.near(staged)
-        if few and near is not None:
+        if few and near is not None and self.files.renames_whole:
             write_few(table.shaped(rows).toArrow(), near, _COMPRESSION, by_day=table.by_day)
         else:
             self.write(table, rows, staged, parts)
-        return self.files.rename(staged, place.directory)
+        if self.files.renames_whole:
+            return self.files.rename(staged, place.directory)
+        self.files.remove(place.directory)  # what a crash has left of it
+        self.files.move_files(staged, place.directory)
+        self.files.remove(staged)
+        return True
 
     def batch_directories(self, table: WarehouseTable, after: int, through: int | None) -> list[str]:
         """The directories of batches in (after, through], in their order."""
@@ -155,10 +156,10 @@ class Warehouse:
         shaped = table.shaped(rows).coalesce(parts)
         writer = shaped.write.option("compression", _COMPRESSION).mode("overwrite")
         if self.files.renames_whole:  # what is there whole needs no mark that it is
-            writer = writer.option(_MARK, "false")
+            writer = writer.option(_MARKING, "false")
         if table.by_day:
             writer = writer.partitionBy("day")
         writer.parquet(self.files.uri(directory))
 
     def _complete(self, directory: str) -> bool:
-        return self.files.exists(f"{directory}/_SUCCESS")
+        return self.files.exists(f"{directory}/{MARK}")
