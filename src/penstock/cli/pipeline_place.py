@@ -22,6 +22,7 @@ _S3_CONNECTOR = "org.apache.hadoop.fs.s3a.S3AFileSystem not found"
 _S3_CLIENT = re.compile(
     r"(NoClassDefFoundError|ClassNotFoundException): (software[./]amazon|com[./]amazonaws)[./]"
 )
+_NO_BUCKET = "NoSuchBucketException"
 _NO_JAVA = "JAVA_GATEWAY_EXITED"
 _LEAST_KEPT = timedelta(days=1)
 DEFAULT_WAREHOUSE = "penstock-warehouse"
@@ -100,6 +101,8 @@ def pipeline_errors() -> Iterator[None]:
                 "software.amazon.awssdk:bundle) as well: --conf spark.jars=FILE,FILE",
                 USAGE,
             ) from None
+        if _NO_BUCKET in str(error):
+            raise CommandError("there is no such bucket: make it, or name another with --warehouse") from None
         if _NO_JAVA in str(error):
             raise CommandError(
                 "Java ended before Spark had begun; why stands above. If it could not fetch packages (spark.jars.packages), "

@@ -72,9 +72,10 @@ def test_without_the_connector_for_s3_it_says_what_to_fetch(spark: SparkSession)
             ": java.lang.NoClassDefFoundError: software/amazon/awssdk/core/exception/SdkException",
             "software.amazon.awssdk:bundle",
         ),
+        (": a.UnknownStoreException: s3.model.NoSuchBucketException: does not exist", "no such bucket"),
         ("[JAVA_GATEWAY_EXITED] Java gateway process exited.", "name files that are here instead"),
     ],
 )
-def test_with_half_of_the_connector_it_says_what_is_missing(said: str, sentence: str) -> None:
+def test_what_else_may_be_missing_is_a_sentence(said: str, sentence: str) -> None:
     with pytest.raises(CommandError, match=sentence), pipeline_errors():
         raise PySparkException(said)
