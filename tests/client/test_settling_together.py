@@ -1,4 +1,4 @@
-"""Whole deliveries settled in one turn of the event loop: one request for all, an outcome for each."""
+"""Deliveries and batches of messages settled in one turn of the event loop: one request for all, an outcome for each."""
 
 from __future__ import annotations
 
@@ -31,6 +31,25 @@ async def test_deliveries_of_one_turn_travel_together_and_each_has_its_outcome()
             Settlement(1, 1, [22]),
             Settlement(0, 3, []),
         ]
+        assert peer.quiet()
+
+
+@async_test
+async def test_batches_that_several_tasks_delete_in_one_turn_travel_together() -> None:
+    async with connected() as (peer, client):
+        queue = client.queue("orders")
+        one, two = [await receive(peer, queue, 10 * n, 3, b"token %d" % n) for n in (1, 2)]
+        deleting = asyncio.gather(
+            queue.delete_batch(one), queue.delete_batch([*two[:2], one[0]]), queue.delete_batch([])
+        )
+        seen = await peer.next(Delete)
+        assert [(receipt.token, receipt.runs) for receipt in seen.request.receipts] == [
+            (b"token 1", [(10, 3)]),
+            (b"token 2", [(20, 2)]),
+            (b"token 1", [(10, 1)]),
+        ]
+        seen.settled(ReceiptOutcome(3, 0, []), ReceiptOutcome(1, 0, [(21, 1)]), ReceiptOutcome(0, 1, []))
+        assert await deleting == [Settlement(3, 0, []), Settlement(1, 1, [21]), Settlement(0, 0, [])]
         assert peer.quiet()
 
 

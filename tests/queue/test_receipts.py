@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from hashlib import blake2b
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as some
@@ -24,6 +26,12 @@ def test_a_token_opens_to_what_it_was_made_of(queue_id: int, lease: int) -> None
     token = SEAL.token(queue_id, lease)
     assert len(token) == TOKEN_BYTES
     assert SEAL.open(token) == (queue_id, lease)
+
+
+def test_tokens_are_what_servers_of_every_version_make_of_the_secret() -> None:
+    identity = (7).to_bytes(8, "little") + (9).to_bytes(8, "little")
+    seal = blake2b(identity, key=b"a secret of thirty-two bytes, say", digest_size=16).digest()
+    assert SEAL.token(7, 9) == identity + seal
 
 
 @given(identities, identities, some.integers(0, TOKEN_BYTES * 8 - 1))

@@ -7,12 +7,14 @@ import json
 import socket
 import time
 from pathlib import Path
+from threading import Event, current_thread
 
 import pytest
 
 import penstock
 from penstock.backend.node import Node
 from penstock.config import Address, ServeConfig
+from penstock.model.batch import encode_parts
 from penstock.model.limits import DAY_MS
 from penstock.model.settings import QueueSettings
 from penstock.runtime import broker as broker_module
@@ -26,6 +28,7 @@ from penstock.storage.errors import JournalFailedError
 from penstock.storage.flush import Flush
 from penstock.storage.options import StorageOptions
 from penstock.wire.credentials import LINK_KEY
+from penstock.wire.frames import Frame
 from penstock.wire.messages import (
     Count,
     Delivery,
@@ -35,9 +38,10 @@ from penstock.wire.messages import (
     Purge,
     QueueDescription,
     Receive,
+    Send,
     SendResult,
 )
-from tests.runtime.harness import RawClient, async_test, small_config, until
+from tests.runtime.harness import TEST_SECONDS, RawClient, async_test, small_config, until
 
 
 @async_test
@@ -252,6 +256,43 @@ def test_flushes_work_the_same_in_either_thread(
 
     scenario()
     assert bool(put) is not inline
+
+
+@async_test
+async def test_no_answer_waits_for_the_sync_of_a_request_behind_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with running_server(tmp_path, small_config()) as server:
+        client = await RawClient.connect(server.port, access_key=LINK_KEY)
+        queue_id = await client.create_queue("orders")
+        ran_in: list[str] = []
+        may_run, handled = Event(), 0
+        first_one = iter([False])
+        run, handle = Flush.run, Node.handle
+
+        def observed(flush: Flush) -> None:
+            ran_in.append(current_thread().name)
+            may_run.wait(TEST_SECONDS)
+            run(flush)
+
+        def counted(node: Node, connection: int, frame: Frame, now_ms: int) -> None:
+            nonlocal handled
+            handle(node, connection, frame, now_ms)
+            handled += 1
+
+        monkeypatch.setattr(LoneFlush, "runs_inline", lambda _: next(first_one, True))
+        monkeypatch.setattr(Flush, "run", observed)
+        monkeypatch.setattr(Node, "handle", counted)
+        client.write(Send(queue_id), encode_parts([b"first"]))
+        await until(lambda: bool(ran_in))
+        client.write(Send(queue_id), encode_parts([b"came while the first was written"]))
+        await until(lambda: handled == 2)
+        may_run.set()
+        assert isinstance(await client.answer(), SendResult)
+        assert isinstance(await client.answer(), SendResult)
+        assert ran_in == ["penstock-flush", "penstock-flush"]
+        assert isinstance(await client.send(queue_id, [b"alone"]), SendResult)
+        assert ran_in[2:] == [current_thread().name]
 
 
 def test_the_defaults_of_configuration_and_storage_agree() -> None:

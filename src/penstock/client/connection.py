@@ -13,6 +13,8 @@ from penstock.wire.frames import Frame, FrameReader
 
 WRITE_BUFFER_BYTES = 4 * limits.MEBIBYTE
 """What may wait in the socket's buffer before senders are asked to wait."""
+LONE_TURNS = 8
+"""After so many turns with one frame each, the next frame is taken to be a lone one too."""
 
 
 class Receiver(Protocol):
@@ -30,8 +32,9 @@ class Connection(asyncio.Protocol):
 
     Frames of one turn of the event loop are written together: a burst then costs one system call, and the
     server finds it whole and writes it to disk once. While turns have one frame only, it is written at once,
-    for latency; while they have more, when the turn ends. (uvloop gathers writes too, yet 16 batches of
-    10 kB a turn cost 62 µs each that way, and 38 µs this way.)
+    for latency; while some have more, when the turn ends. (uvloop gathers writes too, yet 16 batches of
+    10 kB a turn cost 62 µs each that way, and 38 µs this way.) A lone frame between two bursts, say the one
+    that deletes all that was received, must not tear the next one apart: the server would sync it twice.
     """
 
     def __init__(self, receiver: Receiver, loop: asyncio.AbstractEventLoop) -> None:
@@ -41,7 +44,8 @@ class Connection(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._gathered: list[Buffer] = []
         self._frames_in_turn = 0
-        self._in_bursts = False
+        self._lone_turns = LONE_TURNS
+        """How many turns with one frame were the last; few: there are bursts."""
         self._room: asyncio.Future[None] | None = None
         self.heard = True
         """Whether anything has arrived since this was last set to False."""
@@ -109,7 +113,7 @@ class Connection(asyncio.Protocol):
         self._frames_in_turn += 1
         if self._frames_in_turn == 1:
             self._loop.call_soon(self._turn_ended)
-            if not self._in_bursts:
+            if self._lone_turns >= LONE_TURNS:
                 self._transport.writelines(frame)
                 return
         self._gathered += frame
@@ -127,7 +131,7 @@ class Connection(asyncio.Protocol):
         self._end(error)
 
     def _turn_ended(self) -> None:
-        self._in_bursts = self._frames_in_turn > 1
+        self._lone_turns = 0 if self._frames_in_turn > 1 else self._lone_turns + 1
         self._frames_in_turn = 0
         if self._gathered and self._transport is not None:
             gathered, self._gathered = self._gathered, []

@@ -1,7 +1,7 @@
 """Deleting, releasing and extending delivered messages.
 
-What is settled in one turn of the event loop, single messages or whole deliveries, travels in one request; the answer
-resolves each of them. A request costs a server as much as the record of a whole delivery does.
+What is settled in one turn of the event loop, single messages, whole deliveries or batches of messages, travels in one
+request; the answer resolves each of them. A request costs a server as much as the record of a whole delivery does.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class Settler:
         """Sends replies to messages that ask for one; None: there are none here."""
         self._turn: dict[Action, dict[Lease, list[tuple[int, asyncio.Future[None]]]]] = {}
         self._whole: dict[Action, list[_Whole]] = {}
-        """Deliveries that are settled as a whole in this turn."""
+        """Receipts of this turn, each with all or many messages of a delivery."""
 
     # -- one by one ------------------------------------------------------------------------------------------
 
@@ -136,7 +136,7 @@ class Settler:
 
     async def all_of(self, action: Action, leases: Iterable[Lease]) -> Settlement:
         """Settles all open messages of any number of deliveries."""
-        return await self._in_portions(
+        return await self._all_settled(
             action, [(lease, receipt) for lease in leases if (receipt := lease.receipt()) is not None]
         )
 
@@ -148,13 +148,14 @@ class Settler:
         pairs = [
             (lease, Receipt(lease.token, runs_of(sorted(numbers)))) for lease, numbers in by_lease.items()
         ]
-        return await self._in_portions(action, pairs)
+        return await self._all_settled(action, pairs)
 
-    async def _in_portions(self, action: Action, pairs: list[tuple[Lease, Receipt]]) -> Settlement:
+    async def _all_settled(self, action: Action, pairs: list[tuple[Lease, Receipt]]) -> Settlement:
         create = self._link.loop.create_future
         entries = [_Whole(lease, receipt, create()) for lease, receipt in pairs]
-        for some in _portions(entries):
-            self._send(_WholeCall(action, some), action, [entry.receipt for entry in some])
+        if entries:
+            self._begin_turn()
+            self._whole.setdefault(action, []).extend(entries)
         settlements = await asyncio.gather(*(entry.future for entry in entries))
         return Settlement(
             sum(one.done for one in settlements),

@@ -62,6 +62,8 @@ class Driver:
         self._jobs_under_way = 0
         self._pump_is_due = False
         self._requests_in_turn = 0
+        self._answers_are_due = False
+        """A flush has ended, and what it lets go has not been written yet."""
         self._lone_flush = LoneFlush()
         self._lone_flush_started: float | None = None
         self._wakeup_ms: int | None = 0
@@ -141,6 +143,7 @@ class Driver:
             # Answers first: whoever waits for one does not wait for our housekeeping.
             for connection, buffers in node.take_output():
                 self._write(connection, buffers)
+            self._answers_are_due = False
             if ran_inline:
                 self._start_flush()  # of what came of the first
             self._ship()
@@ -164,7 +167,8 @@ class Driver:
         """Hands out the next flush, unless one is under way or there is nothing; True if it has ended already."""
         if self._flush_under_way:
             return False  # what was appended since joins the next one
-        alone = self._requests_in_turn == 1
+        # With answers to write there is something to overlap with: they would wait for the sync of what came after them.
+        alone = self._requests_in_turn == 1 and not self._answers_are_due
         self._requests_in_turn = 0
         flush = self._node.take_flush()
         self._ship()
@@ -184,6 +188,7 @@ class Driver:
 
     def _flush_reported(self, flush: Flush) -> None:
         self._flush_under_way = False
+        self._answers_are_due = True
         if self._lone_flush_started is not None:
             self._lone_flush.took(time.perf_counter() - self._lone_flush_started, inline=False)
             self._lone_flush_started = None
