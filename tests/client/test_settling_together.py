@@ -49,7 +49,8 @@ async def test_batches_that_several_tasks_delete_in_one_turn_travel_together() -
             (b"token 1", [(10, 1)]),
         ]
         seen.settled(ReceiptOutcome(3, 0, []), ReceiptOutcome(1, 0, [(21, 1)]), ReceiptOutcome(0, 1, []))
-        assert await deleting == [Settlement(3, 0, []), Settlement(1, 1, [21]), Settlement(0, 0, [])]
+        settled = list(await deleting)
+        assert settled == [Settlement(3, 0, []), Settlement(1, 1, [21]), Settlement(0, 0, [])]
         assert peer.quiet()
 
 
