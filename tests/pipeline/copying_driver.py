@@ -1,4 +1,4 @@
-"""The driver of a job, as `driver.py`, that copies a log first, and stands still in the middle of a micro-batch of that.
+"""`penstock` that copies a log first, and stands still in the middle of a micro-batch of that.
 
 python -m tests.pipeline.copying_driver ENDPOINT SOURCE SINK CHECKPOINT pipeline run JOB …
 """
@@ -12,8 +12,8 @@ import traceback
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+import penstock.cli.main
 from penstock.pipeline.session import spark_session
-from tests.pipeline import driver
 from tests.pipeline.patience import patiently
 from tests.pipeline.quick_spark import A_ROW_AT_A_TIME, SESSION_OPTIONS
 
@@ -32,7 +32,7 @@ def main(endpoint: str, source: str, sink: str, checkpoint: str, *command: str) 
     threading.Thread(target=copy_or_end, args=arguments, daemon=True).start()
     sys.stdin.readline()  # the copy stands still now; the job has rows in larger pieces
     sys.argv[1:] = command
-    driver.main()
+    penstock.cli.main.main()
 
 
 def copy_or_end(spark: SparkSession, *where: str) -> None:

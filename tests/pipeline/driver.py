@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import penstock.cli.main
+from penstock.cli.main import main
 from penstock.pipeline.warehouse import places
 
-
-def main() -> None:
+if __name__ == "__main__":
     places.SPAN_BATCHES = 3
     places.BLOCK_SPANS = 2
-    penstock.cli.main.main()
-
-
-if __name__ == "__main__":
     main()

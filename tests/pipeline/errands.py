@@ -14,9 +14,9 @@ A test that keeps the session busy for long, and alters nothing that others see,
     @pytest.mark.beside
     def test_long_sums(spark: SparkSession, tmp_path: Path) -> None: ...
 
-It may want the session, the broker, a directory, and an errand that it waits for. Tests that alter what others see come first and have the session for
-themselves: all that patch something, and those that are marked as `alone`. Tests with errands come last, and wait where it
-takes longer.
+It may want the session, the broker, a directory, and an errand that it waits for. Tests that alter what others see come
+first and have the session for themselves: all that patch something, and those that are marked as `alone`. Tests with errands
+come last, and wait where it takes longer.
 """
 
 from __future__ import annotations
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 LANES = 2
-_LAST = 4
 MARKS = {
     "errand(work=...)": "work is begun with the first test of the pipeline",
     "beside": "the test runs beside others in the session",
@@ -106,9 +105,9 @@ def _in_session(spark: SparkSession, test: Callable[..., None], given: dict[str,
 
 
 def _turn(item: pytest.Item) -> int:
-    if _work_of(item) is not None:
-        return _LAST if is_alone(item) else 2
-    return 3 if is_beside(item) else 0 if is_alone(item) else 1
+    if is_alone(item):
+        return 0
+    return 2 if _work_of(item) is not None else 3 if is_beside(item) else 1
 
 
 def _work_of(item: pytest.Item) -> Work | None:

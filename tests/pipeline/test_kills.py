@@ -13,7 +13,6 @@ import penstock
 from penstock.pipeline.jobs.catalogue import JOBS
 from penstock.pipeline.progress import Progress
 from penstock.pipeline.runner import RunOptions, run_job
-from penstock.pipeline.warehouse import places
 from tests.pipeline.broker import Broker
 from tests.pipeline.killed_driver import Copy, Driver
 from tests.pipeline.killed_rows import Sums, Writer, check_no_row_twice, check_sums, log_sums
@@ -67,14 +66,12 @@ def a_driver_killed(directory: Path, broker: Broker) -> Killed:
     return Killed(warehouse, sums, copy)
 
 
-@pytest.mark.slow
+@pytest.mark.beside
 @pytest.mark.errand(work=a_driver_killed)
 def test_a_driver_killed_at_any_moment_writes_every_row_once(
-    spark: SparkSession, broker: Broker, errand: Future[Killed], monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, broker: Broker, errand: Future[Killed]
 ) -> None:
     killed = errand.result()
-    monkeypatch.setattr(places, "SPAN_BATCHES", 3)  # as the driver that is killed has them
-    monkeypatch.setattr(places, "BLOCK_SPANS", 2)
     # In the session of all tests: who goes on with a warehouse need not be who was killed.
     progress = Progress(JOB)
     run_job(spark, JOBS[JOB], RunOptions(broker.endpoint, str(killed.warehouse), queue=QUEUE), progress)

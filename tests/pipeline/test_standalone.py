@@ -28,8 +28,8 @@ from tests.pipeline.standalone import SparkCluster, bare_python
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-MESSAGES = 4_500
-"""Three batches of 2,000 at most."""
+MESSAGES = 2_100
+"""Two batches of 2,000 at most."""
 ROWS_A_MESSAGE = 2
 SECONDS = 600
 
