@@ -61,7 +61,8 @@ def commands(block: str) -> list[tuple[str, str]]:
     return [(command, expected) for command, _, expected in found]
 
 
-def run(command: str, url: str) -> str:
+def run(command: str, url: str, seconds: float = SECONDS) -> str:
+    """By a shell; what it prints."""
     variables = {**os.environ, "PENSTOCK_URL": url, "COLUMNS": "120"}
     variables["PATH"] = f"{Path(sys.executable).parent}:{variables['PATH']}"
     done = subprocess.run(
@@ -69,7 +70,7 @@ def run(command: str, url: str) -> str:
         env=variables,
         capture_output=True,
         text=True,
-        timeout=SECONDS,
+        timeout=seconds,
     )
     assert done.returncode == 0, f"{command}: {done.stderr}"
     return done.stdout

@@ -46,11 +46,18 @@ def connection_over(transport: Recorded) -> Connection:
     return connection
 
 
+async def turn_over() -> None:
+    """Waits for what was to happen when this turn of the event loop ends."""
+    ended = asyncio.Event()
+    asyncio.get_running_loop().call_soon(ended.set)
+    await ended.wait()
+
+
 async def turn(connection: Connection, *frames: bytes) -> None:
     """Writes frames in one turn of the event loop, which then ends."""
     for frame in frames:
         connection.write([frame])
-    await asyncio.sleep(0)
+    await turn_over()
 
 
 @async_test
@@ -60,7 +67,7 @@ async def test_a_lone_frame_is_written_at_once() -> None:
     for _ in range(3):
         connection.write([b"head ", b"body"])
         assert transport.taken() == [b"head body"]
-        await asyncio.sleep(0)
+        await turn_over()
     assert transport.taken() == []
 
 
@@ -85,8 +92,8 @@ async def test_frames_that_stay_alone_are_written_at_once_again() -> None:
     for _ in range(LONE_TURNS):
         connection.write([b"one"])
         assert transport.taken() == []
-        await asyncio.sleep(0)
+        await turn_over()
         assert transport.taken() == [b"one"]
     connection.write([b"one"])
     assert transport.taken() == [b"one"]
-    await asyncio.sleep(0)
+    await turn_over()

@@ -22,7 +22,7 @@ from typer.testing import CliRunner
 
 from penstock.cli.main import app
 from penstock.pipeline.jobs.catalogue import JOBS
-from tests.client.guide_page import GuidePage, commands, matches
+from tests.client.guide_page import GuidePage, commands, matches, run
 from tests.process.server import SMALL_FILES
 from tests.process.usage_log import usage_rows
 
@@ -78,7 +78,8 @@ def test_the_page_can_be_typed_from_top_to_bottom(
             continue
         for command, expected in commands(text):
             is_job = command.startswith(JOB)
-            printed = (run_here if is_job else run)(command, server["url"])
+            url = server["url"]
+            printed = run_here(command, url) if is_job else run(command, url, SECONDS)
             jobs += is_job
             assert matches(expected, printed), f"{command}\n{printed}\nis not\n{expected}"
             typed += 1
@@ -111,19 +112,4 @@ def run_here(command: str, url: str) -> str:
     _, *words = shlex.split(command)
     done = CliRunner().invoke(app, words, env={"PENSTOCK_URL": url, "COLUMNS": "120"})
     assert done.exit_code == 0, f"{command}: {done.output}"
-    return done.stdout
-
-
-def run(command: str, url: str) -> str:
-    """By a shell."""
-    variables = {**os.environ, "PENSTOCK_URL": url, "COLUMNS": "120"}
-    variables["PATH"] = f"{Path(sys.executable).parent}:{variables['PATH']}"
-    done = subprocess.run(
-        ["bash", "-c", f"set -o pipefail; {command}"],
-        env=variables,
-        capture_output=True,
-        text=True,
-        timeout=SECONDS,
-    )
-    assert done.returncode == 0, f"{command}: {done.stderr}"
     return done.stdout

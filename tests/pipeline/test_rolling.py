@@ -8,7 +8,6 @@ from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import duckdb
 import pytest
 from pyspark.sql import functions as sf
 
@@ -21,6 +20,7 @@ from penstock.pipeline.rolling import Roller
 from penstock.pipeline.warehouse.files import Files
 from penstock.pipeline.warehouse.table import WarehouseTable, column
 from penstock.pipeline.warehouse.warehouse import Warehouse
+from tests.pipeline.duck import answer
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -69,8 +69,7 @@ def values(root: Path, table: str) -> list[int]:
     query = (
         f"select value from read_parquet('{root}/{table}/**/*.parquet', hive_partitioning=true) order by 1"
     )
-    with duckdb.connect() as connection:  # of its own: others may ask at the same time
-        return [row[0] for row in connection.execute(query).fetchall()]
+    return [row[0] for row in answer(query)]
 
 
 @contextmanager

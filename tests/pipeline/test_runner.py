@@ -12,7 +12,6 @@ from threading import Event
 from typing import TYPE_CHECKING, Any
 from urllib.request import urlopen
 
-import duckdb
 import pytest
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
@@ -29,6 +28,7 @@ from penstock.pipeline.runner import RunOptions, run_job
 from penstock.pipeline.session import register
 from penstock.pipeline.trouble import PipelineError
 from tests.pipeline.broker import Broker
+from tests.pipeline.duck import answer
 from tests.pipeline.rows import Partition, stream_of, usage_row
 from tests.pipeline.test_rolling import cut_short_after
 
@@ -40,8 +40,7 @@ if TYPE_CHECKING:
 
 def read(warehouse: Path, table: str, what: str = "*") -> list[Any]:
     query = f"select {what} from read_parquet('{warehouse}/{table}/**/*.parquet', hive_partitioning=true)"
-    with duckdb.connect() as connection:  # of its own: others may ask at the same time
-        return connection.execute(query).fetchall()
+    return answer(query)
 
 
 class Bench:

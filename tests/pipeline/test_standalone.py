@@ -9,7 +9,6 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import duckdb
 import msgspec
 import pytest
 
@@ -22,6 +21,7 @@ from penstock.pipeline.shipping import check_cluster, look_around, package_archi
 from penstock.pipeline.trouble import PipelineError
 from penstock.pipeline.warehouse.files import Files
 from tests.pipeline.broker import Broker
+from tests.pipeline.duck import answer
 from tests.pipeline.rows import NOON, stream_of, usage_row
 from tests.pipeline.standalone import SparkCluster, bare_python
 
@@ -53,8 +53,7 @@ def body(message: int) -> bytes:
 def minutes(warehouse: Path) -> list[Any]:
     columns = "minute, user, requests, messages, bytes_in, latency_us_p50, latency_us_p99"
     place = f"read_parquet('{warehouse}/usage_minutes/**/*.parquet', hive_partitioning=true)"
-    with duckdb.connect() as connection:  # of its own: others may ask at the same time
-        return connection.execute(f"select {columns} from {place} order by all").fetchall()
+    return answer(f"select {columns} from {place} order by all")
 
 
 class Ran(NamedTuple):
