@@ -11,10 +11,10 @@ import pytest
 
 import penstock
 from penstock.pipeline.session import spark_session
-from tests.pipeline import class_archive, errands
+from tests.pipeline import errands
 from tests.pipeline.broker import Broker, serving
 from tests.pipeline.errands import Errands
-from tests.pipeline.quick_spark import JAVA_OPTIONS, SESSION_OPTIONS
+from tests.pipeline.quick_spark import SESSION_OPTIONS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -41,14 +41,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """The session; a task that fails is tried once more. It stays within its own directory."""
     place = tmp_path_factory.mktemp("spark")
-    java = f"{SESSION_OPTIONS[JAVA_OPTIONS]} {class_archive.recorded()}"
-    options = SESSION_OPTIONS | {
-        "spark.sql.warehouse.dir": str(place / "warehouse"),
-        JAVA_OPTIONS: java.strip(),
-    }
+    options = SESSION_OPTIONS | {"spark.sql.warehouse.dir": str(place / "warehouse")}
     session = spark_session("penstock tests", "local[2, 2]", options)
     yield session
-    class_archive.keep(session)
     session.stop()
 
 

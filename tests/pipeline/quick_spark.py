@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from tests.pipeline import class_archive
+from penstock.pipeline.class_archive import archive_options
+from penstock.pipeline.java import find_java
+from penstock.pipeline.session import JAVA_OPTIONS
 
-QUICK_JAVA = f"-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=256m -XX:MetaspaceSize=400m -Xshare:auto {class_archive.used()}"
+QUICK_JAVA = (
+    "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=256m -XX:MetaspaceSize=400m "
+    f"{archive_options(find_java())}"
+).strip()
 """A compiler that starts fast, a collector without threads of its own, and classes that are found at once."""
-
-JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 
 A_ROW_AT_A_TIME = {"spark.sql.execution.arrow.maxRecordsPerBatch": "1"}
 """Rows go from one stage to the next by themselves."""

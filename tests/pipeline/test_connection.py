@@ -8,7 +8,7 @@ import threading
 import pytest
 
 from penstock.cli.exits import CommandError
-from penstock.cli.pipeline_run import _check_queue
+from penstock.cli.pipeline_run import _unread_bytes
 from penstock.model.errors import PenstockError
 from penstock.pipeline import surroundings
 from penstock.pipeline.source.connection import Connection
@@ -50,9 +50,9 @@ def test_what_jobs_ask_before_and_beside_reading_is_asked_of_any_endpoint(
         monkeypatch.setattr(surroundings, "_SECONDS", 0.5)  # what is not there is waited for
         nothing = surroundings_of(unheard)
         assert (nothing.queues, nothing.missing_of) == ((), None)
-        _check_queue(endpoints, "q")
+        _unread_bytes(endpoints, "q", None)
         with pytest.raises(CommandError, match="no log"):
-            _check_queue(endpoints, "penstock.lifecycle")
+            _unread_bytes(endpoints, "penstock.lifecycle", None)
 
 
 def test_where_no_endpoint_lets_spark_in_each_is_quoted() -> None:
@@ -69,7 +69,7 @@ def test_where_no_endpoint_lets_spark_in_each_is_quoted() -> None:
         assert f"; {other}: [Errno" in said
         assert "hush" not in said
         with pytest.raises(PenstockError, match=f"none of 2 endpoints.*{gone}.*{other}"):
-            _check_queue(f"{gone},AK:hush@{other}", "q")
+            _unread_bytes(f"{gone},AK:hush@{other}", "q", None)
 
 
 def test_a_node_that_wants_the_cluster_secret_is_told_from_a_server_that_is_down() -> None:

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from penstock.pipeline.follow_mode import NICENESS, follow_settings
+from penstock.pipeline.follow_mode import NICENESS, follow_settings, short_settings
 
 
 def test_what_somebody_has_set_stays() -> None:
@@ -32,3 +32,13 @@ def test_it_gives_way_unless_it_does_already(before: int, given: int, after: int
     )
     said = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
     assert said.split() == [str(after), str(after != before)]
+
+
+def test_a_run_that_reads_little_starts_quickly_and_one_that_reads_much_works_quickly() -> None:
+    given = {"spark.driver.memory": "2g"}
+    assert short_settings(given, 10_000) == given | {
+        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+    }
+    assert short_settings(given, 10**9) == given
+    mine = {"spark.driver.extraJavaOptions": "-Xlog:gc"}
+    assert short_settings(mine, 10_000) == mine

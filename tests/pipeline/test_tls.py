@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from penstock.cli.pipeline_run import _check_queue
+from penstock.cli.pipeline_run import _unread_bytes
 from penstock.model.errors import PenstockError
 from penstock.pipeline.source.connection import Connection
 from penstock.pipeline.source.options import Target, read_options
@@ -72,10 +72,10 @@ def test_tasks_trust_whom_the_driver_trusts_and_need_no_file(secure: Secure, tmp
 
 
 def test_what_commands_and_jobs_ask_is_asked_over_tls(secure: Secure) -> None:
-    _check_queue(secure.endpoint, "clicks")
+    _unread_bytes(secure.endpoint, "clicks", None)
     assert [queue["name"] for queue in surroundings_of(secure.endpoint).queues] == ["clicks"]
     with pytest.raises(PenstockError, match="is not trusted"):
-        _check_queue(secure.url, "clicks")
+        _unread_bytes(secure.url, "clicks", None)
 
 
 def test_what_is_wrong_is_said_in_words_for_users_of_spark(secure: Secure, tmp_path: Path) -> None:

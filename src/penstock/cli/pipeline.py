@@ -1,4 +1,4 @@
-"""`penstock pipeline`: jobs of the data pipeline: list, look, run, report, compact."""
+"""`penstock pipeline`: jobs of the data pipeline: list, look, run, report, compact, prepare."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from penstock.cli.exits import reported
-from penstock.cli.output import print_facts, print_hint, print_json, print_line, print_table
+from penstock.cli.output import error_console, print_facts, print_hint, print_json, print_line, print_table
 from penstock.cli.parameters import Json
 from penstock.cli.pipeline_place import (
     DEFAULT_WAREHOUSE,
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(
     no_args_is_help=True,
-    help="Tables of usage, audit and messages, made by Spark: list jobs, look, run, report, compact.",
+    help="Tables of usage, audit and messages, made by Spark: list jobs, look, run, report, compact, prepare.",
 )
 _FILLINGS = {
     "batches": "rows are added",
@@ -112,6 +112,23 @@ def compact(
                 if done is None:
                     continue
                 _say_tidied(job, done, json=json)
+
+
+@app.command("prepare")
+@reported
+def prepare(json: Json = False) -> None:
+    """Make later runs start sooner: Java writes down, once, which classes of Spark's it needs."""
+    with pipeline_errors():
+        from penstock.pipeline.preparing import prepare as prepared
+
+        with error_console().status("running two jobs of a few rows, to see what they need: half a minute"):
+            archive, is_new = prepared()
+        size = archive.stat().st_size
+        if json:
+            print_json({"archive": str(archive), "bytes": size, "new": is_new})
+            return
+        state = "are now" if is_new else "were already"
+        print_line(f"Spark's classes {state} in {archive} ({size / 2**20:,.0f} MiB). Every run uses them.")
 
 
 def _say_tidied(job: Job, done: Tidied, *, json: bool) -> None:

@@ -6,7 +6,7 @@ import os
 import signal
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from threading import Event
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -150,7 +150,7 @@ def run(
         raise CommandError("--metadata is for the job capacity", USAGE)
     spark_settings = _session_settings(master, settings)
     with pipeline_errors():
-        from penstock.pipeline.follow_mode import follow_settings, give_way
+        from penstock.pipeline.follow_mode import follow_settings, give_way, short_settings
         from penstock.pipeline.jobs.catalogue import job_named
         from penstock.pipeline.progress import Progress
         from penstock.pipeline.runner import RunOptions, run_job
@@ -169,10 +169,12 @@ def run(
             lossless=not allow_data_loss,
             keep=keep_of(kept, [job]),
         )
-        _check_queue(options.endpoint, queue or job.queue)
+        unread = _unread_bytes(options.endpoint, queue or job.queue, None if rebuild else job.group)
         if follow and master.startswith("local"):
             spark_settings = follow_settings(spark_settings)
             give_way(niceness)
+        elif master.startswith("local"):
+            spark_settings = short_settings(spark_settings, unread)
         progress = Progress(job.name)
         begun = time.monotonic()
         with ExitStack() as stack:
@@ -186,8 +188,8 @@ def run(
         _say_end(progress, extra, warehouse, job, time.monotonic() - begun, json=json)
 
 
-def _check_queue(endpoint: str, queue: str) -> None:
-    """Before Spark is started, which takes seconds."""
+def _unread_bytes(endpoint: str, queue: str, group: str | None) -> int:
+    """What a group has not read of a log, about; without a group all of it. It is asked before Spark is started, which takes seconds."""
     from penstock.cli.asking import CONNECT_SECONDS
     from penstock.client.blocking.client import connect_blocking_to_any
     from penstock.client.endpoints import endpoint_urls
@@ -197,7 +199,12 @@ def _check_queue(endpoint: str, queue: str) -> None:
         with connect_blocking_to_any(
             endpoint_urls(endpoint), timeout=CONNECT_SECONDS, name="penstock command line", patient=False
         ) as client:
-            client.describe_queue(queue)
+            log = client.describe_queue(queue).statistics
+            messages = log.log_messages
+            if group is not None:
+                with suppress(PenstockError):  # it is new, or who runs this may not know
+                    messages = client.queue(queue).log().describe_group(group).lag_messages
+            return messages * log.log_bytes // max(1, log.log_messages)
     except PenstockError as error:
         if error.code is not ErrorCode.QUEUE_NOT_FOUND or queue not in _HINTS:
             raise

@@ -158,7 +158,7 @@ class JobRun:
             endpoint=options.endpoint,
             queue=options.queue or self._job.queue,
             rows=self._job.rows.name,
-            group=f"pipeline-{self._job.name}",
+            group=self._job.group,
             maxMessagesPerTrigger=str(options.messages_per_batch),
             failOnDataLoss=str(options.lossless).lower(),
         )

@@ -11,6 +11,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from penstock.pipeline.class_archive import archive_options, quoted
 from penstock.pipeline.java import find_java
 from penstock.pipeline.shipping import is_cluster, prepare_shipping, ship
 from penstock.pipeline.trouble import PipelineError
@@ -18,7 +19,7 @@ from penstock.pipeline.trouble import PipelineError
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_JAVA_OPTIONS = "spark.driver.extraJavaOptions"
+JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 _PYTHON = "spark.pyspark.python"
 _SETTINGS = {
     "spark.ui.showConsoleProgress": "false",
@@ -46,11 +47,13 @@ def spark_session(
     session_class = _session_class()
     settings = {**_SETTINGS, **(options or {})}
     if session_class.getActiveSession() is None:
-        os.environ["JAVA_HOME"] = str(find_java())
+        java_home = find_java()
+        os.environ["JAVA_HOME"] = str(java_home)
         _name_python(settings, master)
         if is_cluster(master):
             prepare_shipping(settings)
-        settings[_JAVA_OPTIONS] = f"{settings.get(_JAVA_OPTIONS, '')} {_quiet()}".strip()
+        given = settings.get(JAVA_OPTIONS, "")
+        settings[JAVA_OPTIONS] = " ".join((given, _quiet(), archive_options(java_home, given))).strip()
     builder = session_class.builder.appName(name).master(master)
     for key, value in settings.items():
         builder = builder.config(key, value)
@@ -110,4 +113,4 @@ def _name_python(settings: Mapping[str, str], master: str) -> None:
 
 
 def _quiet() -> str:
-    return f"-Dlog4j2.configurationFile={files('penstock.pipeline') / 'quiet.properties'}"
+    return quoted(f"-Dlog4j2.configurationFile={files('penstock.pipeline') / 'quiet.properties'}")

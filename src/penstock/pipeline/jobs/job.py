@@ -82,6 +82,11 @@ class Job:
     """The table that a roll-up goes on from, and replaces last of all: once it is there, the roll-up is done."""
 
     @property
+    def group(self) -> str:
+        """Its group of readers: whoever looks at the log sees there how far its runs have come."""
+        return f"pipeline-{self.name}"
+
+    @property
     def gaps(self) -> WarehouseTable:
         """Its table of lost rows."""
         return next(table for table in self.tables if table.name.endswith("_gaps"))
