@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import date
 from pathlib import Path
+from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -38,6 +39,10 @@ STEPS = [
     ("replace_days", DAILY.name),
     ("replace_whole", STATE.name),
 ]
+
+
+_ONE_CUT = Lock()
+"""Tests that run beside each other would leave the cut of one in place of the other's."""
 
 
 def roll(reader: Reader, surroundings: Surroundings) -> Rolled:
@@ -75,7 +80,7 @@ def values(root: Path, table: str) -> list[int]:
 @contextmanager
 def cut_short_after(place: Path, step: str, table: str, target: int | None = None) -> Iterator[None]:
     """A crash right after a step on a table of the warehouse there; `target`: in the roll-up up to that batch only."""
-    honest: Callable[..., Any] = getattr(Warehouse, step)
+    honest: Callable[..., Any]
 
     def cut_short(self: Warehouse, about: WarehouseTable, *values: Any, **more: Any) -> Any:
         done = honest(self, about, *values, **more)
@@ -85,7 +90,8 @@ def cut_short_after(place: Path, step: str, table: str, target: int | None = Non
             raise InterruptedError
         return done
 
-    with pytest.MonkeyPatch.context() as patch:
+    with _ONE_CUT, pytest.MonkeyPatch.context() as patch:
+        honest = getattr(Warehouse, step)
         patch.setattr(Warehouse, step, cut_short)
         yield
 
