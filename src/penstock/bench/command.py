@@ -11,6 +11,7 @@ from contextlib import ExitStack
 from datetime import UTC, datetime
 from pathlib import Path
 
+import msgspec
 from rich.console import Console
 
 import penstock
@@ -111,11 +112,10 @@ def run(
         errors.print(f"error: {error}", style="red", markup=False)
         return 2
     report = measure(options, Progress(errors, options.sections), errors)
-    encoded = encode_report(report)
     if output is not None:
-        Path(output).write_bytes(encoded)
-    if json:
-        sys.stdout.buffer.write(encoded)
+        Path(output).write_bytes(encode_report(report))
+    if json:  # as with every command: an object is a line
+        sys.stdout.buffer.write(msgspec.json.encode(report) + b"\n")
         sys.stdout.buffer.flush()
     else:
         Console(width=None if sys.stdout.isatty() else _PLAIN_WIDTH, highlight=False).print(
