@@ -28,7 +28,8 @@ class Files:
     def __init__(self, spark: SparkSession, root: str, *, renames_whole: bool | None = None) -> None:
         """`renames_whole`: whether a directory is renamed in one step; object stores copy file by file."""
         jvm: Any = spark._jvm
-        self._new_path: Any = jvm.org.apache.hadoop.fs.Path
+        # By its whole name: `jvm.org.apache…` would ask for each part, and Java look for it in all archives.
+        self._new_path: Any = getattr(jvm, "org.apache.hadoop.fs.Path")
         configuration = spark._jsc.hadoopConfiguration()
         given = self._new_path(root if urlsplit(root).scheme not in ("", None) else os.path.abspath(root))
         self._system: Any = given.getFileSystem(configuration)
