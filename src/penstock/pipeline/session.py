@@ -4,23 +4,21 @@ from __future__ import annotations
 
 import importlib.util
 import os
-import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from importlib.resources import files
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from penstock.pipeline.class_archive import archive_options, quoted
 from penstock.pipeline.java import find_java
 from penstock.pipeline.shipping import is_cluster, prepare_shipping, ship
 from penstock.pipeline.trouble import PipelineError
+from penstock.pipeline.workers.naming import name_python
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 JAVA_OPTIONS = "spark.driver.extraJavaOptions"
-_PYTHON = "spark.pyspark.python"
 _SETTINGS = {
     "spark.ui.showConsoleProgress": "false",
     "spark.ui.enabled": "false",
@@ -49,7 +47,7 @@ def spark_session(
     if session_class.getActiveSession() is None:
         java_home = find_java()
         os.environ["JAVA_HOME"] = str(java_home)
-        _name_python(settings, master)
+        name_python(settings, master)
         if is_cluster(master):
             prepare_shipping(settings)
         given = settings.get(JAVA_OPTIONS, "")
@@ -95,21 +93,6 @@ def _session_class() -> type[SparkSession]:
     from pyspark.sql import SparkSession
 
     return SparkSession
-
-
-def _name_python(settings: Mapping[str, str], master: str) -> None:
-    """Executors run the Python that runs here, unless somebody has said which."""
-    if _PYTHON in settings:  # which Spark heeds only where it starts Python, and not where Python starts it
-        os.environ["PYSPARK_PYTHON"] = settings[_PYTHON]
-    if "PYSPARK_PYTHON" in os.environ:
-        return
-    quick = Path(str(files("penstock.pipeline") / "worker-python"))
-    if master.startswith("local") and os.access(quick, os.X_OK):
-        os.environ["PENSTOCK_WORKER_PYTHON"] = sys.executable
-        os.environ["PYSPARK_PYTHON"] = str(quick)
-    else:
-        os.environ["PYSPARK_PYTHON"] = sys.executable
-    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
 
 
 def _quiet() -> str:

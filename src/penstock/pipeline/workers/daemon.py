@@ -7,19 +7,18 @@ import the same packages again, which takes 0.4 s of processor time. `worker-pyt
 
 from __future__ import annotations
 
+import gc
+import importlib
+import os
 import sys
+from contextlib import suppress
+
+from pyspark.daemon import manager
 
 
 def main() -> None:
     """Never returns: Spark ends it."""
-    sys.path[0] = ""  # as with `python -m`: beside this file are modules that are named like Python's own
-    import gc
-    import importlib
-    import os
-    from contextlib import suppress
-
-    from pyspark.daemon import manager
-
+    sys.path[0] = ""  # as with `python -m`
     # Threads do not outlive a fork. This is the one that numpy would begin.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     with suppress(ImportError):  # a worker that needs what is missing says so

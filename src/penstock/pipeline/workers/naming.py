@@ -1,0 +1,51 @@
+"""Says to Spark which Python its processes run in, and starts what makes them quick on this machine."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+_PYTHON = "spark.pyspark.python"
+_HERE = Path(str(files("penstock.pipeline.workers")))
+
+
+def name_python(settings: Mapping[str, str], master: str) -> None:
+    """Spark's processes run the Python that runs here, unless somebody has said which."""
+    if _PYTHON in settings:  # which Spark heeds only where it starts Python, and not where Python starts it
+        os.environ["PYSPARK_PYTHON"] = settings[_PYTHON]
+    if "PYSPARK_PYTHON" in os.environ:
+        return
+    quick = _HERE / "worker-python"
+    if master.startswith("local") and os.access(quick, os.X_OK):
+        os.environ["PENSTOCK_WORKER_PYTHON"] = sys.executable
+        os.environ["PYSPARK_PYTHON"] = str(quick)
+        os.environ["PENSTOCK_NURSERY"] = nursery().place
+    else:
+        os.environ["PYSPARK_PYTHON"] = sys.executable
+    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+
+
+class Nursery:
+    """A process that forks others (`nursery.py`). It ends when this one does, in whatever way."""
+
+    def __init__(self) -> None:
+        self._directory = TemporaryDirectory(prefix="penstock-nursery-")  # which only this user may enter
+        self.place = f"{self._directory.name}/socket"
+        self.process = subprocess.Popen(
+            [sys.executable, str(_HERE / "nursery.py"), self.place],
+            stdin=subprocess.PIPE,  # which ends with this process
+            stdout=subprocess.DEVNULL,
+            start_new_session=True,  # whose Ctrl-C is not for it
+        )
+
+
+@cache
+def nursery() -> Nursery:
+    """The one of this process."""
+    return Nursery()

@@ -1,0 +1,103 @@
+"""A process that has imported what streaming sources need, and forks their processes: they are there in a moment.
+
+Spark begins a Python process for every query that streams, and gives it ten seconds to be there, which no setting changes. It
+takes half a second of processor time to import everything, and on a busy machine ten seconds may not do. So `worker-python`
+hands what it was asked to run over to this process (`birth.py`), which forks. Where it is not there, Python is started
+as ever.
+
+    python nursery.py SOCKET      until standard input ends, which is when whoever started it has
+"""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import json
+import os
+import runpy
+import select
+import signal
+import socket
+import sys
+import threading
+import traceback
+from contextlib import suppress
+from typing import Any, NoReturn
+
+_RUN = "pyspark.sql.streaming.python_streaming_source_runner"
+
+
+def main(place: str) -> None:
+    """Listens before it imports: who comes early waits a little."""
+    sys.path[0] = ""  # as with `python -m`
+    listener = socket.socket(socket.AF_UNIX)
+    listener.bind(place)
+    listener.listen(64)
+    _import_everything()
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody asks this process what became of them
+    while True:
+        ready, _, _ = select.select([listener, sys.stdin], [], [])
+        if sys.stdin in ready:
+            return
+        asked, _ = listener.accept()
+        with asked:
+            if os.fork() == 0:
+                listener.close()
+                _live(asked)
+
+
+def _import_everything() -> None:
+    # Threads do not outlive a fork. This is the one that numpy would begin.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    with suppress(ImportError):  # a process that needs what is missing says so
+        importlib.import_module("penstock.pipeline.source.data_source")
+        importlib.import_module(_RUN)
+        del sys.modules[_RUN]  # which is run, not imported; what it imports stays
+    gc.freeze()  # what is there now stays shared
+
+
+def _live(asked: socket.socket) -> NoReturn:
+    """In the child: becomes the process that was asked for."""
+    code: Any = 1
+    try:
+        _take_place(asked)
+        threading.Thread(target=_end_with, args=(asked,), daemon=True).start()
+        runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
+        code = 0
+    except SystemExit as end:
+        code = end.code
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        code = code & 255 if isinstance(code, int) else int(code is not None)
+        asked.send(bytes([code]))
+        os._exit(code)
+
+
+def _take_place(asked: socket.socket) -> None:
+    """Streams, directory, environment and arguments are those of who asked."""
+    head, streams, _, _ = socket.recv_fds(asked, 4, 3)
+    with asked.makefile("rb") as said:
+        told = json.loads(said.read(int.from_bytes(head, "big")))
+    for number, stream in enumerate(streams):
+        os.dup2(stream, number)
+        os.close(stream)
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    os.chdir(told["directory"])
+    os.environ.clear()
+    os.environ.update(told["environment"])
+    further = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    sys.path[1:1] = [entry for entry in further if entry and entry not in sys.path]
+    sys.argv[:] = told["arguments"]
+
+
+def _end_with(asked: socket.socket) -> None:
+    """Spark ends the process that it has started, which this one is behind."""
+    asked.recv(1)
+    os._exit(1)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
