@@ -28,7 +28,7 @@ def test_every_message_is_in_one_task_and_tasks_are_full(
     starts = {one: number_of(one, first) for one, (first, _) in given_stretches.items()}
     stops = {one: number_of(one, first + count) for one, (first, count) in given_stretches.items()}
     ranges = ranges_between(starts, stops)
-    tasks = plan_tasks(ranges, size)
+    tasks = plan_tasks(ranges, size, 7)
     read = [number for task in tasks for one in task.ranges for number in range(one.start, one.stop)]
     assert read == [number for one in ranges for number in range(one.start, one.stop)]
     assert len(read) == sum(count for _, count in given_stretches.values())
@@ -42,7 +42,7 @@ def test_every_message_is_in_one_task_and_tasks_are_full(
 
 def test_a_small_batch_of_many_partitions_is_one_task() -> None:
     ranges = [LogRange(number_of(one, 1), number_of(one, 11)) for one in range(64)]
-    tasks = plan_tasks(ranges, messages_per_task(640))
+    tasks = plan_tasks(ranges, messages_per_task(640), 7)
     assert len(tasks) == 1
     assert len(tasks[0].ranges) == 64
 

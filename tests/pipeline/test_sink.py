@@ -96,6 +96,12 @@ def test_a_task_that_fails_in_the_middle_and_is_run_again_in_another_order_adds_
         ("cast(null as string) body", {}, "append", "column body is NULL"),
         ("'x' body, 77 priority", {}, "append", "priority 77 is not between 0 and 9"),
         ("'x' body, -1 delay", {}, "append", "a row has delay -1"),
+        (
+            "'x' body, str_to_map('a') attributes",
+            {},
+            "append",
+            "attribute 'a' without a value",
+        ),
     ],
 )
 def test_rows_that_cannot_be_written_are_refused_in_a_sentence(

@@ -7,13 +7,15 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 import pytest
+from pyspark.sql.types import StructType
 
 import penstock
 from penstock.client.outgoing import AttributeValue
 from penstock.columnar.arrow import arrow_stream
 from penstock.columnar.usage import USAGE
 from penstock.pipeline.local_rows import local_rows
-from penstock.pipeline.trouble import reason_of
+from penstock.pipeline.source.data_source import PenstockDataSource
+from penstock.pipeline.trouble import PipelineError, reason_of
 from tests.pipeline.broker import Broker
 
 if TYPE_CHECKING:
@@ -127,6 +129,14 @@ def test_a_writer_that_knows_fewer_columns_leaves_the_others_empty() -> None:
     assert row["queue"] == "x"
     assert row["reason"] is None
     assert row["log_sequence"] == 5
+
+
+def test_columns_are_those_of_a_log_and_nobody_else_names_them() -> None:
+    source = PenstockDataSource({"queue": "any"})
+    for given in (source.reader, source.streamReader):
+        with pytest.raises(PipelineError, match=r"has the columns .*sequence.*leave \.schema\(…\) out"):
+            given(StructType().add("sequence", "long").add("body", "binary"))
+        given(source.schema())
 
 
 @pytest.mark.parametrize(

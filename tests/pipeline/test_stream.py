@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
+    import penstock
+
 Batches = list[list[int]]
 
 
@@ -123,12 +125,44 @@ def test_a_queue_that_was_made_again_is_not_taken_for_the_old_one(
     queue = broker.new_log()
     queue.send_batch(["1", "2"])
     assert collected(broker.follow(spark, queue.name), tmp_path)[0] == [[1, 2]]
-    broker.client.delete_queue(queue.name)
-    broker.client.create_queue(queue.name, consumption="log").send_batch(["1", "2", "3"])
+    again = made_again(broker, queue.name)
+    stream = broker.follow(spark, queue.name, group="reports")
+    assert "was deleted and made again" in failure(lambda: collected(stream, tmp_path))
+    assert again.log().group_offsets("reports") == {}, "how far the query came in the old one"
+    batches, _ = collected(broker.follow(spark, queue.name, failOnDataLoss="false"), tmp_path)
+    assert batches == [[1, 2, 3]]
+
+
+@pytest.mark.beside
+def test_a_micro_batch_that_was_not_finished_is_not_read_from_another_queue(
+    spark: SparkSession, broker: Broker, tmp_path: Path
+) -> None:
+    queue = broker.new_log()
+    queue.send_batch(["1", "2"])
+
+    def trouble(batch: DataFrame, number: int) -> None:
+        raise RuntimeError("no table to write to")
+
+    def run() -> None:
+        writer = broker.follow(spark, queue.name).writeStream.foreachBatch(trouble)
+        query = writer.option("checkpointLocation", str(tmp_path)).trigger(availableNow=True).start()
+        query.awaitTermination()
+
+    with pytest.raises(Exception, match="no table to write to"):
+        patiently(run)
+    made_again(broker, queue.name)
     said = failure(lambda: collected(broker.follow(spark, queue.name), tmp_path))
     assert "was deleted and made again" in said
     batches, _ = collected(broker.follow(spark, queue.name, failOnDataLoss="false"), tmp_path)
-    assert batches == [[1, 2, 3]]
+    assert batches == [[], [1, 2, 3]]
+
+
+def made_again(broker: Broker, name: str) -> penstock.BlockingQueue:
+    """A queue with three messages, in place of the one of that name."""
+    broker.client.delete_queue(name)
+    queue = broker.client.create_queue(name, consumption="log")
+    queue.send_batch(["1", "2", "3"])
+    return queue
 
 
 def failure(work: Callable[[], Any]) -> str:

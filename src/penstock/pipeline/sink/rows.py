@@ -68,10 +68,19 @@ def _cells(batch: pa.RecordBatch, name: str) -> list[Any]:
             column = column.cast(pa.large_binary())
     cells: list[Any] = column.to_pylist()
     if name == "attributes":
-        return [None if cell is None else dict(sorted(cell)) for cell in cells]
+        return [None if cell is None else _attributes(cell) for cell in cells]
     if name in ("delay", "ttl"):
         return [_seconds(cell, name) for cell in cells]
     return cells
+
+
+def _attributes(cell: list[tuple[str, str | None]]) -> dict[str, Any]:
+    for name, value in cell:
+        if value is None:
+            raise PipelineError(
+                f"a row has attribute {name!r} without a value: it is NULL. Leave it out of the map, or give it a text"
+            )
+    return dict(sorted(cell))
 
 
 def _seconds(cell: float | Decimal | timedelta | None, name: str) -> float | None:

@@ -48,7 +48,8 @@ class LogBatchReader(DataSourceReader):
         ranges = ranges_between(starts, stops)
         weight = 1 if options.rows == "messages" else TABLE_WEIGHT
         size = options.messages_per_task or messages_per_task(sum(one.messages for one in ranges), weight)
-        return [*(plan_tasks(ranges, size) or [TaskRanges((), 0)])]
+        queue_id = connection.queue_id
+        return [*(plan_tasks(ranges, size, queue_id) or [TaskRanges((), 0, queue_id)])]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The rows of one task."""

@@ -17,6 +17,7 @@ from penstock.pipeline.source.batch_reader import LogBatchReader
 from penstock.pipeline.source.options import read_options, write_options
 from penstock.pipeline.source.stream_reader import LogStreamReader
 from penstock.pipeline.source.table_rows import TABLES, table_schema
+from penstock.pipeline.trouble import PipelineError
 
 
 class PenstockDataSource(DataSource):
@@ -35,11 +36,21 @@ class PenstockDataSource(DataSource):
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """For `spark.read`."""
-        return LogBatchReader(read_options(self.options, "read"), schema)
+        return LogBatchReader(read_options(self.options, "read"), self._checked(schema))
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         """For `spark.readStream`."""
-        return LogStreamReader(read_options(self.options, "readStream"), schema)
+        return LogStreamReader(read_options(self.options, "readStream"), self._checked(schema))
+
+    def _checked(self, schema: StructType) -> StructType:
+        """What is read has its own columns, whatever `.schema(…)` says."""
+        own = self.schema()
+        if [(one.name, one.dataType) for one in schema] != [(one.name, one.dataType) for one in own]:
+            raise PipelineError(
+                f"what Penstock gives Spark has the columns {', '.join(own.fieldNames())}: leave .schema(…) out, and choose "
+                "columns with select"
+            )
+        return schema
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         """For `df.write`."""

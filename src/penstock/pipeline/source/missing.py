@@ -21,7 +21,25 @@ def gone(options: ReadOptions, gaps: Mapping[int, Gap]) -> PipelineError:
     """For a reader that must not go on."""
     return PipelineError(
         f"{lost_sentence(options, gaps)}. Read from what is there (startingOffsets=earliest), or set "
-        "failOnDataLoss=false to go on and have the gap reported; a longer --retention keeps messages for longer"
+        "failOnDataLoss=false to go on and have the gap reported (`penstock pipeline run … --allow-data-loss`); a longer "
+        "--retention keeps messages for longer"
+    )
+
+
+def made_again(options: ReadOptions) -> PipelineError:
+    """For a reader of a queue that is no more, where another one has its name."""
+    return PipelineError(
+        f"{made_again_sentence(options)}; what was not read of the old one is gone. Begin anew with another checkpoint "
+        "(`penstock pipeline run … --rebuild`), or set failOnDataLoss=false to go on with the new queue from its beginning "
+        "(`--allow-data-loss`)"
+    )
+
+
+def made_again_sentence(options: ReadOptions) -> str:
+    """What became of the queue that was to be read."""
+    return (
+        f"queue {options.target.queue!r} was deleted and made again since it was last read, or the checkpoint is of "
+        "another queue"
     )
 
 

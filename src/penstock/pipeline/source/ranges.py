@@ -40,9 +40,11 @@ class LogRange(NamedTuple):
 class TaskRanges(InputPartition):
     """What one task reads."""
 
-    def __init__(self, ranges: tuple[LogRange, ...], turn: int) -> None:
+    def __init__(self, ranges: tuple[LogRange, ...], turn: int, queue_id: int) -> None:
         super().__init__(ranges)
         self.ranges = ranges
+        self.queue_id = queue_id
+        """The incarnation of the queue that the numbers are of: those of another are of other messages."""
         self.turn = turn
         """The number of the task, by which it chooses its endpoint."""
 
@@ -62,7 +64,7 @@ def messages_per_task(messages: int, weight: int = 1) -> int:
     return max(1, -(-messages // tasks))
 
 
-def plan_tasks(ranges: Iterable[LogRange], task_messages: int) -> list[TaskRanges]:
+def plan_tasks(ranges: Iterable[LogRange], task_messages: int, queue_id: int) -> list[TaskRanges]:
     """Tasks of about so many messages: long ranges are cut, short ones are put together."""
     tasks: list[list[LogRange]] = []
     room = 0
@@ -76,4 +78,4 @@ def plan_tasks(ranges: Iterable[LogRange], task_messages: int) -> list[TaskRange
             tasks[-1].append(LogRange(start, stop))
             room -= stop - start
             start = stop
-    return [TaskRanges(tuple(task), turn) for turn, task in enumerate(tasks)]
+    return [TaskRanges(tuple(task), turn, queue_id) for turn, task in enumerate(tasks)]

@@ -13,7 +13,7 @@ from penstock import BlockingLog, OffsetGone
 from penstock.client.log.logged import LoggedMessages
 from penstock.pipeline.columns import message_batch
 from penstock.pipeline.source.connection import Connection
-from penstock.pipeline.source.missing import gone, lost_sentence
+from penstock.pipeline.source.missing import gone, lost_sentence, made_again, made_again_sentence
 from penstock.pipeline.source.options import ReadOptions
 from penstock.pipeline.source.ranges import LogRange, TaskRanges
 from penstock.pipeline.source.table_rows import TABLES, table_batches
@@ -32,6 +32,11 @@ def read_task(options: ReadOptions, schema: StructType, task: TaskRanges) -> Ite
     table = TABLES.get(options.rows)
     with Connection(options.target, task.turn) as connection:
         source = connection.log()
+        if task.ranges and connection.queue_id != task.queue_id:
+            if options.fail_on_data_loss:
+                raise made_again(options)
+            log.warning("%s: what it had is not read", made_again_sentence(options))
+            return
         for one in task.ranges:
             for slices in _gathered(_slices(connection, source, one, options)):
                 if table is None:

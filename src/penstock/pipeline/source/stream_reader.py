@@ -22,14 +22,19 @@ from penstock import BlockingLog, LogPartition
 from penstock.model.errors import PenstockError
 from penstock.pipeline.source.batch_reader import TABLE_WEIGHT
 from penstock.pipeline.source.connection import Connection, explanation
-from penstock.pipeline.source.missing import Gap, lost_sentence, missing_messages
+from penstock.pipeline.source.missing import (
+    Gap,
+    lost_sentence,
+    made_again,
+    made_again_sentence,
+    missing_messages,
+)
 from penstock.pipeline.source.options import ReadOptions
 from penstock.pipeline.source.places import checked_starts, present_partitions, starting_offsets
 from penstock.pipeline.source.ranges import TaskRanges, messages_per_task, plan_tasks
 from penstock.pipeline.source.reading import read_task
 from penstock.pipeline.source.sampling import messages_within
 from penstock.pipeline.source.stream_offset import StreamOffset, admitted, load_offset, planned_ranges
-from penstock.pipeline.trouble import PipelineError
 
 log = logging.getLogger("penstock.pipeline")
 
@@ -76,7 +81,8 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         source, queue_id, present = self._look()
         begun = load_offset(start)
         following, missing = self._begun(begun, queue_id, present)
-        self._tell_group(source, begun)
+        if begun.queue_id == queue_id:
+            self._tell_group(source, begun)
         ends = {one.partition: one.end for one in present}
         if self._goal is not None:
             ends = {one: min(end, ends.get(one, end)) for one, end in self._goal.items()}
@@ -115,14 +121,8 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         options = self._options
         if begun.queue_id != queue_id:
             if options.fail_on_data_loss:
-                raise PipelineError(
-                    f"queue {options.target.queue!r} was deleted and made again since the query last read it; what it "
-                    "had not read is gone. Begin anew with another checkpoint, or set failOnDataLoss=false to go on "
-                    "with the new queue from its beginning"
-                )
-            log.warning(
-                "queue %r was deleted and made again: the query reads the new one", options.target.queue
-            )
+                raise made_again(options)
+            log.warning("%s: the query reads what is there now", made_again_sentence(options))
             return {one.partition: one.begin for one in present}, begun.missing
         starts = {one.partition: one.begin for one in present} | begun.following
         checked, gaps = checked_starts(present, starts, options)
@@ -151,10 +151,19 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     # -- tasks -----------------------------------------------------------------------------------------------
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
-        """The micro-batch, cut into what tasks read; a small one is one task."""
+        """The micro-batch, cut into what tasks read; a small one is one task.
+
+        One that was planned before the queue was made again has no rows any more: its numbers are of other messages now,
+        which the next micro-batch reads.
+        """
         options = self._options
         begun, ended = load_offset(start), load_offset(end)
-        _, _, present = self._look()
+        _, queue_id, present = self._look()
+        if ended.queue_id != queue_id:
+            if options.fail_on_data_loss:
+                raise made_again(options)
+            log.warning("%s: what it had is not read", made_again_sentence(options))
+            return []
         begins = {one.partition: one.begin for one in present}
         if begun.queue_id != ended.queue_id:
             begun = StreamOffset(ended.queue_id, {})
@@ -164,7 +173,7 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         ranges = planned_ranges(begun, ended, begins)
         weight = 1 if options.rows == "messages" else TABLE_WEIGHT
         size = options.messages_per_task or messages_per_task(sum(one.messages for one in ranges), weight)
-        return plan_tasks(ranges, size)
+        return plan_tasks(ranges, size, queue_id)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The rows of one task."""
