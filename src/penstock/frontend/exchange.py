@@ -12,7 +12,7 @@ from penstock.frontend.authorize import authorize, move_permissions
 from penstock.frontend.context import Context
 from penstock.frontend.conversation import Conversation
 from penstock.frontend.dispatch import FUNCTIONS
-from penstock.frontend.record_usage import CANCELLED, CANCELLED_STATUS, SUCCEEDED, usage_event
+from penstock.frontend.record_usage import CANCELLED, CANCELLED_STATUS, SUCCEEDED, usage_row
 from penstock.frontend.resolve import Place, native_name_of, place_of
 from penstock.frontend.resolved_queue import ResolvedQueue
 from penstock.frontend.services import Services
@@ -30,6 +30,7 @@ from penstock.sqs.names import QueueArn
 from penstock.sqs.policy import Policy
 from penstock.sqs.protocol import Protocol
 from penstock.sqs.refusals import internal_failure, queue_does_not_exist, service_unavailable
+from penstock.usage.event import Row
 
 log = logging.getLogger(__name__)
 
@@ -109,7 +110,7 @@ class Exchange:
         conversation, self._conversation = self._conversation, None
         if conversation is not None:
             conversation.cancel()
-            self._record(None, CANCELLED, CANCELLED_STATUS, 0)
+            self._front.answers.note(self._row(None, CANCELLED, CANCELLED_STATUS, 0))
 
     # -- the steps -------------------------------------------------------------------------------------------
 
@@ -208,28 +209,25 @@ class Exchange:
             response = refusal(self._protocol, error, self._request_id)
         assert response is not None
         outcome = SUCCEEDED if error is None else error.query_code
-        # First the record: whoever has an answer is in it, even if this process is killed in the next moment.
-        self._record(result, outcome, response.status, len(response.body))
-        self._reply(response)
+        row = self._row(result, outcome, response.status, len(response.body))
+        self._front.answers.leave(row, self._reply, response)
 
-    def _record(self, result: Any, outcome: str, status: int, answer_bytes: int) -> None:
-        front, call = self._front, self._call
-        front.usage.record(
-            usage_event(
-                call,
-                call.action.name if call is not None else asked_action(self._request, self._protocol),
-                self._session,
-                self._peer.address,
-                self._place.arn_text if self._place is not None else "",
-                result,
-                outcome,
-                status,
-                len(self._request.body),
-                answer_bytes,
-                self._now_ms,
-                front.timer_us() - self._started_us,
-                self._request_id,
-            )
+    def _row(self, result: Any, outcome: str, status: int, answer_bytes: int) -> Row:
+        call, request = self._call, self._request
+        return usage_row(
+            call,
+            call.action.name if call is not None else asked_action(request, self._protocol),
+            self._session,
+            self._peer.address,
+            self._place.arn_text if self._place is not None else "",
+            result,
+            outcome,
+            status,
+            len(request.body),
+            answer_bytes,
+            self._now_ms,
+            self._front.timer_us() - self._started_us,
+            self._request_id,
         )
 
     def _refusal_of(self, raised: Exception) -> SqsError:

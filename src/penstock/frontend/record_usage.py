@@ -17,7 +17,7 @@ from penstock.sqs.shapes.messages import (
     ReceiveMessageResult,
     SendMessageResult,
 )
-from penstock.usage.event import UsageEvent
+from penstock.usage.event import Row
 
 NOBODY = ""
 """The user of a request that nobody known has made."""
@@ -28,7 +28,7 @@ CANCELLED_STATUS = 499
 """What proxies write where the client did not wait for a status."""
 
 
-def usage_event(
+def usage_row(
     call: Call | None,
     action: str,
     session: Session | None,
@@ -42,9 +42,9 @@ def usage_event(
     now_ms: int,
     latency_us: int,
     request_id: str,
-) -> UsageEvent:
-    """One event; `queue` is an ARN or empty, bytes are what went over the wire without headers."""
-    return UsageEvent(
+) -> Row:
+    """One row; `queue` is an ARN or empty, bytes are what went over the wire without headers."""
+    return (
         now_ms,
         session.account if session is not None else "",
         session.user if session is not None else NOBODY,

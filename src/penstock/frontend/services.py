@@ -10,6 +10,7 @@ from penstock.frontend.failed_signatures import FailedSignatures
 from penstock.frontend.gathered_sends import GatheredSends
 from penstock.frontend.native_names import Home
 from penstock.frontend.queue_directory import QueueDirectory
+from penstock.frontend.recorded_answers import RecordedAnswers
 from penstock.frontend.registry import Registry
 from penstock.frontend.request_ids import RequestIds
 from penstock.frontend.throttle import Throttle
@@ -50,7 +51,7 @@ class Services:
         self.sends = GatheredSends(engine, later)
         self.registry = registry
         self.metadata = metadata
-        self.usage = usage
+        self.answers = RecordedAnswers(usage, later)
         self.home = home
         self.compatibility = compatibility
         self.address = address
