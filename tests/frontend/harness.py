@@ -18,7 +18,7 @@ from penstock.frontend.native_names import Home, native_name
 from penstock.frontend.queue_directory import QueueDirectory
 from penstock.frontend.resolved_queue import ResolvedQueue
 from penstock.frontend.session import Session
-from penstock.frontend.steps import Ask, MetadataStep, PutEntry, RefreshEntry, Reply, SendOne, Step, Steps
+from penstock.frontend.steps import Ask, MetadataStep, PutEntry, RefreshEntry, Reply, SendUnbound, Step, Steps
 from penstock.metadata.cache import MetadataCache
 from penstock.metadata.store.interface import ABSENT, Change, Entry, VersionConflictError
 from penstock.model.batch import encode_parts
@@ -102,14 +102,15 @@ class Running(Generic[Result]):
         assert self._pending is not None
         pending = self._pending
         try:
-            if isinstance(pending, SendOne):
-                attributes = [pending.attributes] if pending.attributes else None
-                ask = Ask(Send(pending.queue_id), encode_parts([pending.body], attributes=attributes))
+            if isinstance(pending, SendUnbound):
+                attributes = pending.attributes if any(pending.attributes) else None
+                ask = Ask(Send(pending.queue_id), encode_parts(pending.bodies, attributes=attributes))
                 reply = self._ask(ask)
                 if reply is None:
                     return
                 assert isinstance(reply.answer, SendResult)
-                self._send = reply.answer.runs[0][0]
+                ((first, count),) = reply.answer.runs
+                self._send = range(first, first + count)
             elif isinstance(pending, Ask):
                 reply = self._ask(pending)
                 if reply is None:

@@ -46,14 +46,16 @@ def desk(tmp_path: Path) -> Desk:
 
 def test_no_answer_leaves_before_all_of_its_turn_are_on_record(desk: Desk) -> None:
     seen: list[tuple[int, int]] = []
+
+    def left(number: int) -> Callable[[HttpResponse], None]:
+        return lambda _: seen.append((number, desk.recorded))
+
     for number in range(3):
-        desk.answers.leave(
-            row(number), lambda _, number=number: seen.append((number, desk.recorded)), RESPONSE
-        )  # type: ignore[misc]  # a lambda
+        desk.answers.leave(row(number), left(number), RESPONSE)
     assert (seen, desk.recorded) == ([], 0)
     desk.end_turn()
     assert seen == [(0, 3), (1, 3), (2, 3)]
-    desk.answers.leave(row(3), lambda _: seen.append((3, desk.recorded)), RESPONSE)
+    desk.answers.leave(row(3), left(3), RESPONSE)
     desk.end_turn()
     assert seen[3:] == [(3, 4)]
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from penstock.frontend.engine import EngineLink
 from penstock.frontend.gathered_sends import GatheredSends
 from penstock.frontend.registry import Registry
-from penstock.frontend.steps import Ask, Reply, SendOne, Step, Steps
+from penstock.frontend.steps import Ask, Reply, SendUnbound, Step, Steps
 from penstock.frontend.waiting_receives import WaitingReceives
 from penstock.model.errors import PenstockError
 from penstock.wire.messages import Delivery, Receipt, Receive, Release
@@ -81,8 +81,8 @@ class Conversation:
             if not self._cancelled:
                 self._ended(None, error)
             return
-        if isinstance(step, SendOne):
-            self._sends.send(step.queue_id, step.body, step.attributes, self._stored)
+        if isinstance(step, SendUnbound):
+            self._sends.send(step.queue_id, step.bodies, step.attributes, self._stored)
         elif isinstance(step, Ask):
             if isinstance(step.request, Receive):
                 self._receive(step)
@@ -112,7 +112,7 @@ class Conversation:
             self._give_back(outcome)
         self._resume(self._steps.send, outcome)
 
-    def _stored(self, outcome: int | PenstockError) -> None:
+    def _stored(self, outcome: Sequence[int] | PenstockError) -> None:
         self._resume(self._steps.throw if isinstance(outcome, PenstockError) else self._steps.send, outcome)
 
     def _written(self, outcome: int | Exception | None) -> None:
