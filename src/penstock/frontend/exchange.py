@@ -100,10 +100,8 @@ class Exchange:
         except SqsError as error:
             self._ended(None, error)
             return None
-        self._conversation = Conversation(
-            steps, front.engine, front.sends, front.registry, front.waiting, self._ended
-        )
-        self._conversation.start()
+        conversation = self._conversation = Conversation(front, steps, self._ended)
+        conversation.start()
         return self._cancel if call.action.name == RECEIVE else None
 
     def _cancel(self) -> None:

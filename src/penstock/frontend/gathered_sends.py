@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from penstock.frontend.engine import EngineLink
 from penstock.frontend.steps import Reply
+from penstock.frontend.telling import tell
 from penstock.model.batch import encode_one, encode_parts
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.model.limits import MEBIBYTE
@@ -26,7 +27,6 @@ BYTES = 4 * MEBIBYTE
 
 Stored = Callable[[Sequence[int] | PenstockError], None]
 
-_DEFECT = "an answer could not be used: this is a defect of Penstock; please report it"
 _ONE_ALONE = (ErrorCode.QUEUE_FULL, ErrorCode.MESSAGE_TOO_LARGE)
 """What one message of a batch may be to blame for: then each request is tried alone. Nothing was stored, so nothing
 doubles."""
@@ -113,20 +113,13 @@ class GatheredSends:
         start = 0
         for bodies, _, done in requests:
             end = start + len(bodies)
-            _tell(done, numbers[start:end])
+            tell(done, numbers[start:end])
             start = end
 
 
 def _refuse(requests: Sequence[_Request], error: PenstockError) -> None:
     for request in requests:
-        _tell(request.done, error)
-
-
-def _tell(done: Stored, outcome: Sequence[int] | PenstockError) -> None:
-    try:
-        done(outcome)
-    except Exception:
-        log.exception(_DEFECT)
+        tell(request.done, error)
 
 
 def _encoded(requests: Sequence[_Request]) -> bytes:

@@ -7,15 +7,13 @@ one by one 2.6.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 from typing import NamedTuple
 
+from penstock.frontend.telling import tell
 from penstock.sqs.http import HttpResponse
 from penstock.usage.collector import BLOCK_EVENTS, UsageCollector
 from penstock.usage.event import Row
-
-log = logging.getLogger(__name__)
 
 
 class _Answer(NamedTuple):
@@ -54,7 +52,4 @@ class RecordedAnswers:
         answers, self._answers = self._answers, []
         self._usage.record_all(rows)
         for reply, response in answers:
-            try:
-                reply(response)
-            except Exception:
-                log.exception("an answer could not be used: this is a defect of Penstock; please report it")
+            tell(reply, response)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from penstock.frontend.authenticate import Authenticator
 from penstock.frontend.engine import EngineLink
 from penstock.frontend.failed_signatures import FailedSignatures
+from penstock.frontend.gathered_deletes import GatheredDeletes
 from penstock.frontend.gathered_sends import GatheredSends
 from penstock.frontend.native_names import Home
 from penstock.frontend.queue_directory import QueueDirectory
@@ -49,6 +50,7 @@ class Services:
         """`throttle`: one that other doors of the process count with too."""
         self.engine = engine
         self.sends = GatheredSends(engine, later)
+        self.deletes = GatheredDeletes(engine, later)
         self.registry = registry
         self.metadata = metadata
         self.answers = RecordedAnswers(usage, later)

@@ -13,7 +13,7 @@ import msgspec
 
 from penstock.metadata.store.interface import StoreUnavailableError
 from penstock.model.batch import Buffer
-from penstock.wire.messages import Answer, Request
+from penstock.wire.messages import Answer, Receipt, Request
 
 Result = TypeVar("Result")
 Given = TypeVar("Given", bound=Answer)
@@ -37,6 +37,16 @@ class SendUnbound(msgspec.Struct, frozen=True):
     bodies: Sequence[bytes]
     attributes: Sequence[bytes]
     """Of each message; empty = none."""
+
+
+class DeleteTogether(msgspec.Struct, frozen=True):
+    """Receipts of one queue to delete by; they may travel with others of the same turn.
+
+    The outcome is a `Reply` with `Settled` for these receipts alone, or a `PenstockError` that is thrown in.
+    """
+
+    queue_id: int
+    receipts: Sequence[Receipt]
 
 
 class Reply(NamedTuple):
@@ -72,7 +82,7 @@ class RefreshEntry(NamedTuple):
 
 
 MetadataStep = PutEntry | DeleteEntry | RefreshEntry
-Step = Ask | SendUnbound | MetadataStep
+Step = Ask | SendUnbound | DeleteTogether | MetadataStep
 Steps = Generator[Step, Any, Result]
 
 
