@@ -238,7 +238,7 @@ class FrontEnd:
             ),
             resolved=self._resolve(address) if address is not None else None,
             now_ms=self.node.now_ms,
-            endpoint=ENDPOINT,
+            endpoint=lambda: ENDPOINT,
             trace_header=None,
             compatibility=self.compatibility,
             home=HOME,

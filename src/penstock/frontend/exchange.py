@@ -145,7 +145,8 @@ class Exchange:
         if queue is None:
             queue = yield from self._resolve(call, session, place)
         authorize(call, self._request, session, queue.arn, queue.policy, self._peer, now_ms)
-        front.throttle.admit(session.user, place.native_name, call.entries, now_ms)
+        if not front.throttle.is_idle:
+            front.throttle.admit(session.user, place.native_name, call.entries, now_ms)
         function = FUNCTIONS[call.action.name]
         try:
             return (yield from function(self._context(call, session, queue)))
@@ -171,14 +172,14 @@ class Exchange:
         raise queue_does_not_exist()
 
     def _context(self, call: Call, session: Session, queue: ResolvedQueue | None) -> Context:
-        front, headers = self._front, self._request.headers
+        front = self._front
         return Context(
             call=call,
             session=session,
             resolved=queue,
             now_ms=self._now_ms,
-            endpoint=front.public_url or self._endpoint(headers.get("host", "")),
-            trace_header=headers.get(TRACE_HEADER),
+            endpoint=self._endpoint,
+            trace_header=self._request.headers.get(TRACE_HEADER),
             compatibility=front.compatibility,
             home=front.home,
             queues=front.queues,
@@ -186,7 +187,10 @@ class Exchange:
             token=front.token,
         )
 
-    def _endpoint(self, host: str) -> str:
+    def _endpoint(self) -> str:
+        if self._front.public_url:
+            return self._front.public_url
+        host = self._request.headers.get("host", "")
         if len(host) > _HOST_CHARACTERS:
             host = ""
         return _endpoint_of(host, self._front.address, self._peer.secure)

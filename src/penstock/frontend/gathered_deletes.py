@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import NamedTuple
 
 from penstock.frontend.engine import Answered, EngineLink
 from penstock.frontend.steps import Reply
@@ -21,9 +20,8 @@ RECEIPTS = 1_000
 _NO_BODY = memoryview(b"")
 
 
-class _Request(NamedTuple):
-    receipts: Sequence[Receipt]
-    done: Answered
+_Request = tuple[Sequence[Receipt], Answered]
+"""Its receipts, and who is told. A plain tuple: one is made for every request."""
 
 
 class GatheredDeletes:
@@ -40,7 +38,7 @@ class GatheredDeletes:
         """Deletes with others; `done` gets the outcomes of these receipts alone, or why there are none."""
         waiting = self._waiting
         is_first = not waiting
-        waiting.setdefault(queue_id, []).append(_Request(receipts, done))
+        waiting.setdefault(queue_id, []).append((receipts, done))
         self._receipts += len(receipts)
         if self._receipts >= RECEIPTS:
             self._ask_all()
@@ -54,13 +52,13 @@ class GatheredDeletes:
             self._ask(requests)
 
     def _ask(self, requests: Sequence[_Request]) -> None:
-        receipts = [receipt for request in requests for receipt in request.receipts]
+        receipts = [receipt for some, _ in requests for receipt in some]
         self._engine.ask(Delete(receipts), b"", partial(self._answered, requests), len(requests))
 
     def _answered(self, requests: Sequence[_Request], outcome: Reply | PenstockError) -> None:
         if isinstance(outcome, PenstockError):
             if len(requests) == 1:
-                tell(requests[0].done, outcome)
+                tell(requests[0][1], outcome)
                 return
             for request in requests:
                 self._ask([request])
@@ -68,11 +66,11 @@ class GatheredDeletes:
         answer = outcome.answer
         assert isinstance(answer, Settled)
         outcomes: Sequence[ReceiptOutcome] = answer.outcomes
-        asked = sum([len(request.receipts) for request in requests])
+        asked = sum([len(receipts) for receipts, _ in requests])
         if len(outcomes) != asked:  # then nobody knows whose is whose
             found = f"the engine gave {len(outcomes)} outcomes for {asked} receipts"
-            for request in requests:
-                tell(request.done, PenstockError(ErrorCode.INTERNAL, found))
+            for _, done in requests:
+                tell(done, PenstockError(ErrorCode.INTERNAL, found))
             return
         start = 0
         for receipts, done in requests:

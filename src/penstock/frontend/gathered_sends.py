@@ -9,7 +9,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import NamedTuple
 
 from penstock.frontend.engine import EngineLink
 from penstock.frontend.steps import Reply
@@ -32,10 +31,8 @@ _ONE_ALONE = (ErrorCode.QUEUE_FULL, ErrorCode.MESSAGE_TOO_LARGE)
 doubles."""
 
 
-class _Request(NamedTuple):
-    bodies: Sequence[bytes]
-    attributes: Sequence[bytes]
-    done: Stored
+_Request = tuple[Sequence[bytes], Sequence[bytes], Stored]
+"""The bodies and the attributes of its messages, and who is told. A plain tuple: one is made for every request."""
 
 
 class _Gathered:
@@ -65,12 +62,9 @@ class GatheredSends:
         gathered = waiting.get(queue_id)
         if gathered is None:
             gathered = waiting[queue_id] = _Gathered()
-        gathered.requests.append(_Request(bodies, attributes, done))
+        gathered.requests.append((bodies, attributes, done))
         gathered.messages += len(bodies)
-        for body in bodies:
-            self._bytes += len(body)
-        for encoded in attributes:
-            self._bytes += len(encoded)
+        self._bytes += sum(map(len, bodies)) + sum(map(len, attributes))
         if self._bytes >= BYTES or gathered.messages >= MESSAGES:
             self._send_all()
         elif is_first:
@@ -104,7 +98,7 @@ class GatheredSends:
             numbers = range(first, first + count)
         else:
             numbers = [number for first, count in runs for number in range(first, first + count)]
-        messages = sum([len(request.bodies) for request in requests])
+        messages = sum([len(bodies) for bodies, _, _ in requests])
         if len(numbers) != messages:  # then nobody knows whose is whose, and a wrong one is worse than none
             found = f"the engine gave {len(numbers)} numbers to {messages} messages"
             log.error("%s: this is a defect of Penstock; please report it", found)
@@ -118,13 +112,13 @@ class GatheredSends:
 
 
 def _refuse(requests: Sequence[_Request], error: PenstockError) -> None:
-    for request in requests:
-        tell(request.done, error)
+    for _, _, done in requests:
+        tell(done, error)
 
 
 def _encoded(requests: Sequence[_Request]) -> bytes:
-    bodies = [body for request in requests for body in request.bodies]
-    attributes = [encoded for request in requests for encoded in request.attributes]
+    bodies = [body for some, _, _ in requests for body in some]
+    attributes = [encoded for _, some, _ in requests for encoded in some]
     if not any(attributes):
         return encode_one(bodies[0]) if len(bodies) == 1 else encode_parts(bodies)
     return encode_parts(bodies, attributes=attributes)

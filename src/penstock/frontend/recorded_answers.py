@@ -8,17 +8,14 @@ one by one 2.6.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
 
 from penstock.frontend.telling import tell
 from penstock.sqs.http import HttpResponse
 from penstock.usage.collector import BLOCK_EVENTS, UsageCollector
 from penstock.usage.event import Row
 
-
-class _Answer(NamedTuple):
-    reply: Callable[[HttpResponse], None]
-    response: HttpResponse
+_Answer = tuple[Callable[[HttpResponse], None], HttpResponse]
+"""How to reply, and with what. A plain tuple: one is made for every request."""
 
 
 class RecordedAnswers:
@@ -35,7 +32,7 @@ class RecordedAnswers:
         """Replies with the response once the row is on record."""
         rows = self._rows
         rows.append(row)
-        self._answers.append(_Answer(reply, response))
+        self._answers.append((reply, response))
         if len(rows) == 1:
             self._later(self._let_go)
         elif len(rows) == BLOCK_EVENTS:
