@@ -18,7 +18,17 @@ from penstock.frontend.native_names import Home, native_name
 from penstock.frontend.queue_directory import QueueDirectory
 from penstock.frontend.resolved_queue import ResolvedQueue
 from penstock.frontend.session import Session
-from penstock.frontend.steps import Ask, MetadataStep, PutEntry, RefreshEntry, Reply, SendOne, Step, Steps
+from penstock.frontend.steps import (
+    Ask,
+    DeleteTogether,
+    MetadataStep,
+    PutEntry,
+    RefreshEntry,
+    Reply,
+    SendUnbound,
+    Step,
+    Steps,
+)
 from penstock.metadata.cache import MetadataCache
 from penstock.metadata.store.interface import ABSENT, Change, Entry, VersionConflictError
 from penstock.model.batch import encode_parts
@@ -32,7 +42,7 @@ from penstock.sqs.model_errors import sqs_error_of
 from penstock.sqs.names import DEFAULT_ACCOUNT, DEFAULT_REGION, QueueAddress, QueueArn, parse_queue_url
 from penstock.sqs.policy_evaluation import Caller
 from penstock.sqs.protocol import Protocol
-from penstock.wire.messages import Failed, Send, SendResult
+from penstock.wire.messages import Delete, Failed, Send, SendResult
 from tests.backend.harness import NodeHarness
 
 HOME = Home(DEFAULT_ACCOUNT, DEFAULT_REGION)
@@ -102,16 +112,18 @@ class Running(Generic[Result]):
         assert self._pending is not None
         pending = self._pending
         try:
-            if isinstance(pending, SendOne):
-                attributes = [pending.attributes] if pending.attributes else None
-                ask = Ask(Send(pending.queue_id), encode_parts([pending.body], attributes=attributes))
+            if isinstance(pending, SendUnbound):
+                attributes = pending.attributes if any(pending.attributes) else None
+                ask = Ask(Send(pending.queue_id), encode_parts(pending.bodies, attributes=attributes))
                 reply = self._ask(ask)
                 if reply is None:
                     return
                 assert isinstance(reply.answer, SendResult)
-                self._send = reply.answer.runs[0][0]
-            elif isinstance(pending, Ask):
-                reply = self._ask(pending)
+                ((first, count),) = reply.answer.runs
+                self._send = range(first, first + count)
+            elif isinstance(pending, Ask | DeleteTogether):
+                alone = pending if isinstance(pending, Ask) else Ask(Delete(list(pending.receipts)))
+                reply = self._ask(alone)
                 if reply is None:
                     return
                 self._send = reply
@@ -226,7 +238,7 @@ class FrontEnd:
             ),
             resolved=self._resolve(address) if address is not None else None,
             now_ms=self.node.now_ms,
-            endpoint=ENDPOINT,
+            endpoint=lambda: ENDPOINT,
             trace_header=None,
             compatibility=self.compatibility,
             home=HOME,

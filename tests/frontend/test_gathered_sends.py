@@ -1,8 +1,8 @@
-"""Single sends of one turn: together when they can be, alone when they must be, each with its own answer."""
+"""Sends of one turn: together when they can be, alone when they must be, each with its own answer."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import pytest
 
@@ -56,6 +56,17 @@ class Engine:
             done(PenstockError(code, "no"))
 
 
+Outcome = Sequence[int] | PenstockError
+NONE = [b""]
+"""The attributes of one message without any."""
+
+
+def numbers_in(outcomes: list[Outcome]) -> list[list[int]]:
+    """The sequence numbers that everybody was told, who were told nothing else."""
+    assert not [outcome for outcome in outcomes if isinstance(outcome, PenstockError)]
+    return [list(outcome) for outcome in outcomes if not isinstance(outcome, PenstockError)]
+
+
 def gathered() -> tuple[Engine, GatheredSends]:
     engine = Engine()
     return engine, GatheredSends(engine, lambda call: engine.later.append(call))
@@ -63,24 +74,24 @@ def gathered() -> tuple[Engine, GatheredSends]:
 
 def test_messages_of_one_turn_travel_together_and_are_answered_apart() -> None:
     engine, sends = gathered()
-    outcomes: dict[str, int | PenstockError] = {}
-    for name in ("a", "b", "c"):
-        sends.send(7, name.encode(), b"", lambda outcome, name=name: outcomes.__setitem__(name, outcome))  # type: ignore[misc]  # a lambda
+    outcomes: list[Outcome] = []
+    for name in (b"a", b"b", b"c"):
+        sends.send(7, [name], NONE, outcomes.append)
     assert engine.asked == []
     engine.end_turn()
     ((queue_id, batch, _, stands_for),) = engine.asked
     assert (queue_id, batch.bodies(), stands_for) == (7, [b"a", b"b", b"c"], 3)
     engine.store()
-    assert outcomes == {"a": 1, "b": 2, "c": 3}
+    assert numbers_in(outcomes) == [[1], [2], [3]]
 
 
 def test_queues_do_not_mix_and_turns_do_not_either() -> None:
     engine, sends = gathered()
-    outcomes: list[int | PenstockError] = []
-    sends.send(1, b"one", b"", outcomes.append)
-    sends.send(2, b"two", b"", outcomes.append)
+    outcomes: list[Outcome] = []
+    sends.send(1, [b"one"], NONE, outcomes.append)
+    sends.send(2, [b"two"], NONE, outcomes.append)
     engine.end_turn()
-    sends.send(1, b"three", b"", outcomes.append)
+    sends.send(1, [b"three"], NONE, outcomes.append)
     engine.end_turn()
     assert [(queue_id, batch.bodies()) for queue_id, batch, _, _ in engine.asked] == [
         (1, [b"one"]),
@@ -91,8 +102,8 @@ def test_queues_do_not_mix_and_turns_do_not_either() -> None:
 
 def test_attributes_stay_with_their_message() -> None:
     engine, sends = gathered()
-    sends.send(1, b"plain", b"", lambda outcome: None)
-    sends.send(1, b"rich", b"\x80", lambda outcome: None)
+    sends.send(1, [b"plain"], NONE, lambda outcome: None)
+    sends.send(1, [b"rich"], [b"\x80"], lambda outcome: None)
     engine.end_turn()
     batch = engine.asked[0][1]
     assert [batch.attributes(index) for index in range(2)] == [b"", b"\x80"]
@@ -100,9 +111,9 @@ def test_attributes_stay_with_their_message() -> None:
 
 def test_nobody_is_refused_for_the_message_of_another() -> None:
     engine, sends = gathered()
-    outcomes: list[int | PenstockError] = []
+    outcomes: list[Outcome] = []
     for body in (b"small", b"large"):
-        sends.send(1, body, b"", outcomes.append)
+        sends.send(1, [body], NONE, outcomes.append)
     engine.end_turn()
     engine.fail(ErrorCode.MESSAGE_TOO_LARGE)
     assert outcomes == []
@@ -110,15 +121,15 @@ def test_nobody_is_refused_for_the_message_of_another() -> None:
     large = engine.asked.pop()
     engine.store()
     large[2](PenstockError(ErrorCode.MESSAGE_TOO_LARGE, "no"))
-    assert outcomes[0] == 1
+    assert numbers_in(outcomes[:1]) == [[1]]
     assert isinstance(outcomes[1], PenstockError)
 
 
 def test_what_may_have_been_stored_is_not_sent_again() -> None:
     engine, sends = gathered()
-    outcomes: list[int | PenstockError] = []
+    outcomes: list[Outcome] = []
     for _ in range(3):
-        sends.send(1, b"x", b"", outcomes.append)
+        sends.send(1, [b"x"], NONE, outcomes.append)
     engine.end_turn()
     engine.fail(ErrorCode.UNREACHABLE)
     assert engine.asked == []
@@ -128,7 +139,7 @@ def test_what_may_have_been_stored_is_not_sent_again() -> None:
 def test_a_batch_has_bounds() -> None:
     engine, sends = gathered()
     for _ in range(MESSAGES + 1):
-        sends.send(1, b"x", b"", lambda outcome: None)
+        sends.send(1, [b"x"], NONE, lambda outcome: None)
     assert [batch.count for _, batch, _, _ in engine.asked] == [MESSAGES]
     engine.end_turn()
     engine.end_turn()
@@ -137,24 +148,24 @@ def test_a_batch_has_bounds() -> None:
 
 def test_one_who_cannot_take_the_answer_does_not_stop_the_others() -> None:
     engine, sends = gathered()
-    outcomes: list[int | PenstockError] = []
+    outcomes: list[Outcome] = []
 
-    def broken(outcome: int | PenstockError) -> None:
+    def broken(outcome: Outcome) -> None:
         raise RuntimeError("no use for it")
 
-    sends.send(1, b"a", b"", broken)
-    sends.send(1, b"b", b"", outcomes.append)
+    sends.send(1, [b"a"], NONE, broken)
+    sends.send(1, [b"b"], NONE, outcomes.append)
     engine.end_turn()
     engine.store()
-    assert outcomes == [2]
+    assert numbers_in(outcomes) == [[2]]
 
 
 @pytest.mark.parametrize("runs", [[], [(1, 1)], [(1, 1), (5, 2)], [(1, 3)]])
 def test_everybody_is_told_of_an_answer_with_too_few_or_too_many_numbers(runs: Runs) -> None:
     engine, sends = gathered()
-    outcomes: list[int | PenstockError] = []
+    outcomes: list[Outcome] = []
     for _ in range(2):
-        sends.send(1, b"x", b"", outcomes.append)
+        sends.send(1, [b"x"], NONE, outcomes.append)
     engine.end_turn()
     with logged() as lines:
         engine.answer(runs)
@@ -164,9 +175,36 @@ def test_everybody_is_told_of_an_answer_with_too_few_or_too_many_numbers(runs: R
 
 def test_numbers_may_come_in_several_runs() -> None:
     engine, sends = gathered()
-    outcomes: list[int | PenstockError] = []
+    outcomes: list[Outcome] = []
     for _ in range(3):
-        sends.send(1, b"x", b"", outcomes.append)
+        sends.send(1, [b"x"], NONE, outcomes.append)
     engine.end_turn()
     engine.answer([(4, 1), (9, 2)])
-    assert outcomes == [4, 9, 10]
+    assert numbers_in(outcomes) == [[4], [9], [10]]
+
+
+def test_several_messages_of_one_request_stay_together_and_in_order() -> None:
+    engine, sends = gathered()
+    outcomes: list[Outcome] = []
+    sends.send(1, [b"a"], NONE, outcomes.append)
+    sends.send(1, [b"b", b"c"], [b"", b"\x80"], outcomes.append)
+    sends.send(1, [b"d"], NONE, outcomes.append)
+    engine.end_turn()
+    ((_, batch, _, stands_for),) = engine.asked
+    assert (batch.bodies(), stands_for) == ([b"a", b"b", b"c", b"d"], 3)
+    assert [batch.attributes(index) for index in range(4)] == [b"", b"", b"\x80", b""]
+    engine.answer([(4, 2), (9, 2)])
+    assert numbers_in(outcomes) == [[4], [5, 9], [10]]
+
+
+def test_a_request_that_is_tried_alone_is_still_whole() -> None:
+    engine, sends = gathered()
+    outcomes: list[Outcome] = []
+    sends.send(1, [b"a", b"b"], [b"", b""], outcomes.append)
+    sends.send(1, [b"c"], NONE, outcomes.append)
+    engine.end_turn()
+    engine.fail(ErrorCode.QUEUE_FULL)
+    assert [batch.bodies() for _, batch, _, _ in engine.asked] == [[b"a", b"b"], [b"c"]]
+    engine.fail(ErrorCode.QUEUE_FULL)
+    assert engine.asked == []
+    assert [isinstance(outcome, PenstockError) for outcome in outcomes] == [True] * 2

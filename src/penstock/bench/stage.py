@@ -28,6 +28,13 @@ class _Announcement(msgspec.Struct, frozen=True):
     sqs_url: str | None = None
 
 
+class AccessKey(msgspec.Struct, frozen=True):
+    """Of a user: where a server has one, nobody else is let in, not by its native door either."""
+
+    key_id: str
+    secret: str
+
+
 class Stage:
     """Everything a section needs; `progress` is called with a sentence as it goes on."""
 
@@ -51,14 +58,15 @@ class Stage:
         self,
         *,
         sqs: bool = False,
-        prepare: Callable[[Path], None] | None = None,
+        prepare: Callable[[Path], AccessKey] | None = None,
         home: Path | None = None,
         **variables: str,
     ) -> Iterator[Server]:
         """A server of its own over an empty directory, ended and cleared away afterwards.
 
-        `prepare` is given the data directory before the server starts, `variables` are its environment's. With
-        `home` it is over that directory, which stays as it is left, for the next one.
+        `prepare` is given the data directory before the server starts, and returns the key of a user whom it has made
+        there. `variables` are the server's environment's. With `home` it is over that
+        directory, which stays as it is left, for the next one.
         """
         self._servers += 1
         keep = home is not None
@@ -74,13 +82,18 @@ class Stage:
         with ExitStack() as stack:
             if not keep:
                 stack.callback(shutil.rmtree, home, ignore_errors=True)
-            if prepare is not None:
-                prepare(home / "data")
+            key = prepare(home / "data") if prepare is not None else None
             child = stack.enter_context(Child(command, log=home / "log", **variables))
             announced = _announcement_of(child, home / "log")
-            client = stack.enter_context(penstock.connect_blocking(announced.url))
+            client = stack.enter_context(
+                penstock.connect_blocking(
+                    announced.url,
+                    access_key=key.key_id if key is not None else None,
+                    secret_key=key.secret if key is not None else None,
+                )
+            )
             try:
-                yield Server(child, announced.url, client, announced.sqs_url)
+                yield Server(child, announced.url, client, announced.sqs_url, key)
             except (BenchError, PenstockError) as error:
                 raise BenchError(f"{error}{_said(home / 'log')}") from error
 
@@ -115,10 +128,17 @@ class Server:
     """A running server."""
 
     def __init__(
-        self, child: Measured, url: str, client: penstock.BlockingClient, sqs_url: str | None = None
+        self,
+        child: Measured,
+        url: str,
+        client: penstock.BlockingClient,
+        sqs_url: str | None = None,
+        key: AccessKey | None = None,
     ) -> None:
         self.url = url
         self.sqs_url = sqs_url
+        self.key = key
+        """Of its user, if it has one."""
         self.client = client
         self._child = child
 

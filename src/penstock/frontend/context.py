@@ -24,8 +24,8 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
     session: Session
     resolved: ResolvedQueue | None
     now_ms: int
-    endpoint: str
-    """Scheme, host and port as the caller reached us: what queue URLs begin with."""
+    endpoint: Callable[[], str]
+    """Scheme, host and port as the caller reached us: what queue URLs begin with, for those who give some out."""
     trace_header: str | None
     compatibility: Compatibility
     home: Home
@@ -43,7 +43,7 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
 
     def url_of(self, arn: QueueArn) -> str:
         """The URL that is given out for a queue."""
-        return queue_url(self.endpoint, arn.account, arn.name)
+        return queue_url(self.endpoint(), arn.account, arn.name)
 
     def native_name_of(self, arn: QueueArn) -> str:
         """The engine's name of a queue."""

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from penstock.frontend.engine import EngineLink
-from penstock.frontend.gathered_sends import GatheredSends
-from penstock.frontend.registry import Registry
-from penstock.frontend.steps import Ask, Reply, SendOne, Step, Steps
-from penstock.frontend.waiting_receives import WaitingReceives
+from penstock.frontend.services import Services
+from penstock.frontend.steps import Ask, DeleteTogether, Reply, SendUnbound, Step, Steps
 from penstock.model.errors import PenstockError
 from penstock.wire.messages import Delivery, Receipt, Receive, Release
 
@@ -19,42 +16,17 @@ Ended = Callable[[Any, Exception | None], None]
 class Conversation:
     """One action under way. `ended` is called once with its result or with what it raised, unless it is cancelled.
 
-    While it waits for a receive it stands in `waiting`.
+    While it waits for a receive it stands among those who wait.
     """
 
-    __slots__ = (
-        "_cancelled",
-        "_ended",
-        "_engine",
-        "_has_attempt",
-        "_registry",
-        "_sends",
-        "_steps",
-        "_ticket",
-        "_waiting",
-        "_waits",
-    )
+    __slots__ = ("_cancelled", "_ended", "_front", "_has_attempt", "_steps", "_ticket", "_waits")
 
-    def __init__(
-        self,
-        steps: Steps[Any],
-        engine: EngineLink,
-        sends: GatheredSends,
-        registry: Registry,
-        waiting: WaitingReceives,
-        ended: Ended,
-    ) -> None:
+    def __init__(self, front: Services, steps: Steps[Any], ended: Ended) -> None:
+        self._front = front
         self._steps = steps
-        self._waiting = waiting
-        self._engine = engine
-        self._sends = sends
-        self._registry = registry
         self._ended = ended
         self._ticket = 0
-        self._waits = False
-        self._has_attempt = False
-        """Whether who left may ask for the same messages again."""
-        self._cancelled = False
+        self._waits = self._has_attempt = self._cancelled = False
 
     def start(self) -> None:
         """Runs to the first step."""
@@ -68,7 +40,7 @@ class Conversation:
     def stop_waiting(self) -> None:
         """A receive that waits is answered now, with what there is: nothing."""
         if self._waits:
-            self._engine.cancel(self._ticket)
+            self._front.engine.cancel(self._ticket)
 
     def _resume(self, call: Callable[[Any], Step], value: Any) -> None:
         try:
@@ -81,30 +53,34 @@ class Conversation:
             if not self._cancelled:
                 self._ended(None, error)
             return
-        if isinstance(step, SendOne):
-            self._sends.send(step.queue_id, step.body, step.attributes, self._stored)
+        front = self._front
+        if isinstance(step, SendUnbound):
+            front.sends.send(step.queue_id, step.bodies, step.attributes, self._stored)
         elif isinstance(step, Ask):
             if isinstance(step.request, Receive):
                 self._receive(step)
             else:
-                self._ticket = self._engine.ask(step.request, step.body, self._answered)
+                self._ticket = front.engine.ask(step.request, step.body, self._answered)
+        elif isinstance(step, DeleteTogether):
+            front.deletes.delete(step.queue_id, step.receipts, self._answered)
         else:
-            self._registry.carry_out(step, self._written)
+            front.registry.carry_out(step, self._written)
 
     def _receive(self, step: Ask) -> None:
         if self._cancelled:  # while the queue was looked up: messages would only be taken to be given back
             self._steps.close()
             return
+        # Who gave the attempt a name may ask for the same messages again, so that nothing is given back.
         self._has_attempt = isinstance(step.request, Receive) and bool(step.request.attempt)
-        self._ticket = self._engine.ask(step.request, step.body, self._answered)
+        self._ticket = self._front.engine.ask(step.request, step.body, self._answered)
         self._waits = True
-        self._waiting.add(self)
+        self._front.waiting.add(self)
 
     def _answered(self, outcome: Reply | PenstockError) -> None:
         waited = self._waits
         if waited:
             self._waits = False
-            self._waiting.discard(self)
+            self._front.waiting.discard(self)
         if isinstance(outcome, PenstockError):
             self._resume(self._steps.throw, outcome)
             return
@@ -112,7 +88,7 @@ class Conversation:
             self._give_back(outcome)
         self._resume(self._steps.send, outcome)
 
-    def _stored(self, outcome: int | PenstockError) -> None:
+    def _stored(self, outcome: Sequence[int] | PenstockError) -> None:
         self._resume(self._steps.throw if isinstance(outcome, PenstockError) else self._steps.send, outcome)
 
     def _written(self, outcome: int | Exception | None) -> None:
@@ -126,7 +102,7 @@ class Conversation:
         delivery = reply.answer
         if isinstance(delivery, Delivery) and delivery.batches:
             runs = [(batch.first, batch.count) for batch in delivery.batches]
-            self._engine.ask(Release([Receipt(delivery.token, runs)], unreceived=True), b"", _ignored)
+            self._front.engine.ask(Release([Receipt(delivery.token, runs)], unreceived=True), b"", _ignored)
 
 
 def _ignored(outcome: Reply | PenstockError) -> None:

@@ -12,7 +12,7 @@ from penstock.frontend.authorize import authorize, move_permissions
 from penstock.frontend.context import Context
 from penstock.frontend.conversation import Conversation
 from penstock.frontend.dispatch import FUNCTIONS
-from penstock.frontend.record_usage import CANCELLED, CANCELLED_STATUS, SUCCEEDED, usage_event
+from penstock.frontend.record_usage import CANCELLED, CANCELLED_STATUS, NOBODY, SUCCEEDED, messages_in
 from penstock.frontend.resolve import Place, native_name_of, place_of
 from penstock.frontend.resolved_queue import ResolvedQueue
 from penstock.frontend.services import Services
@@ -30,6 +30,7 @@ from penstock.sqs.names import QueueArn
 from penstock.sqs.policy import Policy
 from penstock.sqs.protocol import Protocol
 from penstock.sqs.refusals import internal_failure, queue_does_not_exist, service_unavailable
+from penstock.usage.event import Row
 
 log = logging.getLogger(__name__)
 
@@ -51,6 +52,7 @@ class Exchange:
         "_peer",
         "_place",
         "_protocol",
+        "_queue",
         "_reply",
         "_request",
         "_request_id",
@@ -72,6 +74,8 @@ class Exchange:
         self._call: Call | None = None
         self._session: Session | None = None
         self._place: Place | None = None
+        self._queue: ResolvedQueue | None = None
+        """What the action works on, until it is tried once more."""
         self._conversation: Conversation | None = None
 
     def run(self) -> Callable[[], None] | None:
@@ -96,20 +100,21 @@ class Exchange:
                 steps = self._on_queue(call, session, place)
             else:
                 steps = self._on_none(call, session)
-        except SqsError as error:
+        except Exception as error:
             self._ended(None, error)
             return None
-        self._conversation = Conversation(
-            steps, front.engine, front.sends, front.registry, front.waiting, self._ended
-        )
-        self._conversation.start()
+        self._carry_out(steps)
         return self._cancel if call.action.name == RECEIVE else None
+
+    def _carry_out(self, steps: Steps[Any]) -> None:
+        conversation = self._conversation = Conversation(self._front, steps, self._ended)
+        conversation.start()
 
     def _cancel(self) -> None:
         conversation, self._conversation = self._conversation, None
         if conversation is not None:
             conversation.cancel()
-            self._record(None, CANCELLED, CANCELLED_STATUS, 0)
+            self._front.answers.note(self._row(None, CANCELLED, CANCELLED_STATUS, 0))
 
     # -- the steps -------------------------------------------------------------------------------------------
 
@@ -140,25 +145,36 @@ class Exchange:
         return queue.policy
 
     def _on_queue(self, call: Call, session: Session, place: Place) -> Steps[Any]:
-        """An action on a queue, once more where the queue was made anew behind our back."""
-        front, now_ms = self._front, self._now_ms
-        queue = front.queues.remembered(place.native_name, now_ms)
+        """An action on a queue; most are known, and then its steps are all there is."""
+        queue = self._front.queues.remembered(place.native_name, self._now_ms)
         if queue is None:
-            queue = yield from self._resolve(call, session, place)
+            return self._on_resolved(call, session, place)
+        return self._on_known(call, session, place, queue)
+
+    def _on_resolved(self, call: Call, session: Session, place: Place) -> Steps[Any]:
+        queue = yield from self._resolve(call, session, place)
+        return (yield from self._on_known(call, session, place, queue))
+
+    def _on_known(self, call: Call, session: Session, place: Place, queue: ResolvedQueue) -> Steps[Any]:
+        front, now_ms = self._front, self._now_ms
         authorize(call, self._request, session, queue.arn, queue.policy, self._peer, now_ms)
-        front.throttle.admit(session.user, place.native_name, call.entries, now_ms)
-        function = FUNCTIONS[call.action.name]
-        try:
-            return (yield from function(self._context(call, session, queue)))
-        except PenstockError as error:
-            if error.code is not ErrorCode.QUEUE_NOT_FOUND:
-                raise
-        front.queues.forget(place.native_name)
-        again = yield from self._resolve(call, session, place)
-        if again.queue_id == queue.queue_id:
+        if not front.throttle.is_idle:
+            front.throttle.admit(session.user, place.native_name, call.entries, now_ms)
+        self._queue = queue
+        return FUNCTIONS[call.action.name](self._context(call, session, queue))
+
+    def _once_more(self, gone: ResolvedQueue) -> Steps[Any]:
+        """The same action, where the queue was made anew behind our back."""
+        call, session, place = self._call, self._session, self._place
+        assert call is not None
+        assert session is not None
+        assert place is not None
+        self._front.queues.forget(place.native_name)
+        queue = yield from self._resolve(call, session, place)
+        if queue.queue_id == gone.queue_id:
             raise queue_does_not_exist()
-        authorize(call, self._request, session, again.arn, again.policy, self._peer, now_ms)
-        return (yield from function(self._context(call, session, again)))
+        authorize(call, self._request, session, queue.arn, queue.policy, self._peer, self._now_ms)
+        return (yield from FUNCTIONS[call.action.name](self._context(call, session, queue)))
 
     def _resolve(self, call: Call, session: Session, place: Place) -> Steps[ResolvedQueue]:
         try:
@@ -172,14 +188,14 @@ class Exchange:
         raise queue_does_not_exist()
 
     def _context(self, call: Call, session: Session, queue: ResolvedQueue | None) -> Context:
-        front, headers = self._front, self._request.headers
+        front = self._front
         return Context(
             call=call,
             session=session,
             resolved=queue,
             now_ms=self._now_ms,
-            endpoint=front.public_url or self._endpoint(headers.get("host", "")),
-            trace_header=headers.get(TRACE_HEADER),
+            endpoint=self._endpoint,
+            trace_header=self._request.headers.get(TRACE_HEADER),
             compatibility=front.compatibility,
             home=front.home,
             queues=front.queues,
@@ -187,7 +203,10 @@ class Exchange:
             token=front.token,
         )
 
-    def _endpoint(self, host: str) -> str:
+    def _endpoint(self) -> str:
+        if self._front.public_url:
+            return self._front.public_url
+        host = self._request.headers.get("host", "")
         if len(host) > _HOST_CHARACTERS:
             host = ""
         return _endpoint_of(host, self._front.address, self._peer.secure)
@@ -196,7 +215,13 @@ class Exchange:
 
     def _ended(self, result: Any, raised: Exception | None) -> None:
         self._conversation = None
-        error = self._refusal_of(raised) if raised is not None else None
+        error: SqsError | None = None
+        if raised is not None:
+            queue, self._queue = self._queue, None
+            if queue is not None and _is_gone(raised):
+                self._carry_out(self._once_more(queue))
+                return
+            error = self._refusal_of(raised)
         response: HttpResponse | None = None
         if error is None:
             assert self._call is not None
@@ -208,28 +233,26 @@ class Exchange:
             response = refusal(self._protocol, error, self._request_id)
         assert response is not None
         outcome = SUCCEEDED if error is None else error.query_code
-        # First the record: whoever has an answer is in it, even if this process is killed in the next moment.
-        self._record(result, outcome, response.status, len(response.body))
-        self._reply(response)
+        row = self._row(result, outcome, response.status, len(response.body))
+        self._front.answers.leave(row, self._reply, response)
 
-    def _record(self, result: Any, outcome: str, status: int, answer_bytes: int) -> None:
-        front, call = self._front, self._call
-        front.usage.record(
-            usage_event(
-                call,
-                call.action.name if call is not None else asked_action(self._request, self._protocol),
-                self._session,
-                self._peer.address,
-                self._place.arn_text if self._place is not None else "",
-                result,
-                outcome,
-                status,
-                len(self._request.body),
-                answer_bytes,
-                self._now_ms,
-                front.timer_us() - self._started_us,
-                self._request_id,
-            )
+    def _row(self, result: Any, outcome: str, status: int, answer_bytes: int) -> Row:
+        """What is recorded of it; bytes are what went over the wire without headers."""
+        call, session, place, body = self._call, self._session, self._place, self._request.body
+        return (
+            self._now_ms,
+            session.account if session is not None else "",
+            session.user if session is not None else NOBODY,
+            self._peer.address,
+            call.action.name if call is not None else asked_action(self._request, self._protocol),
+            place.arn_text if place is not None else "",
+            messages_in(call, result) if outcome == SUCCEEDED and call is not None else 0,
+            len(body),
+            answer_bytes,
+            outcome,
+            status,
+            self._front.timer_us() - self._started_us,
+            self._request_id,
         )
 
     def _refusal_of(self, raised: Exception) -> SqsError:
@@ -252,6 +275,10 @@ class Exchange:
                     exc_info=raised,
                 )
                 return internal_failure()
+
+
+def _is_gone(raised: Exception) -> bool:
+    return isinstance(raised, PenstockError) and raised.code is ErrorCode.QUEUE_NOT_FOUND
 
 
 @lru_cache(maxsize=1024)

@@ -1,7 +1,7 @@
-"""Single messages for one queue that arrive in one turn, sent as one batch: the engine's work is for the batch.
+"""Messages for one queue that arrive in one turn, sent as one batch: the engine's work is for the batch.
 
-Only messages of which the order among each other does not matter to anybody come here: each is a request of its
-own, and none of their senders knows of the others.
+Only messages of which the order among each other does not matter to anybody come here: those of one request stay in
+order, but each request is on its own, and none of their senders knows of the others.
 """
 
 from __future__ import annotations
@@ -10,14 +10,12 @@ import logging
 from collections.abc import Callable, Sequence
 from functools import partial
 
-import msgspec
-
 from penstock.frontend.engine import EngineLink
 from penstock.frontend.steps import Reply
+from penstock.frontend.telling import tell
 from penstock.model.batch import encode_one, encode_parts
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.model.limits import MEBIBYTE
-from penstock.model.runs import count_of
 from penstock.wire.messages import Send, SendResult
 
 log = logging.getLogger(__name__)
@@ -26,17 +24,25 @@ MESSAGES = 1_000
 BYTES = 4 * MEBIBYTE
 """So much is sent at once; more begins the next batch."""
 
-Stored = Callable[[int | PenstockError], None]
+Stored = Callable[[Sequence[int] | PenstockError], None]
 
-_DEFECT = "an answer could not be used: this is a defect of Penstock; please report it"
 _ONE_ALONE = (ErrorCode.QUEUE_FULL, ErrorCode.MESSAGE_TOO_LARGE)
-"""What one message of a batch may be to blame for: then each is tried alone. Nothing was stored, so nothing doubles."""
+"""What one message of a batch may be to blame for: then each request is tried alone. Nothing was stored, so nothing
+doubles."""
 
 
-class _Message(msgspec.Struct, frozen=True):
-    body: bytes
-    attributes: bytes
-    done: Stored
+_Request = tuple[Sequence[bytes], Sequence[bytes], Stored]
+"""The bodies and the attributes of its messages, and who is told. A plain tuple: one is made for every request."""
+
+
+class _Gathered:
+    """What waits for one queue."""
+
+    __slots__ = ("messages", "requests")
+
+    def __init__(self) -> None:
+        self.requests: list[_Request] = []
+        self.messages = 0
 
 
 class GatheredSends:
@@ -46,19 +52,20 @@ class GatheredSends:
         self._engine = engine
         self._later = later
         """Calls something once everything that has arrived by now is handled."""
-        self._waiting: dict[int, list[_Message]] = {}
+        self._waiting: dict[int, _Gathered] = {}
         self._bytes = 0
 
-    def send(self, queue_id: int, body: bytes, attributes: bytes, done: Stored) -> None:
-        """Sends a message with others; `done` gets its sequence number, or why there is none."""
+    def send(self, queue_id: int, bodies: Sequence[bytes], attributes: Sequence[bytes], done: Stored) -> None:
+        """Sends the messages of a request with others; `done` gets their sequence numbers, or why there are none."""
         waiting = self._waiting
         is_first = not waiting
-        messages = waiting.get(queue_id)
-        if messages is None:
-            messages = waiting[queue_id] = []
-        messages.append(_Message(body, attributes, done))
-        self._bytes += len(body) + len(attributes)
-        if self._bytes >= BYTES or len(messages) >= MESSAGES:
+        gathered = waiting.get(queue_id)
+        if gathered is None:
+            gathered = waiting[queue_id] = _Gathered()
+        gathered.requests.append((bodies, attributes, done))
+        gathered.messages += len(bodies)
+        self._bytes += sum(map(len, bodies)) + sum(map(len, attributes))
+        if self._bytes >= BYTES or gathered.messages >= MESSAGES:
             self._send_all()
         elif is_first:
             self._later(self._send_all)
@@ -66,52 +73,52 @@ class GatheredSends:
     def _send_all(self) -> None:
         waiting, self._waiting = self._waiting, {}
         self._bytes = 0
-        for queue_id, messages in waiting.items():
-            self._send(queue_id, messages)
+        for queue_id, gathered in waiting.items():
+            self._send(queue_id, gathered.requests)
 
-    def _send(self, queue_id: int, messages: Sequence[_Message]) -> None:
+    def _send(self, queue_id: int, requests: Sequence[_Request]) -> None:
         self._engine.ask(
-            Send(queue_id), _encoded(messages), partial(self._answered, queue_id, messages), len(messages)
+            Send(queue_id), _encoded(requests), partial(self._answered, queue_id, requests), len(requests)
         )
 
-    def _answered(self, queue_id: int, messages: Sequence[_Message], outcome: Reply | PenstockError) -> None:
+    def _answered(self, queue_id: int, requests: Sequence[_Request], outcome: Reply | PenstockError) -> None:
         if isinstance(outcome, PenstockError):
-            if outcome.code in _ONE_ALONE and len(messages) > 1:
-                for message in messages:
-                    self._send(queue_id, [message])
+            if outcome.code in _ONE_ALONE and len(requests) > 1:
+                for request in requests:
+                    self._send(queue_id, [request])
                 return
-            _refuse(messages, outcome)
+            _refuse(requests, outcome)
             return
         answer = outcome.answer
         assert isinstance(answer, SendResult)
         runs = answer.runs
-        numbers = runs[0][1] if len(runs) == 1 else count_of(runs)
-        if numbers != len(messages):  # then nobody knows whose is whose, and a wrong one is worse than none
-            found = f"the engine gave {numbers} numbers to {len(messages)} messages"
+        numbers: Sequence[int]
+        if len(runs) == 1:
+            first, count = runs[0]
+            numbers = range(first, first + count)
+        else:
+            numbers = [number for first, count in runs for number in range(first, first + count)]
+        messages = sum([len(bodies) for bodies, _, _ in requests])
+        if len(numbers) != messages:  # then nobody knows whose is whose, and a wrong one is worse than none
+            found = f"the engine gave {len(numbers)} numbers to {messages} messages"
             log.error("%s: this is a defect of Penstock; please report it", found)
-            _refuse(messages, PenstockError(ErrorCode.INTERNAL, found))
+            _refuse(requests, PenstockError(ErrorCode.INTERNAL, found))
             return
-        untold = iter(messages)
-        for first, count in runs:  # 1.5 µs less for one message than over all numbers chained
-            for sequence, message in zip(range(first, first + count), untold, strict=False):
-                try:
-                    message.done(sequence)
-                except Exception:
-                    log.exception(_DEFECT)
+        start = 0
+        for bodies, _, done in requests:
+            end = start + len(bodies)
+            tell(done, numbers[start:end])
+            start = end
 
 
-def _refuse(messages: Sequence[_Message], error: PenstockError) -> None:
-    for message in messages:
-        try:
-            message.done(error)
-        except Exception:
-            log.exception(_DEFECT)
+def _refuse(requests: Sequence[_Request], error: PenstockError) -> None:
+    for _, _, done in requests:
+        tell(done, error)
 
 
-def _encoded(messages: Sequence[_Message]) -> bytes:
-    if len(messages) == 1 and not messages[0].attributes:
-        return encode_one(messages[0].body)
-    attributes = [message.attributes for message in messages]
-    return encode_parts(
-        [message.body for message in messages], attributes=attributes if any(attributes) else None
-    )
+def _encoded(requests: Sequence[_Request]) -> bytes:
+    bodies = [body for some, _, _ in requests for body in some]
+    attributes = [encoded for _, some, _ in requests for encoded in some]
+    if not any(attributes):
+        return encode_one(bodies[0]) if len(bodies) == 1 else encode_parts(bodies)
+    return encode_parts(bodies, attributes=attributes)

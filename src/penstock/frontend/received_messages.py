@@ -67,9 +67,8 @@ class MessageView:
             counts = [counts] * count
         identities = message_ids(self._queue.queue_id, head.first, count, head.origin)
         handles = encode_handles(token, head.first, counts) if token is not None else [None] * count
-        plain = (
-            not batch.columns and not self._system_names
-        )  # most messages: a body, and nobody asks for more
+        # Most messages: a body, and nobody asks for more. What a user sends always has a sender's attribute with it.
+        plain = not self._system_names and not (self._attribute_names and batch.columns & ATTRIBUTES)
         for index, content in enumerate(batch.bodies()):
             encoding: str | None = None
             try:

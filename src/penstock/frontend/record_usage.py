@@ -1,10 +1,9 @@
-"""Step 8, record usage: what one request was, did and cost, for the collector."""
+"""Step 8, record usage: the words of the record, and how many messages a request was about."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from penstock.frontend.session import Session
 from penstock.sqs.call import Call
 from penstock.sqs.shapes.batches import (
     ChangeMessageVisibilityBatchResult,
@@ -17,7 +16,6 @@ from penstock.sqs.shapes.messages import (
     ReceiveMessageResult,
     SendMessageResult,
 )
-from penstock.usage.event import UsageEvent
 
 NOBODY = ""
 """The user of a request that nobody known has made."""
@@ -28,40 +26,7 @@ CANCELLED_STATUS = 499
 """What proxies write where the client did not wait for a status."""
 
 
-def usage_event(
-    call: Call | None,
-    action: str,
-    session: Session | None,
-    address: str,
-    queue: str,
-    result: Any,
-    outcome: str,
-    status: int,
-    bytes_in: int,
-    bytes_out: int,
-    now_ms: int,
-    latency_us: int,
-    request_id: str,
-) -> UsageEvent:
-    """One event; `queue` is an ARN or empty, bytes are what went over the wire without headers."""
-    return UsageEvent(
-        now_ms,
-        session.account if session is not None else "",
-        session.user if session is not None else NOBODY,
-        address,
-        action,
-        queue,
-        _messages(call, result) if outcome == SUCCEEDED and call is not None else 0,
-        bytes_in,
-        bytes_out,
-        outcome,
-        status,
-        latency_us,
-        request_id,
-    )
-
-
-def _messages(call: Call, result: Any) -> int:
+def messages_in(call: Call, result: Any) -> int:
     """How many messages a call that succeeded sent, received, deleted or changed."""
     match result:
         case SendMessageResult():  # before the rest, because most requests end here

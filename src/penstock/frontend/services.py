@@ -7,9 +7,11 @@ from collections.abc import Callable
 from penstock.frontend.authenticate import Authenticator
 from penstock.frontend.engine import EngineLink
 from penstock.frontend.failed_signatures import FailedSignatures
+from penstock.frontend.gathered_deletes import GatheredDeletes
 from penstock.frontend.gathered_sends import GatheredSends
 from penstock.frontend.native_names import Home
 from penstock.frontend.queue_directory import QueueDirectory
+from penstock.frontend.recorded_answers import RecordedAnswers
 from penstock.frontend.registry import Registry
 from penstock.frontend.request_ids import RequestIds
 from penstock.frontend.throttle import Throttle
@@ -48,9 +50,10 @@ class Services:
         """`throttle`: one that other doors of the process count with too."""
         self.engine = engine
         self.sends = GatheredSends(engine, later)
+        self.deletes = GatheredDeletes(engine, later)
         self.registry = registry
         self.metadata = metadata
-        self.usage = usage
+        self.answers = RecordedAnswers(usage, later)
         self.home = home
         self.compatibility = compatibility
         self.address = address

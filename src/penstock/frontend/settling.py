@@ -6,15 +6,16 @@ from collections.abc import Callable
 from typing import NamedTuple, cast
 
 from penstock.frontend.receipt_handle import ReceiptHandle
-from penstock.frontend.steps import Ask, Reply, Steps
+from penstock.frontend.steps import Ask, DeleteTogether, Reply, Steps
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.model.runs import runs_of
 from penstock.sqs.errors import SqsError
 from penstock.sqs.refusals import bad_receipt_handle
-from penstock.wire.messages import Delete, Extend, Receipt, Release, Settled
+from penstock.wire.messages import Receipt, Settled
 
-Settlement = Delete | Extend | Release
-MakeRequest = Callable[[list[Receipt]], Settlement]
+Settlement = Ask | DeleteTogether
+MakeStep = Callable[[list[Receipt]], Settlement]
+"""What is asked for with receipts; its outcome is `Settled`."""
 
 
 class Outcome(NamedTuple):
@@ -46,7 +47,7 @@ class Settling:
         """One more; the same one twice counts once."""
         self._handles[text] = handle
 
-    def settle(self, make: MakeRequest) -> Steps[dict[str, Outcome]]:
+    def settle(self, make: MakeStep) -> Steps[dict[str, Outcome]]:
         """Asks the engine; the outcome of each handle by its text."""
         try:
             return (yield from self._ask(make, self._handles))
@@ -64,7 +65,7 @@ class Settling:
                 outcomes[text] = Outcome(done=False, error=bad_receipt_handle(text))
         return outcomes
 
-    def _ask(self, make: MakeRequest, handles: dict[str, ReceiptHandle]) -> Steps[dict[str, Outcome]]:
+    def _ask(self, make: MakeStep, handles: dict[str, ReceiptHandle]) -> Steps[dict[str, Outcome]]:
         if not handles:
             return {}
         by_receipt: dict[tuple[bytes, int, int], dict[int, str]] = {}
@@ -75,7 +76,7 @@ class Settling:
             Receipt(token, runs_of(sorted(texts)), received if self._after_lease else None)
             for (token, received, _), texts in by_receipt.items()
         ]
-        reply: Reply = yield Ask(make(receipts))
+        reply: Reply = yield make(receipts)
         settled = cast(Settled, reply.answer)
         outcomes: dict[str, Outcome] = {}
         for texts, outcome in zip(by_receipt.values(), settled.outcomes, strict=True):

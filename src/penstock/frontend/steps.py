@@ -6,14 +6,14 @@ So the same code runs over a real engine, over TCP, and in tests without either.
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
 from penstock.metadata.store.interface import StoreUnavailableError
 from penstock.model.batch import Buffer
-from penstock.wire.messages import Answer, Request
+from penstock.wire.messages import Answer, Receipt, Request
 
 Result = TypeVar("Result")
 Given = TypeVar("Given", bound=Answer)
@@ -26,15 +26,27 @@ class Ask(msgspec.Struct, frozen=True):
     body: Buffer = b""
 
 
-class SendOne(msgspec.Struct, frozen=True):
-    """One message without delay, group, id or priority; it may travel with others of the same turn.
+class SendUnbound(msgspec.Struct, frozen=True):
+    """Messages without delay, group, id or priority; they may travel with others of the same turn.
 
-    Its outcome is its sequence number, or a `PenstockError` that is thrown in.
+    All of them are stored or none is. The outcome is their sequence numbers in order, or a `PenstockError` that is
+    thrown in.
     """
 
     queue_id: int
-    body: bytes
-    attributes: bytes = b""
+    bodies: Sequence[bytes]
+    attributes: Sequence[bytes]
+    """Of each message; empty = none."""
+
+
+class DeleteTogether(msgspec.Struct, frozen=True):
+    """Receipts of one queue to delete by; they may travel with others of the same turn.
+
+    The outcome is a `Reply` with `Settled` for these receipts alone, or a `PenstockError` that is thrown in.
+    """
+
+    queue_id: int
+    receipts: Sequence[Receipt]
 
 
 class Reply(NamedTuple):
@@ -70,7 +82,7 @@ class RefreshEntry(NamedTuple):
 
 
 MetadataStep = PutEntry | DeleteEntry | RefreshEntry
-Step = Ask | SendOne | MetadataStep
+Step = Ask | SendUnbound | DeleteTogether | MetadataStep
 Steps = Generator[Step, Any, Result]
 
 

@@ -56,15 +56,7 @@ class MoveTimer:
     def _run(self) -> None:
         now_ms = self._now_ms()
         for native in self._mover.due(now_ms):
-            front = self._front
-            Conversation(
-                self._mover.move(native, now_ms),
-                front.engine,
-                front.sends,
-                front.registry,
-                front.waiting,
-                self._ended,
-            ).start()
+            Conversation(self._front, self._mover.move(native, now_ms), self._ended).start()
         self._come_again()
 
     def _ended(self, result: Any, error: Exception | None) -> None:

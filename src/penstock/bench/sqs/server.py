@@ -15,7 +15,7 @@ import msgspec
 from penstock.bench.processes import BenchError
 from penstock.bench.sqs.singles import create_queue
 from penstock.bench.sqs.tasks import Endpoint
-from penstock.bench.stage import Server, Stage
+from penstock.bench.stage import AccessKey, Server, Stage
 from penstock.sqs.names import DEFAULT_ACCOUNT
 
 QUEUE = "bench"
@@ -23,28 +23,19 @@ _VISIBILITY_SECONDS = "600"
 _CONNECTIONS = 20_000
 
 
-class _Key(msgspec.Struct, frozen=True):
-    """The part that matters of a new access key."""
-
-    key_id: str
-    secret: str
-
-
 class _User(msgspec.Struct, frozen=True):
-    """The same of what `penstock user create --json` prints."""
+    """The part that matters of what `penstock user create --json` prints."""
 
-    access_key: _Key
+    access_key: AccessKey
 
 
 @contextmanager
 def sqs_server(stage: Stage) -> Iterator[tuple[Server, Endpoint]]:
     """The server and the way to its queue; there is a user, so every request must be signed with its key."""
-    keys: list[_Key] = []
     with stage.server(
-        sqs=True,
-        prepare=lambda data: keys.append(_create_user(data)),
-        PENSTOCK_SQS_MAX_CONNECTIONS=str(_CONNECTIONS),
+        sqs=True, prepare=_create_user, PENSTOCK_SQS_MAX_CONNECTIONS=str(_CONNECTIONS)
     ) as server:
+        assert server.key is not None
         if server.sqs_url is None:
             raise BenchError("the server does not say where its SQS door is")
         address = urlsplit(server.sqs_url)
@@ -53,15 +44,15 @@ def sqs_server(stage: Stage) -> Iterator[tuple[Server, Endpoint]]:
         endpoint = Endpoint(
             host=address.hostname,
             port=address.port,
-            access_key=keys[0].key_id,
-            secret=keys[0].secret,
+            access_key=server.key.key_id,
+            secret=server.key.secret,
             queue_url=f"{server.sqs_url.rstrip('/')}/{DEFAULT_ACCOUNT}/{QUEUE}",
         )
         create_queue(endpoint, QUEUE, VisibilityTimeout=_VISIBILITY_SECONDS)
         yield server, endpoint
 
 
-def _create_user(data: Path) -> _Key:
+def _create_user(data: Path) -> AccessKey:
     command = [sys.executable, "-m", "penstock.cli.main", "user", "create", "bench", "--root", "--json"]
     made = subprocess.run([*command, "--data", str(data)], check=False, capture_output=True)
     if made.returncode:

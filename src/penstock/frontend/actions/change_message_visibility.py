@@ -7,7 +7,7 @@ from typing import cast
 from penstock.frontend.context import Context
 from penstock.frontend.receipt_handle import ReceiptHandle, read_handle
 from penstock.frontend.settling import Outcome, Settlement, Settling
-from penstock.frontend.steps import Steps
+from penstock.frontend.steps import Ask, Steps
 from penstock.model.limits import SECOND_MS
 from penstock.sqs import parameters
 from penstock.sqs.batches import check_entries, failed_entry
@@ -64,7 +64,7 @@ def change_message_visibility_batch(context: Context) -> Steps[ChangeMessageVisi
 
 def _change(context: Context, handles: dict[str, ReceiptHandle], seconds: int) -> Steps[dict[str, Outcome]]:
     def request(receipts: list[Receipt]) -> Settlement:
-        return Extend(receipts, seconds * SECOND_MS) if seconds else Release(receipts)
+        return Ask(Extend(receipts, seconds * SECOND_MS) if seconds else Release(receipts))
 
     # Late is not too late as long as nobody has received the message since, except where order is strict.
     settling = Settling(after_lease=not context.queue.traits.fifo)

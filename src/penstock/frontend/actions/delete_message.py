@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import cast
 
 from penstock.frontend.context import Context
 from penstock.frontend.receipt_handle import read_handle
 from penstock.frontend.settling import Outcome, Settling
-from penstock.frontend.steps import Steps
+from penstock.frontend.steps import DeleteTogether, Steps
 from penstock.sqs.batches import check_entries, failed_entry
 from penstock.sqs.errors import SqsError
 from penstock.sqs.refusals import expired_receipt_handle
@@ -18,7 +19,6 @@ from penstock.sqs.shapes.batches import (
     DeleteMessageBatchResultEntry,
 )
 from penstock.sqs.shapes.messages import DeleteMessageRequest
-from penstock.wire.messages import Delete
 
 
 def delete_message(context: Context) -> Steps[None]:
@@ -26,7 +26,7 @@ def delete_message(context: Context) -> Steps[None]:
     handle = cast(DeleteMessageRequest, context.call.parameters).receipt_handle
     settling = _settling(context)
     settling.add(handle, read_handle(handle, context.queue.queue_id))
-    outcomes = yield from settling.settle(Delete)
+    outcomes = yield from settling.settle(partial(DeleteTogether, context.queue.queue_id))
     error = _error_of(context, handle, outcomes[handle])
     if error is not None:
         raise error
@@ -46,7 +46,7 @@ def delete_message_batch(context: Context) -> Steps[DeleteMessageBatchResult]:
         except SqsError as error:
             bad.add(entry.id)
             failed.append(failed_entry(entry.id, error))
-    outcomes = yield from settling.settle(Delete)
+    outcomes = yield from settling.settle(partial(DeleteTogether, context.queue.queue_id))
     successful: list[DeleteMessageBatchResultEntry] = []
     for entry in entries:
         if entry.id in bad:

@@ -9,7 +9,7 @@ from penstock.frontend.context import Context
 from penstock.frontend.message_id import message_id, sent_ids
 from penstock.frontend.outgoing_batch import encode_alone, encode_messages, process_of
 from penstock.frontend.sequence_number import sequence_number
-from penstock.frontend.steps import Ask, Reply, SendOne, Steps
+from penstock.frontend.steps import Ask, Reply, SendUnbound, Steps
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.sqs.batches import check_send_batch, failed_entry, sent_entry
 from penstock.sqs.model_errors import sqs_error_of
@@ -39,9 +39,8 @@ def send_message(context: Context) -> Steps[SendMessageResult]:
     )
     try:
         if message.unbound:
-            sequence: int = yield SendOne(
-                queue.queue_id, message.body, encode_alone(message, context.session)
-            )
+            attributes = encode_alone(message, context.session)
+            (sequence,) = yield SendUnbound(queue.queue_id, (message.body,), (attributes,))
         else:
             payload = encode_messages((message,), context.session, queue.attributes.deduplication_scope)
             send = Send(queue.queue_id, process=process_of((message,), context.session))
@@ -100,10 +99,16 @@ def _send(
         return
     queue = context.queue
     batch = [message for _, message in messages]
-    payload = encode_messages(batch, context.session, queue.attributes.deduplication_scope)
-    reply: Reply = yield Ask(Send(queue.queue_id, process=process_of(batch, context.session)), payload)
-    runs = cast(SendResult, reply.answer).runs
-    sequences = [sequence for first, count in runs for sequence in range(first, first + count)]
+    sequences: Sequence[int]
+    if all(message.unbound for message in batch):
+        # With others of the turn: 109 µs a batch of ten where 32 come at once, 150 each by itself.
+        attributes = [encode_alone(message, context.session) for message in batch]
+        sequences = yield SendUnbound(queue.queue_id, [message.body for message in batch], attributes)
+    else:
+        payload = encode_messages(batch, context.session, queue.attributes.deduplication_scope)
+        reply: Reply = yield Ask(Send(queue.queue_id, process=process_of(batch, context.session)), payload)
+        runs = cast(SendResult, reply.answer).runs
+        sequences = [sequence for first, count in runs for sequence in range(first, first + count)]
     identities = sent_ids(queue.queue_id, sequences)
     for (entry_id, message), sequence, identity in zip(messages, sequences, identities, strict=True):
         successful.append(sent_entry(entry_id, message, identity, sequence_number(queue, sequence)))

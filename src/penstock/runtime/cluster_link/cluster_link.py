@@ -9,6 +9,7 @@ from typing import Any
 
 from penstock.frontend.engine import Answered
 from penstock.frontend.steps import Reply as LinkReply
+from penstock.frontend.telling import tell
 from penstock.metadata.mirror import MetadataMirror
 from penstock.metadata.store.interface import (
     Change,
@@ -34,7 +35,6 @@ from penstock.routing.steps import (
 )
 from penstock.runtime.cluster_link.node_links import MakeLink, NodeLinks
 from penstock.runtime.cluster_link.partition_calls import Call, PartitionCalls
-from penstock.runtime.engine_link.correlation import tell
 from penstock.runtime.engine_link.tcp_link import TcpLink
 from penstock.wire.messages import Request
 

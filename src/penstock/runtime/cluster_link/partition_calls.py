@@ -14,13 +14,13 @@ from functools import partial
 
 from penstock.cluster.layout import NODES, PARTITIONS, partition_key, queue_key
 from penstock.frontend.steps import Reply as LinkReply
+from penstock.frontend.telling import tell
 from penstock.metadata.store.interface import StoreUnavailableError
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.routing.attempts import NOT_TWICE, WAITING, Attempts, shortened
 from penstock.routing.cluster_map import ClusterMap, Leader
 from penstock.routing.steps import Ask, Outcome, Reply
 from penstock.runtime.cluster_link.node_links import NodeLinks
-from penstock.runtime.engine_link.correlation import tell
 from penstock.runtime.engine_link.tcp_link import TcpLink
 from penstock.wire.messages import Delivery, Receive, Request, Send
 
@@ -359,4 +359,4 @@ class PartitionCalls:
 
 def tell_outcome(done: Done, outcome: Outcome) -> None:
     """Calls back; a defect there concerns nobody else."""
-    tell(done, outcome)  # type: ignore[arg-type]  # it only passes the outcome on
+    tell(done, outcome)

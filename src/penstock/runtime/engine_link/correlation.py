@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import logging
-
 import msgspec
 
 from penstock.frontend.engine import Answered
 from penstock.frontend.steps import Reply
+from penstock.frontend.telling import tell
 from penstock.model.batch import Buffer
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.wire.credentials import Prove
 from penstock.wire.frames import FrameReader, encode_frame
 from penstock.wire.messages import Failed, Request, decode_answer
-
-log = logging.getLogger(__name__)
 
 LARGEST_ID = 0xFFFF_FFFF
 _encode = msgspec.msgpack.Encoder().encode
@@ -97,14 +94,6 @@ class Correlation:
         self.outstanding_bytes = 0
         for done, _ in waiting.values():
             tell(done, unreachable(reason))
-
-
-def tell(done: Answered, outcome: Reply | PenstockError) -> None:
-    """Calls back; a defect there concerns nobody else on the connection."""
-    try:
-        done(outcome)
-    except Exception:
-        log.exception("an answer could not be used: this is a defect of Penstock; please report it")
 
 
 def error_of(answer: Failed) -> PenstockError:

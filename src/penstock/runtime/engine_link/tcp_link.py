@@ -15,12 +15,13 @@ from collections.abc import Iterator
 from penstock.config.address import Address
 from penstock.frontend.engine import Answered
 from penstock.frontend.steps import Reply
+from penstock.frontend.telling import tell
 from penstock.model import limits
 from penstock.model.batch import Buffer
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.runtime.cluster_streams import Trusting, dial
 from penstock.runtime.engine_link.backend_connection import BackendConnection
-from penstock.runtime.engine_link.correlation import Correlation, tell, unreachable
+from penstock.runtime.engine_link.correlation import Correlation, unreachable
 from penstock.wire.credentials import Credentials, Prove, check_server, client_proof
 from penstock.wire.handshake import NONCE_BYTES, ClientHandshake, HandshakeError
 from penstock.wire.messages import (

@@ -1,0 +1,19 @@
+"""Telling one of many what became of what it asked for."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import TypeVar
+
+log = logging.getLogger(__name__)
+
+Told = TypeVar("Told")
+
+
+def tell(done: Callable[[Told], None], outcome: Told) -> None:
+    """Calls back; a defect there concerns nobody else who waits for the same answer."""
+    try:
+        done(outcome)
+    except Exception:
+        log.exception("an answer could not be used: this is a defect of Penstock; please report it")
