@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Callable
 from datetime import date
@@ -14,6 +15,7 @@ import pytest
 
 from penstock.pipeline.local_rows import local_rows
 from penstock.pipeline.trouble import PipelineError
+from penstock.pipeline.warehouse import files as files_module
 from penstock.pipeline.warehouse import places, swapping
 from penstock.pipeline.warehouse.compaction import compact
 from penstock.pipeline.warehouse.files import Files
@@ -79,6 +81,38 @@ def test_a_batch_that_was_cut_short_is_not_seen(
     assert not list((tmp_path / "_staging").rglob("*.parquet"))
     assert warehouse.add_batch(EVENTS, 0, rows(spark, 1, 2), parts=1)
     assert seen_by_duckdb(tmp_path, "events") == [1, 2]
+
+
+@pytest.mark.parametrize("swapped", [False, True])
+def test_what_gets_its_name_is_on_disk_before_and_its_name_after(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, swapped: bool
+) -> None:
+    steps: list[str] = []
+    sync, rename, exchange = os.fsync, os.rename, files_module._exchange
+
+    def noted_sync(opened: int) -> None:
+        steps.append(os.path.basename(os.readlink(f"/proc/self/fd/{opened}")))
+        sync(opened)
+
+    def noted_rename(source: str, target: str) -> None:
+        steps.append("rename")
+        rename(source, target)
+
+    def noted_exchange(one: str, other: str) -> bool:
+        steps.append("exchange")
+        return exchange(one, other)
+
+    for name in ("fresh", *(["kept"] if swapped else [])):
+        (tmp_path / name / "day=1").mkdir(parents=True)
+        (tmp_path / name / "day=1" / f"{name}.parquet").write_text("rows")
+    monkeypatch.setattr(os, "fsync", noted_sync)
+    monkeypatch.setattr(os, "rename", noted_rename)
+    monkeypatch.setattr(files_module, "_exchange", noted_exchange)
+    swapping.swap(Files(spark, str(tmp_path)), "fresh", "kept")
+    at = steps.index("exchange" if swapped else "rename")
+    assert {"fresh.parquet", "day=1", "fresh"} <= set(steps[:at])
+    assert tmp_path.name in steps[at:]
+    assert (tmp_path / "kept" / "day=1" / "fresh.parquet").read_text() == "rows"
 
 
 def test_where_directories_are_not_renamed_at_once_only_a_finished_batch_counts(

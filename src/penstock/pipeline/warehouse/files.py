@@ -111,7 +111,7 @@ class Files:
         self.make_directory(target.rpartition("/")[0])
         near, there = self.near(source), self.near(target)
         if near is not None and there is not None:
-            os.rename(near, there)
+            local_files.rename(near, there)
             return True
         if not self._system.rename(self._path(source), self._path(target)):
             if self.exists(target):
@@ -146,7 +146,13 @@ class Files:
         """Lets two directories change places in one step; False if this store or system cannot."""
         if self.local is None:
             return False
-        return _exchange(f"{self.local}/{one}", f"{self.local}/{other}")
+        here, there = f"{self.local}/{one}", f"{self.local}/{other}"
+        local_files.sync(here)
+        if not _exchange(here, there):
+            return False
+        for path in (here, there):
+            local_files.sync_one(os.path.dirname(path))
+        return True
 
     def read_text(self, path: str) -> str | None:
         """A small file; None where there is none."""

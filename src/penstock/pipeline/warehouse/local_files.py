@@ -42,6 +42,32 @@ def remove(path: str) -> None:
             os.remove(one)
 
 
+def sync(path: str) -> None:
+    """A file, or a directory with all that is in it, is on disk when this returns."""
+    for place, _, names in os.walk(path):
+        for name in names:
+            sync_one(f"{place}/{name}")
+        sync_one(place)
+    if not os.path.isdir(path):
+        sync_one(path)
+
+
+def sync_one(path: str) -> None:
+    """A file, or the names in a directory."""
+    opened = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(opened)
+    finally:
+        os.close(opened)
+
+
+def rename(source: str, target: str) -> None:
+    """Gives something another name that is on disk when this returns, as all of it is before."""
+    sync(source)
+    os.rename(source, target)
+    sync_one(os.path.dirname(target))
+
+
 def read_text(path: str) -> str | None:
     """A small file; None where there is none."""
     try:
