@@ -33,6 +33,7 @@ class Memory:
     def __init__(self, files: Files, job: str, generation: str) -> None:
         self._files = files
         self._directory = places.state_directory(job, generation)
+        self._noted: set[str] = set()
 
     # -- numbers that were seen ------------------------------------------------------------------------------
 
@@ -64,6 +65,23 @@ class Memory:
 
     def _seen_file(self, batch: int) -> str:
         return f"{self._directory}/seen/{batch}.json"
+
+    # -- tables that were written ----------------------------------------------------------------------------
+
+    def written_tables(self) -> set[str]:
+        """The names of tables that must be there."""
+        names = (path.rpartition("/")[2] for path in self._files.files(f"{self._directory}/tables"))
+        return {name.removesuffix(".json") for name in names if name.endswith(".json")}
+
+    def note_table(self, name: str) -> None:
+        """After a table was written, and before the batch or the roll-up counts as done: whatever a crash leaves without a
+        note is written once more. A file for each table, since batches and roll-ups come in two threads."""
+        if name in self._noted:
+            return
+        note = f"{self._directory}/tables/{name}.json"
+        if not self._files.exists(note):
+            self._files.write_text(note, json.dumps({"table": name}))
+        self._noted.add(name)
 
     # -- rows that are gone ----------------------------------------------------------------------------------
 
