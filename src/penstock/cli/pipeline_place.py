@@ -92,6 +92,13 @@ def pipeline_errors() -> Iterator[None]:
         raise CommandError(str(error)) from None
     except (Py4JNetworkError, ConnectionError) as error:  # the one while Java ends, the other afterwards
         raise CommandError(f"Spark has ended by itself: {error}") from None
+    except OSError as error:
+        if error.filename is None:  # nothing that a person could look at
+            raise
+        raise CommandError(
+            f"{error.filename} cannot be read or written: {error.strerror}. Nothing is lost: when that is mended, or another "
+            "place is named (--warehouse, --checkpoint), the same command goes on"
+        ) from None
     except (PySparkException, Py4JError) as error:
         if _S3_CONNECTOR in str(error):
             raise CommandError(_without_connector(), USAGE) from None
