@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from penstock.cli.exits import CommandError
-from penstock.cli.pipeline_place import pipeline_errors
+from penstock.cli.pipeline_place import keep_of, pipeline_errors
 from penstock.pipeline import session
+from penstock.pipeline.jobs.catalogue import JOBS
 from penstock.pipeline.warehouse import arrow_files
 from penstock.pipeline.warehouse.lock import job_lock
 from tests.cli.conftest import Penstock
@@ -142,3 +143,30 @@ def test_where_only_spark_can_look_nothing_is_looked_at_before() -> None:
     assert arrow_files.local_path("s3a://bucket/path") is None
     assert arrow_files.local_path("file:/some/where") == "/some/where"
     assert arrow_files.local_path("here") == os.path.abspath("here")
+
+
+# -- times ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("command", [("audit", "query"), ("pipeline", "report")])
+@pytest.mark.parametrize("since", ["99999999999d", "9999w9999999d", "0001-01-01T00:00+05:00"])
+def test_a_time_before_all_years_is_wrong_usage(
+    penstock: Penstock, command: tuple[str, ...], since: str
+) -> None:
+    outcome = penstock(*command, "--since", since)
+    assert outcome.code == 2
+    assert "before the year 1" in " ".join((outcome.output + outcome.errors).replace("│", " ").split())
+
+
+def test_a_search_that_ends_before_it_begins_is_refused(penstock: Penstock, trail: Path) -> None:
+    def searched(since: str) -> int:
+        return penstock("audit", "query", "--warehouse", str(trail), "--since", since, "--until", "2h").code
+
+    assert searched("1h") == 2
+    assert searched("3h") == 0
+
+
+@pytest.mark.parametrize("kept", ["99999999999999d", "999999d"])
+def test_rows_are_not_kept_for_longer_than_there_are_years(kept: str) -> None:
+    with pytest.raises(Exception, match="kept for ever without it"):
+        keep_of([kept], JOBS.values())

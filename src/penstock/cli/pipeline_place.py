@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -161,7 +161,14 @@ def keep_of(given: list[str] | None, jobs: Iterable[Job]) -> Keep:
     named: list[tuple[str, timedelta]] = []
     for text in given or []:
         name, equals, time = text.rpartition("=")
-        kept = timedelta(seconds=duration_seconds(time))
+        try:
+            kept = timedelta(seconds=duration_seconds(time))
+            datetime.now(UTC) - kept  # the first moment that is kept
+        except OverflowError:
+            raise typer.BadParameter(
+                f"{time} is longer than there are years; rows are kept for ever without it",
+                param_hint="--keep",
+            ) from None
         if kept < _LEAST_KEPT:
             raise typer.BadParameter("rows go by whole days: keep them for 1d at least", param_hint="--keep")
         if not equals:
