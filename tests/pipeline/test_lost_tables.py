@@ -23,7 +23,7 @@ from penstock.pipeline.warehouse.files import Files
 from penstock.pipeline.warehouse.generation import begin_generation
 from penstock.pipeline.warehouse.warehouse import Warehouse
 from tests.pipeline.broker import Broker
-from tests.pipeline.test_rolling import DAILY, JOB, PARTS, STATE
+from tests.pipeline.test_rolling import DAILY, JOB, PARTS, STATE, cut_short_after
 from tests.pipeline.test_runner import Bench, read
 from tests.pipeline.warehouse.bucket import Bucket
 
@@ -177,6 +177,15 @@ def test_what_a_job_remembers_is_missed_too(place: Place) -> None:
     place.lose("_state")
     with pytest.raises(PipelineError, match=r"_state/test/.* count rows twice.* --rebuild"):
         place.check()
+
+
+def test_a_roll_up_that_was_cut_short_after_its_last_table_leaves_none_unnoted(place: Place) -> None:
+    """It is not done again, so that what it wrote has to be known from what is there."""
+    place.add_batch(0)
+    with cut_short_after(place.root, "replace_whole", STATE.name), pytest.raises(InterruptedError):
+        place.roller.roll(Surroundings())
+    place.roller.roll(Surroundings())
+    assert place.memory.written_tables() == {table.name for table in JOB.tables}
 
 
 def test_a_table_counts_as_written_before_its_batch_counts_as_done(
