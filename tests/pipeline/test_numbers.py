@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from typing import TYPE_CHECKING
 
@@ -30,7 +31,7 @@ def test_stretches_are_what_a_set_of_numbers_would_be() -> None:
     assert seen.stretches["a"] == joined([(number, number) for number in plain])
     missing = {number for gap in seen.gaps() for number in range(gap.first, gap.last + 1)}
     assert missing == set(range(min(plain), max(plain))) - plain
-    assert Seen.from_json(seen.to_json()).stretches == seen.stretches
+    assert Seen.from_note(json.loads(seen.to_json())).stretches == seen.stretches
 
 
 def test_new_rows_pass_as_they_are(spark: SparkSession) -> None:

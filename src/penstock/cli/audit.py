@@ -57,6 +57,10 @@ def query(
     json: Json = False,
 ) -> None:
     """Search the audit trail that `penstock pipeline run audit` writes."""
+    begin = None if since is None else moment_of(since, "--since")
+    end = None if until is None else moment_of(until, "--until")
+    if begin is not None and end is not None and begin >= end:
+        raise typer.BadParameter("it is not before --until", param_hint="--since")
     with pipeline_errors():
         from penstock.pipeline.audit_query import AuditQuery, search
 
@@ -68,8 +72,8 @@ def query(
             outcome=outcome,
             address=address,
             request_id=request_id,
-            since=None if since is None else moment_of(since, "--since"),
-            until=None if until is None else moment_of(until, "--until"),
+            since=begin,
+            until=end,
             limit=limit or None,
         )
         found = list(search(warehouse, wanted))

@@ -13,11 +13,24 @@ def moment_of(text: str, option: str) -> datetime:
     """`1h` for so long ago, or a time; one without a zone is UTC."""
     try:
         moment = datetime.fromisoformat(text)
+        moment = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
+        moment.astimezone(UTC)  # as everybody will write it who compares it
+        return moment
+    except OverflowError:
+        raise _too_far(text, option) from None
     except ValueError:
         try:
             return datetime.now(UTC) - timedelta(milliseconds=parse_duration_ms(text))
+        except OverflowError:
+            raise _too_far(text, option) from None
         except ValueError:
             raise typer.BadParameter(
                 f"{text!r} is no time; write 1h for so long ago, or 2026-05-01T12:00Z", param_hint=option
             ) from None
-    return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
+
+
+def _too_far(text: str, option: str) -> typer.BadParameter:
+    return typer.BadParameter(
+        f"{text!r} is before the year 1 or after 9999; write 1h for so long ago, or 2026-05-01T12:00Z",
+        param_hint=option,
+    )

@@ -95,10 +95,13 @@ def compact(
         from penstock.pipeline.compacting import compact_job
         from penstock.pipeline.jobs.catalogue import JOBS, job_named
         from penstock.pipeline.session import running_session
+        from penstock.pipeline.warehouse.arrow_files import check_is_there, file_system, local_path
         from penstock.pipeline.warehouse.lock import JobRunsError
 
         jobs = [job_named(name) for name in names] if names else list(JOBS.values())
         keep = keep_of(kept, jobs)
+        if local_path(warehouse) is not None:  # elsewhere it may be that only Spark can look
+            check_is_there(warehouse, *file_system(warehouse))
         with running_session("penstock compact", options=settings_of(settings)) as spark:
             for job in jobs:
                 try:

@@ -35,15 +35,13 @@ def entries(warehouse: str) -> list[CapacityEntry]:
 
     from penstock.cluster.layout import CapacityEntry
     from penstock.pipeline.jobs.capacity import CAPACITY
-    from penstock.pipeline.warehouse.arrow_files import file_system
+    from penstock.pipeline.warehouse.arrow_files import file_system, reading
 
     system, place = file_system(warehouse)
     root = f"{place}/{CAPACITY.name}"
-    rows: list[dict[str, Any]] = (
-        ds.dataset(root, filesystem=system, format="parquet")
-        .to_table(columns=list(CAPACITY.names))
-        .to_pylist()
-    )
+    with reading(warehouse):
+        table = ds.dataset(root, filesystem=system, format="parquet").to_table(columns=list(CAPACITY.names))
+    rows: list[dict[str, Any]] = table.to_pylist()
     return [
         CapacityEntry(
             queue=row["queue"],

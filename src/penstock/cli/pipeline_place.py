@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -92,6 +92,13 @@ def pipeline_errors() -> Iterator[None]:
         raise CommandError(str(error)) from None
     except (Py4JNetworkError, ConnectionError) as error:  # the one while Java ends, the other afterwards
         raise CommandError(f"Spark has ended by itself: {error}") from None
+    except OSError as error:
+        if error.filename is None:  # nothing that a person could look at
+            raise
+        raise CommandError(
+            f"{error.filename} cannot be read or written: {error.strerror}. Nothing is lost: when that is mended, or another "
+            "place is named (--warehouse, --checkpoint), the same command goes on"
+        ) from None
     except (PySparkException, Py4JError) as error:
         if _S3_CONNECTOR in str(error):
             raise CommandError(_without_connector(), USAGE) from None
@@ -154,7 +161,14 @@ def keep_of(given: list[str] | None, jobs: Iterable[Job]) -> Keep:
     named: list[tuple[str, timedelta]] = []
     for text in given or []:
         name, equals, time = text.rpartition("=")
-        kept = timedelta(seconds=duration_seconds(time))
+        try:
+            kept = timedelta(seconds=duration_seconds(time))
+            datetime.now(UTC) - kept  # the first moment that is kept
+        except OverflowError:
+            raise typer.BadParameter(
+                f"{time} is longer than there are years; rows are kept for ever without it",
+                param_hint="--keep",
+            ) from None
         if kept < _LEAST_KEPT:
             raise typer.BadParameter("rows go by whole days: keep them for 1d at least", param_hint="--keep")
         if not equals:

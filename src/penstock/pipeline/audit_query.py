@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from penstock.pipeline.trouble import PipelineError
-from penstock.pipeline.warehouse.arrow_files import file_system, is_directory
+from penstock.pipeline.warehouse.arrow_files import file_system, is_directory, reading
 from penstock.pipeline.warehouse.audit_table import AUDIT
 
 HELD_ROWS = 100_000
@@ -43,8 +43,8 @@ def search(warehouse: str, query: AuditQuery) -> Iterator[dict[str, Any]]:
     root = f"{place}/{AUDIT.name}"
     if not is_directory(system, root):
         raise PipelineError(
-            f"there is no audit trail in {warehouse}: `penstock pipeline run audit --once` writes one; name another "
-            "warehouse with --warehouse"
+            f"there is no audit trail in {warehouse}: `penstock pipeline run audit --once` writes one, or says that there was "
+            "one which is lost, and then --rebuild makes it anew; name another warehouse with --warehouse"
         )
     keys = [
         ("gen", "string"),
@@ -54,14 +54,15 @@ def search(warehouse: str, query: AuditQuery) -> Iterator[dict[str, Any]]:
         ("day", "string"),
     ]
     by_place = ds.partitioning(_schema(keys), flavor="hive")
-    trail = ds.dataset(root, filesystem=system, format="parquet", partitioning=by_place)
-    if not trail.files:  # all rows were too old to be kept
-        return
     condition = pc.scalar(True)
     for wanted in _conditions(query):
         condition = condition & wanted
-    found = trail.scanner(columns=list(AUDIT.names), filter=condition).to_reader()
-    for batch in _last(found, query.limit).to_batches(max_chunksize=10_000):
+    with reading(warehouse):
+        trail = ds.dataset(root, filesystem=system, format="parquet", partitioning=by_place)
+        if not trail.files:  # all rows were too old to be kept
+            return
+        last = _last(trail.scanner(columns=list(AUDIT.names), filter=condition).to_reader(), query.limit)
+    for batch in last.to_batches(max_chunksize=10_000):
         yield from batch.to_pylist()
 
 

@@ -47,11 +47,6 @@ class Batches:
         self._job = job
         self._memory = memory
         self._done = done
-        self._tables = [
-            table
-            for table in job.tables
-            if table.filling == "batches" and table.name not in job.rolled_by_addition
-        ]
         self._busy = Lock()
         self._stopping = False
 
@@ -80,10 +75,11 @@ class Batches:
             found = sort_out(kept, self._job.writer, "number", before)
             if found.rows:
                 made = self._job.batch(found.fresh)
-                for table in self._tables:
+                for table in self._job.batch_tables:
                     parts = 1 + found.rows // ROWS_A_FILE
                     few = found.rows <= FEW_ROWS
                     self._warehouse.add_batch(table, batch, made[table.name], parts=parts, few=few)
+                    self._memory.note_table(table.name)
             self._memory.finish_batch(batch, found.seen)
         finally:
             kept.unpersist()

@@ -13,6 +13,7 @@ from typing import NamedTuple
 from penstock.pipeline.numbers import Seen
 from penstock.pipeline.warehouse import places
 from penstock.pipeline.warehouse.files import Files
+from penstock.pipeline.warehouse.notes import read_note
 
 _KEPT_BATCHES = 3
 """Spark repeats the last batch only."""
@@ -33,6 +34,7 @@ class Memory:
     def __init__(self, files: Files, job: str, generation: str) -> None:
         self._files = files
         self._directory = places.state_directory(job, generation)
+        self._noted: set[str] = set()
 
     # -- numbers that were seen ------------------------------------------------------------------------------
 
@@ -46,8 +48,8 @@ class Memory:
 
     def seen_by(self, batch: int) -> Seen:
         """What was seen up to and with a batch."""
-        text = self._files.read_text(self._seen_file(batch))
-        return Seen() if text is None else Seen.from_json(text)
+        note = read_note(self._files, self._seen_file(batch))
+        return Seen() if note is None else Seen.from_note(note)
 
     def finish_batch(self, batch: int, seen: Seen) -> None:
         """All rows of the batch are there. What nobody goes back to any more is forgotten."""
@@ -65,12 +67,29 @@ class Memory:
     def _seen_file(self, batch: int) -> str:
         return f"{self._directory}/seen/{batch}.json"
 
+    # -- tables that were written ----------------------------------------------------------------------------
+
+    def written_tables(self) -> set[str]:
+        """The names of tables that must be there."""
+        names = (path.rpartition("/")[2] for path in self._files.files(f"{self._directory}/tables"))
+        return {name.removesuffix(".json") for name in names if name.endswith(".json")}
+
+    def note_table(self, name: str) -> None:
+        """After a table was written, and before the batch or the roll-up counts as done: whatever a crash leaves without a
+        note is written once more. A file for each table, since batches and roll-ups come in two threads."""
+        if name in self._noted:
+            return
+        note = f"{self._directory}/tables/{name}.json"
+        if not self._files.exists(note):
+            self._files.write_text(note, json.dumps({"table": name}))
+        self._noted.add(name)
+
     # -- rows that are gone ----------------------------------------------------------------------------------
 
     def first_day(self) -> date | None:
         """Days before it may lack rows that tables are rolled up from, because they were not to be kept; None: no day."""
-        text = self._files.read_text(f"{self._directory}/kept.json")
-        return None if text is None else date.fromisoformat(json.loads(text)["first_day"])
+        note = read_note(self._files, f"{self._directory}/kept.json")
+        return None if note is None else date.fromisoformat(note["first_day"])
 
     def note_first_day(self, day: date) -> None:
         """Before the first row goes. It only ever rises."""
@@ -82,10 +101,9 @@ class Memory:
 
     def rolling(self) -> Rolling:
         """How far roll-ups are."""
-        text = self._files.read_text(f"{self._directory}/rolling.json")
-        if text is None:
+        found = read_note(self._files, f"{self._directory}/rolling.json")
+        if found is None:
             return Rolling(-1, None)
-        found = json.loads(text)
         return Rolling(found["through"], found["target"])
 
     def note_rolling(self, rolling: Rolling) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from bisect import bisect_left
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from itertools import pairwise
 from typing import NamedTuple
@@ -76,11 +77,9 @@ class Seen:
         return json.dumps(self.stretches, separators=(",", ":"))
 
     @classmethod
-    def from_json(cls, text: str) -> Seen:
-        """From the run before."""
-        return cls(
-            {writer: [(low, high) for low, high in known] for writer, known in json.loads(text).items()}
-        )
+    def from_note(cls, note: Mapping[str, Iterable[Stretch]]) -> Seen:
+        """What `to_json` wrote, from the run before."""
+        return cls({writer: [(low, high) for low, high in known] for writer, known in note.items()})
 
 
 class Sorted(NamedTuple):

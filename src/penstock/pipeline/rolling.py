@@ -6,6 +6,7 @@ cut short is repeated with the same batches, and comes to the same rows.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import date, datetime
 
 from pyspark.sql import DataFrame
@@ -78,6 +79,8 @@ class Roller:
             self._write(rolled, target, gaps)
             for rows in rolled.kept:
                 rows.unpersist()
+        if self._job.state is not None:
+            self._note_written([self._job.state])
         self._memory.note_rolling(Rolling(target, None))
         return target
 
@@ -130,8 +133,17 @@ class Roller:
             if whole:
                 self._warehouse.replace_days(table(name), rows, whole)
         self._write_gaps(gaps, target)
+        # Before the last table, which tells whoever comes after a crash that there is nothing left to do.
+        self._note_written([*rolled.added, *rolled.days, self._job.gaps.name])
         for name, rows in rolled.whole.items():
             self._warehouse.replace_whole(table(name), rows, target)
+            self._note_written([name])
+
+    def _note_written(self, names: Iterable[str]) -> None:
+        """Those of them that are there: a table may have got no day yet."""
+        for name in names:
+            if self._warehouse.is_there(self._job.table(name)):
+                self._memory.note_table(name)
 
     def _write_gaps(self, gaps: tuple[Gap, ...], target: int) -> None:
         if gaps == self._gaps:

@@ -15,6 +15,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from penstock.pipeline.batches import BatchDone, Batches
 from penstock.pipeline.jobs.job import Job, Surroundings
+from penstock.pipeline.lost_tables import check_nothing_is_lost
 from penstock.pipeline.memory import Memory
 from penstock.pipeline.progress import Progress
 from penstock.pipeline.rolling import TOO_MANY_DIRECTORIES, Roller
@@ -88,6 +89,8 @@ def run_job(
     if checkpoint.local is not None and spark.conf.get(_FILE_MANAGER, None) is None:
         spark.conf.set(_FILE_MANAGER, _WITHOUT_PROGRAMS)
     with job_lock(files.local, job.name):
+        if not options.rebuild:
+            check_nothing_is_lost(files, checkpoint, job)
         generation = begin_generation(files, checkpoint, job.name, job.tables, rebuild=options.rebuild)
         for table in job.tables:
             swapping.recover(files, table.name)

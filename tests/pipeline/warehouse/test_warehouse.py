@@ -14,6 +14,8 @@ import pandas as pd
 import pytest
 
 from penstock.pipeline.local_rows import local_rows
+from penstock.pipeline.memory import Memory
+from penstock.pipeline.numbers import Seen
 from penstock.pipeline.trouble import PipelineError
 from penstock.pipeline.warehouse import files as files_module
 from penstock.pipeline.warehouse import places, swapping
@@ -312,6 +314,33 @@ def test_a_rebuild_that_a_crash_cut_short_is_finished_by_the_next_run(
     assert not files.exists("events")
     assert not checkpoint.exists("offsets/7")
     assert begin_generation(files, checkpoint, "job", [EVENTS]) == again
+
+
+@pytest.mark.parametrize("content", ["", '{"generation": "g1', "[]"])
+def test_a_word_that_is_damaged_is_named_and_a_rebuild_goes_without_it(
+    spark: SparkSession, tmp_path: Path, content: str
+) -> None:
+    files, checkpoint = Files(spark, str(tmp_path / "a")), Files(spark, str(tmp_path / "checkpoint"))
+    for damaged in (tmp_path / "a/_jobs/job.json", tmp_path / "checkpoint/penstock.json"):
+        begun = begin_generation(files, checkpoint, "job", [EVENTS])
+        Warehouse(spark, files, begun).add_batch(EVENTS, 0, rows(spark, 1), parts=1)
+        damaged.write_text(content)
+        with pytest.raises(PipelineError, match=rf"{damaged} is damaged.* --rebuild"):
+            begin_generation(files, checkpoint, "job", [EVENTS])
+        assert seen_by_duckdb(tmp_path / "a", "events") == [1]
+        assert begin_generation(files, checkpoint, "job", [EVENTS], rebuild=True) != begun
+        assert not files.exists("events")
+
+
+@pytest.mark.parametrize("name", ["rolling.json", "seen/0.json", "kept.json"])
+def test_what_a_job_remembers_is_named_where_it_is_damaged(
+    spark: SparkSession, tmp_path: Path, name: str
+) -> None:
+    memory = Memory(Files(spark, str(tmp_path)), "job", "g1")
+    memory.finish_batch(0, Seen())
+    (tmp_path / "_state/job/g1" / name).write_text('{"cut sho')
+    with pytest.raises(PipelineError, match=f"{name} is damaged"):
+        [memory.rolling(), memory.seen_by(0), memory.first_day()]
 
 
 def test_a_job_runs_once_at_a_time(tmp_path: Path) -> None:

@@ -91,6 +91,15 @@ class Job:
         """Its table of lost rows."""
         return next(table for table in self.tables if table.name.endswith("_gaps"))
 
+    @property
+    def batch_tables(self) -> tuple[WarehouseTable, ...]:
+        """Those that every batch is added to."""
+        return tuple(
+            table
+            for table in self.tables
+            if table.filling == "batches" and table.name not in self.rolled_by_addition
+        )
+
     def table(self, name: str) -> WarehouseTable:
         """One of its tables."""
         return next(table for table in self.tables if table.name == name)

@@ -5,8 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from penstock.pipeline.trouble import PipelineError
-from penstock.pipeline.warehouse.arrow_files import file_system, is_directory
+from penstock.pipeline.warehouse.arrow_files import check_is_there, file_system, is_directory
 
 Rows = list[dict[str, Any]]
 _BATCH_ROWS = 65_536
@@ -27,11 +26,7 @@ class Shelf:
         self._system, self._root = file_system(warehouse)
         self.since = since
         self.until = until
-        if not is_directory(self._system, self._root):
-            raise PipelineError(
-                f"there is no warehouse in {warehouse}: `penstock pipeline run usage --once` makes one; name another "
-                "with --warehouse"
-            )
+        check_is_there(warehouse, self._system, self._root)
 
     def table(self, name: str, columns: list[str], time: str | None = None) -> Any:
         """A table's columns as Arrow; None if there is none. `time`: the column that must lie within the report's time."""

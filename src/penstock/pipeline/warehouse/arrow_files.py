@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from penstock.pipeline.trouble import PipelineError
@@ -16,13 +18,47 @@ def file_system(warehouse: str) -> tuple[Any, str]:
     from pyarrow import ArrowException
     from pyarrow.fs import FileSystem, LocalFileSystem
 
-    if "://" not in warehouse:
-        return LocalFileSystem(), os.path.abspath(warehouse)
+    if (near := local_path(warehouse)) is not None:
+        return LocalFileSystem(), near
     try:
         system, path = FileSystem.from_uri(arrow_uri(warehouse))
     except (ArrowException, OSError) as error:
         raise PipelineError(f"{warehouse} cannot be read without Spark: {error}") from None
     return system, path.rstrip("/")
+
+
+def local_path(warehouse: str) -> str | None:
+    """The path of a warehouse on this machine; None: it is elsewhere, or Arrow finds out. Hadoop writes `file:/path`."""
+    if "://" in warehouse:
+        return None
+    return os.path.abspath(warehouse.removeprefix("file:"))
+
+
+def check_is_there(warehouse: str, system: Any, path: str) -> None:
+    """Raises `PipelineError` where there is no directory of that name: it was mistyped, or no job has run yet."""
+    if not is_directory(system, path):
+        raise PipelineError(
+            f"there is no warehouse in {warehouse}: `penstock pipeline run usage --once` makes one; name another "
+            "with --warehouse"
+        )
+
+
+@contextmanager
+def reading(warehouse: str) -> Iterator[None]:
+    """Tables are read inside: what is wrong with their files is a sentence with the name of the file."""
+    from pyarrow import ArrowException
+
+    try:
+        yield
+    except FileNotFoundError as error:
+        raise PipelineError(
+            f"tables in {warehouse} changed while they were read ({error}): run it again"
+        ) from None
+    except (ArrowException, OSError) as error:
+        raise PipelineError(
+            f"a table in {warehouse} cannot be read: {error}. Put the file back; or make the tables of the job anew from what "
+            "the log still has: penstock pipeline run JOB --once --rebuild"
+        ) from None
 
 
 def arrow_uri(warehouse: str) -> str:

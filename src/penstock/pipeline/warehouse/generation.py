@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from penstock.pipeline.trouble import PipelineError
 from penstock.pipeline.warehouse import places
 from penstock.pipeline.warehouse.files import Files
+from penstock.pipeline.warehouse.notes import read_note
 from penstock.pipeline.warehouse.swapping import abandon
 from penstock.pipeline.warehouse.table import WarehouseTable
 
@@ -23,17 +24,24 @@ _REMOVING = "removing"
 
 def generation_of(files: Files, job: str) -> str | None:
     """The generation of a job's tables; None: it has never run into this warehouse."""
-    return _word(files.read_text(_job_file(job)))
+    return _word(files, _job_file(job))
+
+
+def generation_through(checkpoint: Files) -> str | None:
+    """The generation of the tables that a checkpoint belongs to; None: it is new."""
+    return _word(checkpoint, _CHECKPOINT_FILE)
 
 
 def begin_generation(
     files: Files, checkpoint: Files, job: str, tables: Sequence[WarehouseTable], *, rebuild: bool = False
 ) -> str:
     """The generation to go on with, or a new one. `rebuild`: what there is is removed and made anew."""
-    if rebuild or _half_removed(files, job) is not None:
+    if rebuild and _is_damaged(files, _job_file(job)):
+        files.remove(_job_file(job))  # without it, and with any checkpoint, nobody goes on but by rebuilding
+    if rebuild or half_removed(files, job) is not None:
         _forget(files, checkpoint, job, tables)
     in_warehouse = generation_of(files, job)
-    in_checkpoint = _word(checkpoint.read_text(_CHECKPOINT_FILE))
+    in_checkpoint = generation_through(checkpoint)
     if in_checkpoint is None and (in_warehouse is None or not _has_rows(files, tables, in_warehouse)):
         # The warehouse is told first: a crash in between leaves a word without rows, which is taken up here.
         generation = in_warehouse or f"g{uuid.uuid4().hex[:10]}"
@@ -56,7 +64,7 @@ def begin_generation(
 def _forget(files: Files, checkpoint: Files, job: str, tables: Sequence[WarehouseTable]) -> None:
     """That it is to be is written down first: whoever comes after a crash would go on with half of the tables."""
     # A checkpoint of which a crash has left a part may lack the word that says whose it is.
-    ours = _half_removed(files, job) == checkpoint.root or checkpoint.read_text(_CHECKPOINT_FILE) is not None
+    ours = half_removed(files, job) == checkpoint.root or checkpoint.read_text(_CHECKPOINT_FILE) is not None
     note = {"generation": generation_of(files, job) or "", _REMOVING: checkpoint.root if ours else ""}
     files.write_text(_job_file(job), json.dumps(note))
     for table in tables:
@@ -68,11 +76,18 @@ def _forget(files: Files, checkpoint: Files, job: str, tables: Sequence[Warehous
     files.remove(_job_file(job))
 
 
-def _half_removed(files: Files, job: str) -> str | None:
+def half_removed(files: Files, job: str) -> str | None:
     """The checkpoint that a removal which a crash cut short was to remove, empty if none; None: there was no such."""
-    text = files.read_text(_job_file(job))
-    noted = None if text is None else json.loads(text).get(_REMOVING)
+    noted = (read_note(files, _job_file(job)) or {}).get(_REMOVING)
     return None if noted is None else str(noted)
+
+
+def _is_damaged(files: Files, path: str) -> bool:
+    try:
+        read_note(files, path)
+    except PipelineError:
+        return True
+    return False
 
 
 def _job_file(job: str) -> str:
@@ -83,5 +98,6 @@ def _has_rows(files: Files, tables: Sequence[WarehouseTable], generation: str) -
     return any(files.exists(places.generation_directory(table.name, generation)) for table in tables)
 
 
-def _word(text: str | None) -> str | None:
-    return None if text is None else str(json.loads(text)["generation"])
+def _word(files: Files, path: str) -> str | None:
+    note = read_note(files, path)
+    return None if note is None else str(note.get("generation", ""))

@@ -6,6 +6,7 @@ import fcntl
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import IO
 
 from penstock.pipeline.trouble import PipelineError
 from penstock.pipeline.warehouse import places
@@ -21,9 +22,7 @@ def job_lock(local_root: str | None, job: str) -> Iterator[None]:
     if local_root is None:
         yield
         return
-    directory = f"{local_root}/{places.LOCKS}"
-    os.makedirs(directory, exist_ok=True)
-    with open(f"{directory}/{job}", "a+") as file:
+    with _opened(local_root, job) as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -36,3 +35,16 @@ def job_lock(local_root: str | None, job: str) -> Iterator[None]:
         file.write(str(os.getpid()))
         file.flush()
         yield
+
+
+def _opened(local_root: str, job: str) -> IO[str]:
+    """The first that a run writes: whoever named a place where it cannot is told here, before anything is changed."""
+    directory = f"{local_root}/{places.LOCKS}"
+    try:
+        os.makedirs(directory, exist_ok=True)
+        return open(f"{directory}/{job}", "a+")
+    except OSError as error:
+        raise PipelineError(
+            f"the warehouse {local_root} cannot be written: {error.strerror} ({error.filename}). Make it a directory that "
+            "this user may write into, or name another with --warehouse"
+        ) from None

@@ -5,7 +5,7 @@
 <table>/gen=G/through=N/*.parquet                            one that is replaced whole, as of batch N
 _staging/…                                                   what is being written, and what was taken out
 _swaps/…                                                     exchanges of directories that are not finished
-_state/<job>/<gen>/…                                         what a job remembers from batch to batch
+_state/<job>/<gen>/…                                         what a job remembers from batch to batch, and what it has written
 _jobs/<job>.json                                             which generation a job's tables are of
 _locks/<job>                                                 held while a job runs, on local disks
 _checkpoints/<job>                                           Spark's own, unless --checkpoint says otherwise

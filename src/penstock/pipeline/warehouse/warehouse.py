@@ -130,10 +130,14 @@ class Warehouse:
 
     # -- reading ---------------------------------------------------------------------------------------------
 
+    def is_there(self, table: WarehouseTable) -> bool:
+        """Whether this generation has written it, be it without rows."""
+        return self.files.exists(places.generation_directory(table.name, self.generation))
+
     def read(self, table: WarehouseTable) -> DataFrame:
         """All rows of this generation; no rows where the table is not there yet."""
         directory = places.generation_directory(table.name, self.generation)
-        return self.read_directories(table, [directory] if self.files.exists(directory) else [])
+        return self.read_directories(table, [directory] if self.is_there(table) else [])
 
     def read_batches(self, table: WarehouseTable, after: int, through: int | None = None) -> DataFrame:
         """The rows of batches in (after, through]."""

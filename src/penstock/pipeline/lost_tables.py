@@ -1,0 +1,67 @@
+"""Tables that are gone: found out before a run adds to what is left of them.
+
+A checkpoint says that rows were read. Where the table that has them is gone nobody reads them again, and whatever is rolled
+up from the rest comes to less. So a run looks first whether all that was written is still there.
+"""
+
+from __future__ import annotations
+
+from penstock.pipeline.jobs.job import Job
+from penstock.pipeline.memory import Memory
+from penstock.pipeline.trouble import PipelineError
+from penstock.pipeline.warehouse import places
+from penstock.pipeline.warehouse.files import Files
+from penstock.pipeline.warehouse.generation import generation_of, generation_through, half_removed
+from penstock.pipeline.warehouse.swapping import being_replaced
+from penstock.pipeline.warehouse.table import WarehouseTable
+
+_COMMITS = "commits"
+"""Where Spark notes, inside a checkpoint, every batch that is done."""
+
+
+def check_nothing_is_lost(files: Files, checkpoint: Files, job: Job) -> None:
+    """Raises `PipelineError` where a table that has been written, or the job's memory, is not there; changes nothing."""
+    generation = generation_of(files, job.name)
+    if generation is None or half_removed(files, job.name) is not None:
+        return  # nothing was written yet, or all of it is being removed
+    memory = Memory(files, job.name, generation)
+    lost = [table.name for table in _written(memory, job) if not _is_there(files, table, generation)]
+    if lost:
+        raise PipelineError(
+            f"{_named(lost)} of job {job.name} {'is' if len(lost) == 1 else 'are'} gone from {files.root}, though rows were "
+            f"written there. Put {'it' if len(lost) == 1 else 'them'} back, or make all tables of the job anew from what the "
+            "log still has with --rebuild. Nothing was changed"
+        )
+    if (
+        generation_through(checkpoint) == generation
+        and memory.last_batch() < 0
+        and checkpoint.files(_COMMITS)
+    ):
+        raise PipelineError(
+            f"{files.uri(places.state_directory(job.name, generation))}, where job {job.name} keeps which rows it has seen, "
+            "is gone: going on would count rows twice. Put it back, or make all tables of the job anew from what the log "
+            "still has with --rebuild. Nothing was changed"
+        )
+
+
+def _written(memory: Memory, job: Job) -> list[WarehouseTable]:
+    """The tables that have been written. Warehouses of earlier versions have no note of it, but one thing is certain there:
+    every batch that had rows was added to all tables that batches are added to."""
+    noted = memory.written_tables()
+    batch_tables = {table.name for table in job.batch_tables}
+    if not noted & batch_tables and memory.seen_by(memory.last_batch()).stretches:
+        noted |= batch_tables
+    return [table for table in job.tables if table.name in noted]
+
+
+def _is_there(files: Files, table: WarehouseTable, generation: str) -> bool:
+    directory = places.generation_directory(table.name, generation)
+    if files.exists(directory) and (table.filling == "days" or files.directories(directory)):
+        return True
+    if table.filling == "days" and not files.renames_whole:
+        return True  # object stores have no empty directories: it may be that all of its days were too old
+    return bool(being_replaced(files, table.name))  # somebody was killed meanwhile, and the run finishes it
+
+
+def _named(tables: list[str]) -> str:
+    return f"the table {tables[0]}" if len(tables) == 1 else f"the tables {', '.join(tables)}"

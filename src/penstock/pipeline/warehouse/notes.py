@@ -1,0 +1,26 @@
+"""Small files of JSON that a warehouse keeps about its tables: one that cannot be understood is named, with what to do."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from penstock.pipeline.trouble import PipelineError
+from penstock.pipeline.warehouse.files import Files
+
+
+def read_note(files: Files, path: str) -> dict[str, Any] | None:
+    """What a note says; None where there is none. Raises `PipelineError` for one that was cut short or overwritten."""
+    text = files.read_text(path)
+    if text is None:
+        return None
+    try:
+        found = json.loads(text)
+    except ValueError:
+        found = None
+    if not isinstance(found, dict):
+        raise PipelineError(
+            f"{files.uri(path)} is damaged: Penstock wrote JSON there, and it is not. Put it back, or make all tables of the "
+            "job anew from what the log still has with --rebuild"
+        )
+    return found
