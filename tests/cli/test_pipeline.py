@@ -13,6 +13,7 @@ import pytest
 
 from penstock.cli.exits import CommandError
 from penstock.cli.pipeline_place import pipeline_errors
+from penstock.cli.pipeline_run import missing_text
 from penstock.cluster.layout import CAPACITY, CapacityEntry, capacity_key, decode_capacity
 from penstock.metadata.opening import open_metadata_store
 from penstock.metadata.store.interface import Listing
@@ -69,6 +70,21 @@ def test_a_log_that_is_not_there_is_said_before_spark_starts(penstock: Penstock)
     assert penstock("pipeline", "run", "usage", "--full").code == 2
     assert penstock("pipeline", "run", "usage", "--metadata", "memory:").code == 2
     assert penstock("pipeline", "run", "usage", "--queue", "no-such-queue").code == 3
+
+
+def test_what_is_missing_is_said_and_nobody_blamed(penstock: Penstock) -> None:
+    assert missing_text(1, "usage_gaps") == (
+        "1 row never reached this job: it was lost on the way to the log, or the log let go of it before it was read "
+        "(table usage_gaps)"
+    )
+    assert missing_text(1200, "audit_gaps") == (
+        "1,200 rows never reached this job: they were lost on the way to the log, or the log let go of them before they were "
+        "read (table audit_gaps)"
+    )
+    for job in JOBS:
+        (facts,) = penstock("pipeline", "show", job, "--json").objects
+        (gaps,) = (table for table in facts["tables"] if table["name"].endswith("_gaps"))
+        assert "let go of by the log before they were read" in gaps["meaning"]
 
 
 def audit_row(number: int, **values: Any) -> dict[str, Any]:

@@ -290,6 +290,16 @@ def progress_text(progress: Progress) -> str:
     return f"{progress.job}: {', '.join(parts)}"
 
 
+def missing_text(missing: int, table: str) -> str:
+    """Numbers tell that rows are missing, not where they were lost: retention leaves the same gap as a crash."""
+    one = missing == 1
+    rows, they, them = ("row", "it was", "it") if one else ("rows", "they were", "them")
+    return (
+        f"{missing:,} {rows} never reached this job: {they} lost on the way to the log, or the log let go of {them} before "
+        f"{they} read (table {table})"
+    )
+
+
 def _afterwards(
     spark: SparkSession,
     job: Job,
@@ -330,8 +340,7 @@ def _say_end(
         text += f"; {again} counted once"
     print_line(text, "green")
     if progress.missing:
-        lost = counted(progress.missing, "row was lost before it", "rows were lost before they")
-        print_line(f"{lost} reached the log: table {job.gaps.name}", "red")
+        print_line(missing_text(progress.missing, job.gaps.name), "red")
     for name, count in extra.items():
         words = name.replace("_", " ")
         print_line(f"{words}: {count:,}", "red" if count and "findings" in name else None)

@@ -82,7 +82,7 @@ class Roller:
         return target
 
     def gaps(self) -> tuple[Gap, ...]:
-        """Rows that were lost, as far as is known."""
+        """Rows that are missing, as far as is known."""
         return tuple(self._memory.seen_by(self._memory.last_batch()).gaps())
 
     def compact(self, *, everything: bool = False) -> Compacted:

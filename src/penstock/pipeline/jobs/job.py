@@ -88,7 +88,7 @@ class Job:
 
     @property
     def gaps(self) -> WarehouseTable:
-        """Its table of lost rows."""
+        """Its table of rows that are missing."""
         return next(table for table in self.tables if table.name.endswith("_gaps"))
 
     def table(self, name: str) -> WarehouseTable:
@@ -100,7 +100,8 @@ def gap_table(name: str, writer: str, writer_meaning: str) -> WarehouseTable:
     """Rows that the writers counted and that never came."""
     return WarehouseTable(
         name,
-        "Rows that were lost before they reached the log: their numbers are missing between others.",
+        "Rows that never reached this job: lost on the way to the log, or let go of by the log before they were read. Their "
+        "numbers are missing between others.",
         "whole",
         (
             column(writer, "string", writer_meaning),
