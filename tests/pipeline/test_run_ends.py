@@ -10,6 +10,7 @@ import pytest
 
 from penstock.pipeline import runner
 from penstock.pipeline.jobs.catalogue import JOBS
+from penstock.pipeline.jobs.job import Surroundings
 from penstock.pipeline.numbers import Gap
 from penstock.pipeline.progress import Progress
 from penstock.pipeline.runner import JobRun, RunOptions
@@ -19,7 +20,11 @@ class IdleRoller:
     """Everything was rolled up by an earlier run, which found ten rows missing."""
 
     def __init__(self, *given: object) -> None:
-        self.given = given
+        self.renewed: list[Surroundings] = []
+
+    def renew(self, surroundings: Surroundings) -> bool:
+        self.renewed.append(surroundings)
+        return True
 
     def behind(self) -> bool:
         return False
@@ -50,3 +55,13 @@ def test_what_is_missing_is_known_from_the_beginning_of_a_run_to_its_end(
     assert progress.facts()["missing_rows"] == 10
     (family,) = (one for one in progress.families() if one.name == "penstock_pipeline_missing_rows")
     assert [sample.value for sample in family.samples] == [10]
+
+
+def test_a_job_that_depends_on_the_server_asks_it_though_no_row_came(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(JobRun, "_read", lambda *given: None)
+    now = Surroundings(17)
+    monkeypatch.setattr(runner, "surroundings_of", lambda endpoint: now)
+    for job, expected in (("capacity", [now]), ("usage", []), ("ledger", [])):
+        run = idle_run(monkeypatch, job, Progress(job))
+        run.run("nowhere", Event())
+        assert cast("Any", run)._roller.renewed == expected, job

@@ -205,12 +205,16 @@ class JobRun:
             self._expired = now.date()
 
     def _roll(self) -> None:
+        rolled = False
         # Twice where a crash cut the last one short: what came since is in none yet.
         while self._roller.behind():
             around = surroundings_of(self._options.endpoint) if self._job.wants_queues else Surroundings()
             if self._roller.roll(around) is None:
                 break
             self._progress.roll_ups += 1
+            rolled = True
+        if self._job.renew is not None and not rolled:
+            self._roller.renew(surroundings_of(self._options.endpoint))
         self._note_missing()
 
     def _note_missing(self) -> None:

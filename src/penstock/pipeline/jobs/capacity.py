@@ -169,6 +169,17 @@ def _roll(reader: Reader, surroundings: Surroundings) -> Rolled:
         others=reader.all_rows(HOURS),
         hours=hours,
     )
+    table = capacity_table(everything, surroundings)
+    return Rolled(days={HOURS.name: (days, hours)}, whole={CAPACITY.name: table}, kept=(hours,))
+
+
+def _renew(reader: Reader, surroundings: Surroundings) -> Tables:
+    """A queue fills, and its limits are altered, though no message comes or goes."""
+    return {CAPACITY.name: capacity_table(reader.all_rows(HOURS), surroundings)}
+
+
+def capacity_table(hours: DataFrame, surroundings: Surroundings) -> DataFrame:
+    """The rows of `capacity`, from all hours and what the server says now."""
     grown = [
         Growth(
             row["queue"],
@@ -177,13 +188,11 @@ def _roll(reader: Reader, surroundings: Surroundings) -> Rolled:
             float(row["messages_an_hour"]),
             float(row["peak"]),
         )
-        for row in growth(everything, surroundings.now_us).collect()
+        for row in growth(hours, surroundings.now_us).collect()
     ]
     rows = [as_row(found, surroundings.now_us) for found in forecasts(grown, surroundings)]
-    spark = hours.sparkSession
-    schema = CAPACITY.file_schema()
-    table = local_rows(spark, [[row[name] for name in CAPACITY.names] for row in rows], schema)
-    return Rolled(days={HOURS.name: (days, hours)}, whole={CAPACITY.name: table}, kept=(hours,))
+    values = [[row[name] for name in CAPACITY.names] for row in rows]
+    return local_rows(hours.sparkSession, values, CAPACITY.file_schema())
 
 
 JOB = Job(
@@ -196,4 +205,5 @@ JOB = Job(
     batch=_batch,
     roll=_roll,
     wants_queues=True,
+    renew=_renew,
 )

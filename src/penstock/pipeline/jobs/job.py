@@ -81,6 +81,10 @@ class Job:
     state: str | None = None
     """The table that a roll-up goes on from, and replaces last of all: once it is there, the roll-up is done."""
 
+    renew: Callable[[Reader, Surroundings], Tables] | None = None
+    """Makes tables of few rows that are replaced whole, and that time and the server change though no row comes: from what
+    was rolled up, and never the state."""
+
     @property
     def group(self) -> str:
         """Its group of readers: whoever looks at the log sees there how far its runs have come."""
