@@ -14,6 +14,7 @@ import pytest
 from penstock.cli.exits import CommandError
 from penstock.cli.pipeline_place import pipeline_errors
 from penstock.cli.pipeline_run import missing_text
+from penstock.cluster.capacity import capacity_facts, warning
 from penstock.cluster.layout import CAPACITY, CapacityEntry, capacity_key, decode_capacity
 from penstock.metadata.opening import open_metadata_store
 from penstock.metadata.store.interface import Listing
@@ -163,7 +164,13 @@ def test_capacity_is_handed_to_the_cluster(tmp_path: Path) -> None:
         "partitions": 1,
         "recommended_partitions": 2,
     }
-    write(tmp_path, "capacity/gen=g1/through=3", [row])
+    unknown = {
+        "messages_per_hour": None,
+        "bytes_per_hour": None,
+        "recommended_partitions": None,
+        "full_at": None,
+    }
+    write(tmp_path, "capacity/gen=g1/through=3", [row, {**row, **unknown, "queue": "quiet"}])
     url = f"sqlite:{tmp_path / 'metadata.db'}"
 
     async def look(*, leave_behind: str | None = None) -> Listing:
@@ -176,12 +183,17 @@ def test_capacity_is_handed_to_the_cluster(tmp_path: Path) -> None:
             await store.close()
 
     asyncio.run(look(leave_behind="a-queue-that-is-gone"))
-    assert write_back(str(tmp_path), url, None) == 1
-    (entry,) = asyncio.run(look()).entries
+    assert write_back(str(tmp_path), url, None) == 2
+    entry, quiet = asyncio.run(look()).entries
     assert entry.key == "cluster/capacity/orders"
     found: CapacityEntry = decode_capacity(entry.value)
     assert (found.queue, found.recommended_partitions) == ("orders", 2)
     assert found.full_at_ms == int((NOW + timedelta(hours=1)).timestamp() * 1000)
+    assert found.growth_known
+    silent: CapacityEntry = decode_capacity(quiet.value)
+    assert (silent.growth_known, silent.messages_per_hour) == (False, 0.0), "earlier versions read no null"
+    assert warning(silent) == ""
+    assert capacity_facts(silent)["messages_per_hour"] is None
 
 
 @pytest.mark.parametrize(

@@ -150,4 +150,6 @@ def test_a_table_that_time_changes_is_made_anew_and_nothing_else(spark: SparkSes
     memory.note_rolling(Rolling(0, 1))
     assert not roller.renew(told(4)), "a roll-up that was cut short goes first"
     assert values(tmp_path, VIEW.name) == [12]
-    assert values(tmp_path, ADDED.name) == values(tmp_path, DAILY.name) == values(tmp_path, STATE.name) == [10]
+    assert (
+        values(tmp_path, ADDED.name) == values(tmp_path, DAILY.name) == values(tmp_path, STATE.name) == [10]
+    )

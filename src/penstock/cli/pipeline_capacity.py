@@ -50,13 +50,14 @@ def entries(warehouse: str) -> list[CapacityEntry]:
             measured_ms=_milliseconds(row["measured"]),
             messages=row["messages"],
             bytes=row["bytes"],
-            messages_per_hour=row["messages_per_hour"],
-            bytes_per_hour=row["bytes_per_hour"],
+            messages_per_hour=row["messages_per_hour"] or 0.0,
+            bytes_per_hour=row["bytes_per_hour"] or 0.0,
             limit=row["limit"],
             fill=row["fill"],
             full_at_ms=None if row["full_at"] is None else _milliseconds(row["full_at"]),
             partitions=row["partitions"],
-            recommended_partitions=row["recommended_partitions"],
+            recommended_partitions=row["recommended_partitions"] or row["partitions"],
+            growth_known=row["messages_per_hour"] is not None,
         )
         for row in rows
     ]

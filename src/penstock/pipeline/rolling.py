@@ -88,7 +88,9 @@ class Roller:
         is to be, of the same batches.
         """
         rolling = self._memory.rolling()
-        told = surroundings.missing_of is not None  # without the server's word limits would be lost, not renewed
+        told = (
+            surroundings.missing_of is not None
+        )  # without the server's word limits would be lost, not renewed
         if self._job.renew is None or rolling.target is not None or rolling.through < 0 or not told:
             return False
         reader = RollUpReader(self._warehouse, rolling.through, rolling.through)

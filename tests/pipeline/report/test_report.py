@@ -154,9 +154,17 @@ def test_causes_of_death_and_queues_that_fill_up(tmp_path: Path) -> None:
     cause = {"queue": "orders", "reason": "max-receives", "consumer": "till", "fingerprint": "KeyError: <>"}
     write_table(tmp_path, dead_letters.CAUSES, [cause | {"messages": 30, "last_day": 20, "day_before": 10}])
     write_table(tmp_path, dead_letters.HOURS, [{"hour": NOON, "queue": "orders", "messages": 30}])
-    queues = [
+    queues: list[dict[str, Any]] = [
         {"queue": "calm", "fill": 0.1, "partitions": 1, "recommended_partitions": 1},
-        {"queue": "busy", "fill": 0.7, "full_at": NOON, "partitions": 1, "recommended_partitions": 4},
+        {
+            "queue": "busy",
+            "limit": "max-bytes",
+            "fill": 0.7,
+            "full_at": NOON,
+            "partitions": 1,
+            "recommended_partitions": 4,
+        },
+        {"queue": "unknown", "messages_per_hour": None, "partitions": 3, "recommended_partitions": None},
     ]
     write_table(tmp_path, capacity.CAPACITY, queues)
     page = page_of(tmp_path)
@@ -164,6 +172,9 @@ def test_causes_of_death_and_queues_that_fill_up(tmp_path: Path) -> None:
     assert "KeyError: &lt;&gt;" in page
     assert page.index("busy") < page.index("calm")
     assert "1 → 4" in page
+    assert page.index("busy") < page.index("<td>max-bytes</td>") < page.index("calm")
+    assert page.count("not in sight") == page.count("not known: not followed") == 1
+    assert "3 → 3" in page
 
 
 def test_percentiles_lie_between_the_bounds_of_their_bucket() -> None:
