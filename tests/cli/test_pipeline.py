@@ -209,6 +209,43 @@ def test_settings_that_would_make_wrong_tables_are_refused(
     assert not (tmp_path / "w").exists()
 
 
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("usage", "--master", "nonsense"), "write local[*] or local[NUMBER]"),
+        (("usage", "--master", "local[]"), "write local[*] or local[NUMBER]"),
+        (("usage", "--master", "spark://host"), "spark://HOST:PORT"),
+        (("capacity", "--secret-file", "secret"), "name the metadata servers too"),
+        (("capacity", "--metadata", "nonsense"), "no URL of a metadata store"),
+        (("capacity", "--metadata", "sqlite:"), "no URL of a metadata store"),
+        (("capacity", "--metadata", "etcd://"), "names no host"),
+        (("capacity", "--metadata", "etcd://host", "--secret-file", "no-such-file"), "cannot read"),
+        (("capacity", "--metadata", "metadata://host"), "ask for the cluster's secret"),
+    ],
+)
+def test_what_would_fail_after_spark_has_started_is_refused_before(
+    penstock: Penstock, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...], said: str
+) -> None:
+    monkeypatch.setitem(
+        sys.modules, "penstock.pipeline.session", None
+    )  # whoever starts Spark fails otherwise
+    refused = penstock("pipeline", "run", *arguments)
+    assert refused.code == 2
+    assert said in refused.errors
+
+
+@pytest.mark.parametrize(
+    "master",
+    [
+        "local", "local[*]", "local[2]", "local[2, 2]", "local[*,3]", "local-cluster[2,1,1024]", "spark://one:7077",
+        "spark://one:7077,two:7077", "yarn", "k8s://https://host:443",
+    ],
+)  # fmt: skip
+def test_wherever_spark_can_run_is_taken(penstock: Penstock, master: str) -> None:
+    refused = penstock("pipeline", "run", "usage", "--master", master, "--queue", "no-such-queue")
+    assert refused.code == 3, "it came as far as to ask for the log"
+
+
 def test_java_that_is_gone_is_said_in_a_sentence() -> None:
     with pytest.raises(CommandError, match="Spark has ended by itself"), pipeline_errors():
         raise ConnectionRefusedError("what py4j raises when nobody listens any more")

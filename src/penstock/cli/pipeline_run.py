@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import time
 from collections.abc import Callable, Iterator
@@ -36,6 +37,11 @@ if TYPE_CHECKING:
 
 _MONITORING_PORT = 9328
 _CLUSTER_PARTS = 8
+_MASTERS = re.compile(
+    r"local(\[\s*([1-9]\d*|\*)\s*(,\s*[1-9]\d*\s*)?\])?|local-cluster\[[\d\s,]+\]"
+    r"|spark://[^\s/,]+:\d+(,[^\s/,]+:\d+)*|yarn|k8s://\S+"
+)
+"""What Spark takes for `master`."""
 _HINTS = {
     "penstock.lifecycle": "no queue is followed yet: `penstock queue alter QUEUE --lifecycle` begins",
     "penstock.usage": "it is made with the first request",
@@ -148,6 +154,13 @@ def run(
         raise CommandError("--full is for the job ledger", USAGE)
     if metadata is not None and name != "capacity":
         raise CommandError("--metadata is for the job capacity", USAGE)
+    if secret_file is not None and metadata is None:
+        raise CommandError("--secret-file is the secret of --metadata: name the metadata servers too", USAGE)
+    _check_master(master)
+    if metadata is not None:
+        from penstock.cli.pipeline_capacity import check_metadata
+
+        check_metadata(metadata, secret_file)
     spark_settings = _session_settings(master, settings)
     with pipeline_errors():
         from penstock.pipeline.follow_mode import follow_settings, give_way, short_settings
@@ -186,6 +199,16 @@ def run(
             run_job(spark, job, options, progress, stop=stop, watch=update)
             extra = _afterwards(spark, job, warehouse, options.endpoint, full, metadata, secret_file)
         _say_end(progress, extra, warehouse, job, time.monotonic() - begun, json=json)
+
+
+def _check_master(master: str) -> None:
+    """Spark finds it wrong only once Java runs, and in Java's words."""
+    if not _MASTERS.fullmatch(master):
+        raise CommandError(
+            f"--master {master} is nowhere that Spark can run: write local[*] or local[NUMBER] for this process, "
+            "spark://HOST:PORT for a cluster of Spark's own, yarn, or k8s://HOST:PORT",
+            USAGE,
+        )
 
 
 def _unread_bytes(endpoint: str, queue: str, group: str | None) -> int:
