@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import logging
+import signal
 import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
 import pytest
+from pyspark.core import context
 
 from penstock.cli.exits import CommandError
 from penstock.cli.pipeline_place import pipeline_errors
 from penstock.cli.pipeline_run import missing_text
+from penstock.cli.pipeline_signals import interruptible_start
 from penstock.cluster.capacity import capacity_facts, warning
 from penstock.cluster.layout import CAPACITY, CapacityEntry, capacity_key, decode_capacity
 from penstock.metadata.opening import open_metadata_store
@@ -244,6 +249,57 @@ def test_what_would_fail_after_spark_has_started_is_refused_before(
 def test_wherever_spark_can_run_is_taken(penstock: Penstock, master: str) -> None:
     refused = penstock("pipeline", "run", "usage", "--master", master, "--queue", "no-such-queue")
     assert refused.code == 3, "it came as far as to ask for the log"
+
+
+STOPPING = "stopping as soon as Spark has started; once more: at once"
+
+
+def twice_told(number: int) -> None:
+    """The second time Spark's Python is interrupted: it logs that with a traceback."""
+    root = logging.getLogger()
+    root.error("what goes wrong otherwise is said")
+    signal.raise_signal(number)
+    try:
+        signal.raise_signal(number)
+    except KeyboardInterrupt:
+        root.exception("KeyboardInterrupt while sending command.")
+        raise
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_second_stop_while_spark_starts_is_at_once_and_without_a_traceback(
+    caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str], number: int
+) -> None:
+    before = signal.getsignal(number)
+    with pytest.raises(KeyboardInterrupt), interruptible_start():
+        twice_told(number)
+    assert caplog.messages == ["what goes wrong otherwise is said"]
+    assert capsys.readouterr().err.strip() == STOPPING
+    assert signal.getsignal(number) is before
+
+
+def test_what_fails_while_spark_starts_is_said_as_ever() -> None:
+    with pytest.raises(ConnectionError), interruptible_start():
+        raise ConnectionError
+
+
+def test_a_stop_while_spark_starts_ends_the_command_once_it_can_be_ended(
+    penstock: Penstock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    steps = []
+
+    def start(*given: object) -> Any:
+        vars(context)["signal"].signal(signal.SIGINT, signal.default_int_handler)  # as Spark does, half-way
+        signal.raise_signal(signal.SIGINT)
+        steps.append("started")
+        return SimpleNamespace(stop=lambda: steps.append("stopped"))
+
+    monkeypatch.setattr("penstock.pipeline.session.spark_session", start)
+    penstock("queue", "create", "rows", "--consumption", "log")
+    stopped = penstock("pipeline", "run", "usage", "--queue", "rows")
+    assert (stopped.code, stopped.output, stopped.errors.strip()) == (130, "", STOPPING)
+    assert steps == ["started", "stopped"], "nothing is left behind"
+    assert vars(context)["signal"] is signal
 
 
 def test_java_that_is_gone_is_said_in_a_sentence() -> None:

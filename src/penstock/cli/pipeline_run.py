@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import os
 import re
-import signal
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from threading import Event
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -28,6 +26,7 @@ from penstock.cli.pipeline_place import (
     pipeline_errors,
     settings_of,
 )
+from penstock.cli.pipeline_signals import interruptible_start, stop_signals
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -194,8 +193,9 @@ def run(
             if monitoring_listen is not None:
                 stack.enter_context(_monitored(monitoring_listen, progress, json=json))
             update = stack.enter_context(_display(progress, json=json))
-            spark = stack.enter_context(running_session(f"penstock {job.name}", master, spark_settings))
-            stop = stack.enter_context(_stop_signals())
+            with interruptible_start():
+                spark = stack.enter_context(running_session(f"penstock {job.name}", master, spark_settings))
+            stop = stack.enter_context(stop_signals())
             run_job(spark, job, options, progress, stop=stop, watch=update)
             extra = _afterwards(spark, job, warehouse, options.endpoint, full, metadata, secret_file)
         _say_end(progress, extra, warehouse, job, time.monotonic() - begun, json=json)
@@ -240,25 +240,6 @@ def _session_settings(master: str, settings: list[str] | None) -> dict[str, str]
     cores = max(2, os.cpu_count() or 2) if master.startswith("local") else _CLUSTER_PARTS
     given.setdefault("spark.sql.shuffle.partitions", str(cores))
     return given
-
-
-@contextmanager
-def _stop_signals() -> Iterator[Event]:
-    """A first Ctrl-C or SIGTERM lets the batch that runs be finished; a second one ends at once, which is safe too."""
-    stop = Event()
-
-    def told(number: int, frame: Any) -> None:
-        if stop.is_set():
-            raise KeyboardInterrupt
-        stop.set()
-        error_console().print("stopping after this batch; once more: at once", style="dim")
-
-    before = {number: signal.signal(number, told) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield stop
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 @contextmanager
