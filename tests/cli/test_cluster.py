@@ -141,9 +141,16 @@ def test_status_shows_what_the_pipeline_found_out(etcd: EtcdServers) -> None:
     asyncio.run(write(url, {**LAYOUT, capacity_key("orders"): entry}))
     (row,) = json.loads(run("cluster", "status", "--etcd", url, "--json").output)["capacity"]
     assert (row["queue"], row["messages"], row["fill"]) == ("orders", 900, 0.9)
+    assert (row["messages_per_hour"], row["growth_known"]) == (5.0, True)
     assert row["warning"].startswith("the queue orders is at 90% of its max-messages, and has 1 partitions")
     shown = run("cluster", "status", "--etcd", url)
     assert "max-messages 90%" in shown.output
+    assert "+5" in shown.output
+    silent = msgspec.structs.replace(entry, messages_per_hour=0.0, bytes_per_hour=0.0, growth_known=False)
+    asyncio.run(write(url, {capacity_key("orders"): silent}))
+    shown = run("cluster", "status", "--etcd", url)
+    assert "max-messages 90%" in shown.output
+    assert "+0" not in shown.output, "nobody knows how it grows"
 
 
 def test_a_drain_is_written_waited_for_and_undone(etcd: EtcdServers) -> None:

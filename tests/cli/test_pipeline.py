@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import logging
+import signal
 import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
 import pytest
+from pyspark.core import context
 
 from penstock.cli.exits import CommandError
 from penstock.cli.pipeline_place import pipeline_errors
+from penstock.cli.pipeline_run import missing_text
+from penstock.cli.pipeline_signals import interruptible_start
+from penstock.cluster.capacity import capacity_facts, warning
 from penstock.cluster.layout import CAPACITY, CapacityEntry, capacity_key, decode_capacity
 from penstock.metadata.opening import open_metadata_store
 from penstock.metadata.store.interface import Listing
@@ -69,6 +76,21 @@ def test_a_log_that_is_not_there_is_said_before_spark_starts(penstock: Penstock)
     assert penstock("pipeline", "run", "usage", "--full").code == 2
     assert penstock("pipeline", "run", "usage", "--metadata", "memory:").code == 2
     assert penstock("pipeline", "run", "usage", "--queue", "no-such-queue").code == 3
+
+
+def test_what_is_missing_is_said_and_nobody_blamed(penstock: Penstock) -> None:
+    assert missing_text(1, "usage_gaps") == (
+        "1 row never reached this job: it was lost on the way to the log, or the log let go of it before it was read "
+        "(table usage_gaps)"
+    )
+    assert missing_text(1200, "audit_gaps") == (
+        "1,200 rows never reached this job: they were lost on the way to the log, or the log let go of them before they were "
+        "read (table audit_gaps)"
+    )
+    for job in JOBS:
+        (facts,) = penstock("pipeline", "show", job, "--json").objects
+        (gaps,) = (table for table in facts["tables"] if table["name"].endswith("_gaps"))
+        assert "let go of by the log before they were read" in gaps["meaning"]
 
 
 def audit_row(number: int, **values: Any) -> dict[str, Any]:
@@ -147,7 +169,13 @@ def test_capacity_is_handed_to_the_cluster(tmp_path: Path) -> None:
         "partitions": 1,
         "recommended_partitions": 2,
     }
-    write(tmp_path, "capacity/gen=g1/through=3", [row])
+    unknown = {
+        "messages_per_hour": None,
+        "bytes_per_hour": None,
+        "recommended_partitions": None,
+        "full_at": None,
+    }
+    write(tmp_path, "capacity/gen=g1/through=3", [row, {**row, **unknown, "queue": "quiet"}])
     url = f"sqlite:{tmp_path / 'metadata.db'}"
 
     async def look(*, leave_behind: str | None = None) -> Listing:
@@ -160,12 +188,17 @@ def test_capacity_is_handed_to_the_cluster(tmp_path: Path) -> None:
             await store.close()
 
     asyncio.run(look(leave_behind="a-queue-that-is-gone"))
-    assert write_back(str(tmp_path), url, None) == 1
-    (entry,) = asyncio.run(look()).entries
+    assert write_back(str(tmp_path), url, None) == 2
+    entry, quiet = asyncio.run(look()).entries
     assert entry.key == "cluster/capacity/orders"
     found: CapacityEntry = decode_capacity(entry.value)
     assert (found.queue, found.recommended_partitions) == ("orders", 2)
     assert found.full_at_ms == int((NOW + timedelta(hours=1)).timestamp() * 1000)
+    assert found.growth_known
+    silent: CapacityEntry = decode_capacity(quiet.value)
+    assert (silent.growth_known, silent.messages_per_hour) == (False, 0.0), "earlier versions read no null"
+    assert warning(silent) == ""
+    assert capacity_facts(silent)["messages_per_hour"] is None
 
 
 @pytest.mark.parametrize(
@@ -179,6 +212,94 @@ def test_settings_that_would_make_wrong_tables_are_refused(
     assert refused.code == 2
     assert said in refused.output + refused.errors
     assert not (tmp_path / "w").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("usage", "--master", "nonsense"), "write local[*] or local[NUMBER]"),
+        (("usage", "--master", "local[]"), "write local[*] or local[NUMBER]"),
+        (("usage", "--master", "spark://host"), "spark://HOST:PORT"),
+        (("capacity", "--secret-file", "secret"), "name the metadata servers too"),
+        (("capacity", "--metadata", "nonsense"), "no URL of a metadata store"),
+        (("capacity", "--metadata", "sqlite:"), "no URL of a metadata store"),
+        (("capacity", "--metadata", "etcd://"), "names no host"),
+        (("capacity", "--metadata", "etcd://host", "--secret-file", "no-such-file"), "cannot read"),
+        (("capacity", "--metadata", "metadata://host"), "ask for the cluster's secret"),
+    ],
+)
+def test_what_would_fail_after_spark_has_started_is_refused_before(
+    penstock: Penstock, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...], said: str
+) -> None:
+    monkeypatch.setitem(
+        sys.modules, "penstock.pipeline.session", None
+    )  # whoever starts Spark fails otherwise
+    refused = penstock("pipeline", "run", *arguments)
+    assert refused.code == 2
+    assert said in refused.errors
+
+
+@pytest.mark.parametrize(
+    "master",
+    [
+        "local", "local[*]", "local[2]", "local[2, 2]", "local[*,3]", "local-cluster[2,1,1024]", "spark://one:7077",
+        "spark://one:7077,two:7077", "yarn", "k8s://https://host:443",
+    ],
+)  # fmt: skip
+def test_wherever_spark_can_run_is_taken(penstock: Penstock, master: str) -> None:
+    refused = penstock("pipeline", "run", "usage", "--master", master, "--queue", "no-such-queue")
+    assert refused.code == 3, "it came as far as to ask for the log"
+
+
+STOPPING = "stopping as soon as Spark has started; once more: at once"
+
+
+def twice_told(number: int) -> None:
+    """The second time Spark's Python is interrupted: it logs that with a traceback."""
+    root = logging.getLogger()
+    root.error("what goes wrong otherwise is said")
+    signal.raise_signal(number)
+    try:
+        signal.raise_signal(number)
+    except KeyboardInterrupt:
+        root.exception("KeyboardInterrupt while sending command.")
+        raise
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_second_stop_while_spark_starts_is_at_once_and_without_a_traceback(
+    caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str], number: int
+) -> None:
+    before = signal.getsignal(number)
+    with pytest.raises(KeyboardInterrupt), interruptible_start():
+        twice_told(number)
+    assert caplog.messages == ["what goes wrong otherwise is said"]
+    assert capsys.readouterr().err.strip() == STOPPING
+    assert signal.getsignal(number) is before
+
+
+def test_what_fails_while_spark_starts_is_said_as_ever() -> None:
+    with pytest.raises(ConnectionError), interruptible_start():
+        raise ConnectionError
+
+
+def test_a_stop_while_spark_starts_ends_the_command_once_it_can_be_ended(
+    penstock: Penstock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    steps = []
+
+    def start(*given: object) -> Any:
+        vars(context)["signal"].signal(signal.SIGINT, signal.default_int_handler)  # as Spark does, half-way
+        signal.raise_signal(signal.SIGINT)
+        steps.append("started")
+        return SimpleNamespace(stop=lambda: steps.append("stopped"))
+
+    monkeypatch.setattr("penstock.pipeline.session.spark_session", start)
+    penstock("queue", "create", "rows", "--consumption", "log")
+    stopped = penstock("pipeline", "run", "usage", "--queue", "rows")
+    assert (stopped.code, stopped.output, stopped.errors.strip()) == (130, "", STOPPING)
+    assert steps == ["started", "stopped"], "nothing is left behind"
+    assert vars(context)["signal"] is signal
 
 
 def test_java_that_is_gone_is_said_in_a_sentence() -> None:

@@ -13,9 +13,9 @@ import pytest
 from pyspark.sql import functions as sf
 
 from penstock.columnar.usage import USAGE
-from penstock.pipeline.jobs.job import Job, Reader, Rolled, Surroundings, gap_table
+from penstock.pipeline.jobs.job import Job, Reader, Rolled, Surroundings, Tables, gap_table
 from penstock.pipeline.local_rows import local_rows
-from penstock.pipeline.memory import Memory
+from penstock.pipeline.memory import Memory, Rolling
 from penstock.pipeline.numbers import Seen
 from penstock.pipeline.rolling import Roller
 from penstock.pipeline.warehouse.files import Files
@@ -32,6 +32,7 @@ PARTS = WarehouseTable("parts", "Test.", "batches", (VALUE,), by_day=True)
 ADDED = WarehouseTable("added", "Test.", "batches", (VALUE,))
 DAILY = WarehouseTable("daily", "Test.", "days", (VALUE,), by_day=True)
 STATE = WarehouseTable("state", "Test.", "whole", (VALUE,))
+VIEW = WarehouseTable("view", "Test.", "whole", (VALUE,))
 GAPS = gap_table("test_gaps", "front_end", "Test.")
 STEPS = [
     ("replace_whole", GAPS.name),  # only the first roll-up of a run writes them, unless they have changed
@@ -56,17 +57,24 @@ def roll(reader: Reader, surroundings: Surroundings) -> Rolled:
     )
 
 
+def renew(reader: Reader, surroundings: Surroundings) -> Tables:
+    """As many as there are on all days, and what time it is."""
+    total = reader.all_rows(DAILY).agg(sf.sum("value").alias("value"))
+    return {VIEW.name: total.select((sf.col("value") + surroundings.now_us).alias("value"))}
+
+
 JOB = Job(
     "test",
     "Test.",
     "test",
     USAGE,
     "front_end",
-    (DAILY, GAPS, PARTS, ADDED, STATE),
+    (DAILY, GAPS, PARTS, ADDED, STATE, VIEW),
     lambda rows: {},
     roll,
     state=STATE.name,
     rolled_by_addition=frozenset({ADDED.name}),
+    renew=renew,
 )
 
 
@@ -117,3 +125,31 @@ def test_a_roll_up_that_is_cut_short_is_repeated_as_it_was(spark: SparkSession, 
     expected = [10**batch for batch in range(len(STEPS) + 1)]
     assert values(tmp_path, ADDED.name) == values(tmp_path, DAILY.name) == expected
     assert values(tmp_path, STATE.name) == [sum(expected)]
+
+
+@pytest.mark.beside
+def test_a_table_that_time_changes_is_made_anew_and_nothing_else(spark: SparkSession, tmp_path: Path) -> None:
+    warehouse = Warehouse(spark, Files(spark, str(tmp_path)), "g1")
+    memory = Memory(warehouse.files, JOB.name, warehouse.generation)
+    roller = Roller(warehouse, JOB, memory)
+
+    def told(now_us: int) -> Surroundings:
+        return Surroundings(now_us, missing_of=lambda queues: frozenset())
+
+    assert not roller.renew(told(1)), "nothing was ever rolled up"
+    rows = local_rows(spark, [(10, TODAY)], "value long, day date")
+    warehouse.add_batch(PARTS, 0, rows, parts=1, few=True)
+    memory.finish_batch(0, Seen())
+    roller.roll(Surroundings())
+    assert roller.renew(told(1))
+    assert values(tmp_path, VIEW.name) == [11]
+    with cut_short_after(tmp_path, "replace_whole", VIEW.name), pytest.raises(InterruptedError):
+        roller.renew(told(2))
+    assert values(tmp_path, VIEW.name) == [12]
+    assert not roller.renew(Surroundings(3)), "the server did not answer: what it said before stays"
+    memory.note_rolling(Rolling(0, 1))
+    assert not roller.renew(told(4)), "a roll-up that was cut short goes first"
+    assert values(tmp_path, VIEW.name) == [12]
+    assert (
+        values(tmp_path, ADDED.name) == values(tmp_path, DAILY.name) == values(tmp_path, STATE.name) == [10]
+    )

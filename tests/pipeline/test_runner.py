@@ -175,12 +175,21 @@ def test_dead_letters_and_capacity_come_from_the_same_log(
         ("orders", "max-receives", "worker-1", "no stock of <n>", 1)
     ]
     assert read(bench.warehouse, "dead_letter_causes", "messages, last_day") == [(1, 1)]
+    limited = broker.client.create_queue(f"limited-{bench.log.name}", max_messages=100)
+    limited.send(b"one")
     bench.run("capacity")
     assert read(bench.warehouse, "capacity_hours", "queue, began, ended, peak_minute") == [
         ("orders", 60, 1, 60)
     ]
     names = {row[0] for row in read(bench.warehouse, "capacity", "queue")}
     assert bench.log.name in names, "the server's own queues are there"
+    ((measured,),) = read(bench.warehouse, "capacity", "max(measured)")
+    broker.client.alter_queue(limited.name, max_messages=1)
+    assert bench.run("capacity").rows == 0
+    now = {row[0]: row[1:] for row in read(bench.warehouse, "capacity", 'queue, "limit", fill, measured')}
+    assert now[limited.name][:2] == ("max-messages", 1.0), "limits are those of now, though no row came"
+    assert len(now) == read(bench.warehouse, "capacity", "count(*)")[0][0]
+    assert min(row[2] for row in now.values()) > measured
 
 
 def test_a_queue_that_is_no_log_of_rows_is_said_so(bench: Bench) -> None:

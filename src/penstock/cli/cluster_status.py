@@ -256,9 +256,9 @@ def _show_capacity(entries: list[CapacityEntry], *, everything: bool) -> None:
             (
                 entry.queue,
                 f"{entry.messages:,}",
-                f"{entry.messages_per_hour:+,.0f}",
+                f"{entry.messages_per_hour:+,.0f}" if entry.growth_known else "–",
                 format_size(entry.bytes),
-                f"{'-' if entry.bytes_per_hour < 0 else '+'}{format_size(round(abs(entry.bytes_per_hour)))}",
+                _bytes_an_hour(entry),
                 f"{entry.limit} {entry.fill:.0%}" if entry.limit else "–",
                 age(entry.measured_ms),
                 warning(entry) or "–",
@@ -267,6 +267,12 @@ def _show_capacity(entries: list[CapacityEntry], *, everything: bool) -> None:
         ],
         right=(1, 2, 3, 4),
     )
+
+
+def _bytes_an_hour(entry: CapacityEntry) -> str:
+    if not entry.growth_known:
+        return "–"
+    return f"{'-' if entry.bytes_per_hour < 0 else '+'}{format_size(round(abs(entry.bytes_per_hour)))}"
 
 
 def replicas_text(row: PartitionRow) -> str:

@@ -29,6 +29,25 @@ def write_back(warehouse: str, metadata: str, secret_file: str | None) -> int:
         ) from None
 
 
+def check_metadata(metadata: str, secret_file: str | None) -> None:
+    """Whether it has the form of a store's URL, and its files are there: before a run, not after it. Asks nobody."""
+    from penstock.metadata.opening import NO_STORE
+    from penstock.metadata.remote.settings import SCHEMES, MetadataUrlError, parse_metadata_url, read_secret
+    from penstock.metadata.store.etcd_settings import EtcdUrlError, parse_etcd_url
+
+    scheme, _, rest = metadata.partition(":")
+    try:
+        secret = None if secret_file is None else read_secret(Path(secret_file))
+        if scheme in ("etcd", "etcds"):
+            parse_etcd_url(metadata)
+        elif scheme in SCHEMES:
+            parse_metadata_url(metadata, secret)
+        elif not (scheme == "sqlite" and rest) and metadata != "memory:":
+            raise CommandError(NO_STORE.format(url=metadata), USAGE)
+    except (EtcdUrlError, MetadataUrlError) as error:
+        raise CommandError(str(error), USAGE) from None
+
+
 def entries(warehouse: str) -> list[CapacityEntry]:
     """The table as documents."""
     import pyarrow.dataset as ds
@@ -48,13 +67,14 @@ def entries(warehouse: str) -> list[CapacityEntry]:
             measured_ms=_milliseconds(row["measured"]),
             messages=row["messages"],
             bytes=row["bytes"],
-            messages_per_hour=row["messages_per_hour"],
-            bytes_per_hour=row["bytes_per_hour"],
+            messages_per_hour=row["messages_per_hour"] or 0.0,
+            bytes_per_hour=row["bytes_per_hour"] or 0.0,
             limit=row["limit"],
             fill=row["fill"],
             full_at_ms=None if row["full_at"] is None else _milliseconds(row["full_at"]),
             partitions=row["partitions"],
-            recommended_partitions=row["recommended_partitions"],
+            recommended_partitions=row["recommended_partitions"] or row["partitions"],
+            growth_known=row["messages_per_hour"] is not None,
         )
         for row in rows
     ]

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import os
-import signal
+import re
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from threading import Event
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -27,6 +26,7 @@ from penstock.cli.pipeline_place import (
     pipeline_errors,
     settings_of,
 )
+from penstock.cli.pipeline_signals import interruptible_start, stop_signals
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -36,6 +36,11 @@ if TYPE_CHECKING:
 
 _MONITORING_PORT = 9328
 _CLUSTER_PARTS = 8
+_MASTERS = re.compile(
+    r"local(\[\s*([1-9]\d*|\*)\s*(,\s*[1-9]\d*\s*)?\])?|local-cluster\[[\d\s,]+\]"
+    r"|spark://[^\s/,]+:\d+(,[^\s/,]+:\d+)*|yarn|k8s://\S+"
+)
+"""What Spark takes for `master`."""
 _HINTS = {
     "penstock.lifecycle": "no queue is followed yet: `penstock queue alter QUEUE --lifecycle` begins",
     "penstock.usage": "it is made with the first request",
@@ -148,6 +153,13 @@ def run(
         raise CommandError("--full is for the job ledger", USAGE)
     if metadata is not None and name != "capacity":
         raise CommandError("--metadata is for the job capacity", USAGE)
+    if secret_file is not None and metadata is None:
+        raise CommandError("--secret-file is the secret of --metadata: name the metadata servers too", USAGE)
+    _check_master(master)
+    if metadata is not None:
+        from penstock.cli.pipeline_capacity import check_metadata
+
+        check_metadata(metadata, secret_file)
     spark_settings = _session_settings(master, settings)
     with pipeline_errors():
         from penstock.pipeline.follow_mode import follow_settings, give_way, short_settings
@@ -181,11 +193,22 @@ def run(
             if monitoring_listen is not None:
                 stack.enter_context(_monitored(monitoring_listen, progress, json=json))
             update = stack.enter_context(_display(progress, json=json))
-            spark = stack.enter_context(running_session(f"penstock {job.name}", master, spark_settings))
-            stop = stack.enter_context(_stop_signals())
+            with interruptible_start():
+                spark = stack.enter_context(running_session(f"penstock {job.name}", master, spark_settings))
+            stop = stack.enter_context(stop_signals())
             run_job(spark, job, options, progress, stop=stop, watch=update)
             extra = _afterwards(spark, job, warehouse, options.endpoint, full, metadata, secret_file)
         _say_end(progress, extra, warehouse, job, time.monotonic() - begun, json=json)
+
+
+def _check_master(master: str) -> None:
+    """Spark finds it wrong only once Java runs, and in Java's words."""
+    if not _MASTERS.fullmatch(master):
+        raise CommandError(
+            f"--master {master} is nowhere that Spark can run: write local[*] or local[NUMBER] for this process, "
+            "spark://HOST:PORT for a cluster of Spark's own, yarn, or k8s://HOST:PORT",
+            USAGE,
+        )
 
 
 def _unread_bytes(endpoint: str, queue: str, group: str | None) -> int:
@@ -217,25 +240,6 @@ def _session_settings(master: str, settings: list[str] | None) -> dict[str, str]
     cores = max(2, os.cpu_count() or 2) if master.startswith("local") else _CLUSTER_PARTS
     given.setdefault("spark.sql.shuffle.partitions", str(cores))
     return given
-
-
-@contextmanager
-def _stop_signals() -> Iterator[Event]:
-    """A first Ctrl-C or SIGTERM lets the batch that runs be finished; a second one ends at once, which is safe too."""
-    stop = Event()
-
-    def told(number: int, frame: Any) -> None:
-        if stop.is_set():
-            raise KeyboardInterrupt
-        stop.set()
-        error_console().print("stopping after this batch; once more: at once", style="dim")
-
-    before = {number: signal.signal(number, told) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield stop
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 @contextmanager
@@ -290,6 +294,16 @@ def progress_text(progress: Progress) -> str:
     return f"{progress.job}: {', '.join(parts)}"
 
 
+def missing_text(missing: int, table: str) -> str:
+    """Numbers tell that rows are missing, not where they were lost: retention leaves the same gap as a crash."""
+    one = missing == 1
+    rows, they, them = ("row", "it was", "it") if one else ("rows", "they were", "them")
+    return (
+        f"{missing:,} {rows} never reached this job: {they} lost on the way to the log, or the log let go of {them} before "
+        f"{they} read (table {table})"
+    )
+
+
 def _afterwards(
     spark: SparkSession,
     job: Job,
@@ -330,8 +344,7 @@ def _say_end(
         text += f"; {again} counted once"
     print_line(text, "green")
     if progress.missing:
-        lost = counted(progress.missing, "row was lost before it", "rows were lost before they")
-        print_line(f"{lost} reached the log: table {job.gaps.name}", "red")
+        print_line(missing_text(progress.missing, job.gaps.name), "red")
     for name, count in extra.items():
         words = name.replace("_", " ")
         print_line(f"{words}: {count:,}", "red" if count and "findings" in name else None)

@@ -40,7 +40,8 @@ def capacity_entries(view: ClusterView) -> list[CapacityEntry]:
 
 def capacity_facts(entry: CapacityEntry) -> dict[str, object]:
     """The entry as programs read it, with the sentence for people."""
-    return {**msgspec.structs.asdict(entry), "warning": warning(entry)}
+    facts = {**msgspec.structs.asdict(entry), "warning": warning(entry)}
+    return facts if entry.growth_known else {**facts, "messages_per_hour": None, "bytes_per_hour": None}
 
 
 def _span(hours: float) -> str:

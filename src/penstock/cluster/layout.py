@@ -152,16 +152,18 @@ class CapacityEntry(msgspec.Struct, frozen=True, kw_only=True):
     messages: int
     bytes: int
     messages_per_hour: float
-    """Growth over the last day; negative: it shrinks."""
+    """Growth over the last day; negative: it shrinks. 0 where it is not known: earlier versions read no null here."""
     bytes_per_hour: float
     limit: str
     """What is reached first: max-messages, max-bytes, retention or disk; empty: nothing."""
     fill: float
     """How much of that is used, from 0 to 1."""
     full_at_ms: int | None
-    """When 80 % of it are used, if it goes on so; None: never."""
+    """When 80 % of it are used, if it goes on so; None: never, or not known."""
     partitions: int
     recommended_partitions: int
+    growth_known: bool = True
+    """False: the queue is not followed, so nobody knows how it grows."""
 
 
 def node_key(node: str) -> str:

@@ -15,6 +15,11 @@ from penstock.metadata.remote.settings import SCHEMES, MetadataUrlError
 from penstock.metadata.store.etcd_settings import EtcdUrlError
 from penstock.metadata.store.interface import MetadataStore
 
+NO_STORE = (
+    "{url!r} is no URL of a metadata store; write sqlite:PATH, etcd://HOST:PORT, etcds://HOST:PORT or "
+    "penstock-metadata://HOST:PORT"
+)
+
 
 class StoreUrlError(ValueError):
     """The URL says something that cannot be followed; the message says what to write instead."""
@@ -48,7 +53,4 @@ async def open_metadata_store(
         from penstock.metadata.store.memory import MemoryStore
 
         return MemoryStore()
-    raise StoreUrlError(
-        f"{url!r} is no URL of a metadata store; write sqlite:PATH, etcd://HOST:PORT, etcds://HOST:PORT or "
-        "penstock-metadata://HOST:PORT"
-    )
+    raise StoreUrlError(NO_STORE.format(url=url))

@@ -96,7 +96,11 @@ class Progress:
                 self.lag_seconds,
             ),
             ("lag_messages", "Messages of the log that were not read yet.", self.lag_messages),
-            ("missing_rows", "Rows that were lost before they reached the log.", self.missing),
+            (
+                "missing_rows",
+                "Rows that never reached the job: lost on the way to the log, or let go of by it before they were read.",
+                self.missing,
+            ),
         ]
         counters = [
             ("batches_total", "Micro-batches since the run began.", self.batches),

@@ -84,8 +84,25 @@ class Roller:
         self._memory.note_rolling(Rolling(target, None))
         return target
 
+    def renew(self, surroundings: Surroundings) -> bool:
+        """Makes the tables anew that depend on more than rows; False where that has to wait for a roll-up, or for a server.
+
+        It is about no batch, so nothing is written down first: one that is cut short leaves the table as it was, or as it
+        is to be, of the same batches.
+        """
+        rolling = self._memory.rolling()
+        told = (
+            surroundings.missing_of is not None
+        )  # without the server's word limits would be lost, not renewed
+        if self._job.renew is None or rolling.target is not None or rolling.through < 0 or not told:
+            return False
+        reader = RollUpReader(self._warehouse, rolling.through, rolling.through)
+        for name, rows in self._job.renew(reader, surroundings._replace(gaps=self.gaps())).items():
+            self._warehouse.replace_whole(self._job.table(name), rows, rolling.through, few=True)
+        return True
+
     def gaps(self) -> tuple[Gap, ...]:
-        """Rows that were lost, as far as is known."""
+        """Rows that are missing, as far as is known."""
         return tuple(self._memory.seen_by(self._memory.last_batch()).gaps())
 
     def compact(self, *, everything: bool = False) -> Compacted:

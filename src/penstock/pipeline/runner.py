@@ -121,6 +121,7 @@ class JobRun:
 
     def run(self, checkpoint: str, stop: Event) -> None:
         """Reads, rolls up, compacts."""
+        self._note_missing()
         self._read(checkpoint, stop)
         self._roll()
         self._expire(everything=True)
@@ -207,14 +208,20 @@ class JobRun:
             self._expired = now.date()
 
     def _roll(self) -> None:
-        if not self._roller.behind():
-            return
+        rolled = False
         # Twice where a crash cut the last one short: what came since is in none yet.
         while self._roller.behind():
             around = surroundings_of(self._options.endpoint) if self._job.wants_queues else Surroundings()
             if self._roller.roll(around) is None:
                 break
             self._progress.roll_ups += 1
+            rolled = True
+        if self._job.renew is not None and not rolled:
+            self._roller.renew(surroundings_of(self._options.endpoint))
+        self._note_missing()
+
+    def _note_missing(self) -> None:
+        """Of all runs: what an earlier one found missing is no less so in one that finds nothing new."""
         self._progress.missing = sum(gap.missing for gap in self._roller.gaps())
 
 

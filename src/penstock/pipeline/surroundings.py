@@ -76,6 +76,7 @@ def queue_facts(queue: QueueDescription) -> dict[str, Any]:
         "oldest_sent_ms": now.oldest_sent_ms,
         "partitions": settings.partitions,
         "is_log": is_log,
+        "followed": settings.lifecycle,
     }
 
 

@@ -69,3 +69,37 @@ def test_queues_that_only_the_server_knows_are_there_too() -> None:
     around = Surroundings(NOON_US, ({"name": "quiet", "messages": 3, "bytes": 30, "partitions": 2},))
     found = forecasts([Growth("gone", 5, 1.0, 1.0, 1.0)], around)
     assert [(one.queue, one.messages, one.partitions) for one in found] == [("quiet", 3, 2)]
+
+
+def test_growth_that_nobody_knows_is_not_said_to_be_none() -> None:
+    limits = {"messages": 50, "bytes": 500, "max_messages": 100, "partitions": 2}
+    aging = {"oldest_sent_ms": NOON_US // 1000 - 60_000, "retention_ms": 3_600_000}
+    queues = (
+        {"name": "followed", "followed": True, **limits},
+        {"name": "once", "followed": False, **limits},
+        {"name": "never", "followed": False, **limits, **aging},
+        {"name": "full", "followed": False, **limits, "messages": 90},
+        {"name": "still", "followed": True, **limits},
+    )
+    grown = [Growth("followed", 50, 10.0, 10.0, 1.0), Growth("once", 50, 10.0, 1e6, 1e6)]
+    found = {one.queue: one for one in forecasts(grown, Surroundings(NOON_US, queues))}
+    for name in ("once", "never", "full"):
+        one = found[name]
+        assert (one.messages_per_hour, one.bytes_per_hour) == (None, None)
+        assert (one.peak_per_second, one.recommended_partitions) == (None, None)
+    assert {name: one.hours_to_full for name, one in found.items()} == {
+        "followed": pytest.approx(3.0),
+        "once": None,
+        "never": None,
+        "full": 0.0,
+        "still": None,
+    }
+    assert (found["never"].limit, found["never"].fill) == ("max-messages", 0.5)
+    assert (found["still"].messages_per_hour, found["still"].recommended_partitions) == (0.0, 1)
+
+
+def test_the_disk_is_forecast_by_followed_queues_alone() -> None:
+    queues = ({"name": "followed", "followed": True}, {"name": "once", "followed": False})
+    grown = [Growth("followed", 5, 10.0, 10.0, 1.0), Growth("once", 5, 10.0, 1e6, 1.0)]
+    around = Surroundings(NOON_US, queues, disk_free_bytes=500, disk_total_bytes=1000)
+    assert [(one.limit, one.hours_to_full) for one in forecasts(grown, around)] == [("disk", 3.0)] * 2

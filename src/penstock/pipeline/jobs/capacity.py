@@ -8,7 +8,7 @@ from typing import Any
 from pyspark.sql import DataFrame
 
 from penstock.columnar.lifecycle import LIFECYCLE, LIFECYCLE_QUEUE
-from penstock.pipeline.jobs.capacity_forecast import Forecast, Growth, forecast
+from penstock.pipeline.jobs.capacity_forecast import Forecast, Growth, forecast, unknown_growth
 from penstock.pipeline.jobs.job import Job, Reader, Rolled, Surroundings, Tables, gap_table
 from penstock.pipeline.jobs.ledger_messages import BEGINNINGS, ENDED
 from penstock.pipeline.local_rows import local_rows
@@ -58,18 +58,27 @@ CAPACITY = WarehouseTable(
         column("measured", "timestamp", "When this was worked out."),
         column("messages", "int64", "Messages in it."),
         column("bytes", "int64", "Their bytes."),
-        column("messages_per_hour", "double", "Growth over the last day; negative: it shrinks."),
+        column(
+            "messages_per_hour",
+            "double",
+            "Growth over the last day; negative: it shrinks; null: not known, for the queue is not followed.",
+        ),
         column("bytes_per_hour", "double", "The same in bytes."),
         column(
             "limit",
             "string",
-            "What is reached first: max-messages, max-bytes, retention, disk; empty: nothing.",
+            "What is reached first: max-messages, max-bytes, retention, disk (by the growth of followed queues alone); "
+            "empty: nothing.",
         ),
         column("fill", "double", "How much of that is used, from 0 to 1."),
-        column("full_at", "timestamp", "When 80 % of it are used, if it goes on so; null: never."),
-        column("peak_per_second", "double", "Messages a second in the busiest minute."),
+        column(
+            "full_at",
+            "timestamp",
+            "When 80 % of it are used, if it goes on so; null: never, or where growth is null, not known.",
+        ),
+        column("peak_per_second", "double", "Messages a second in the busiest minute; null: not known."),
         column("partitions", "int32", "How many partitions it has."),
-        column("recommended_partitions", "int32", "How many the busiest minute asks for."),
+        column("recommended_partitions", "int32", "How many the busiest minute asks for; null: not known."),
     ),
 )
 GAPS = gap_table("capacity_gaps", "partition_id", "The partition that numbered them.")
@@ -135,11 +144,16 @@ def forecasts(grown: list[Growth], surroundings: Surroundings) -> list[Forecast]
     """Every queue that rows or the server know of. Queues are few: this is plain Python."""
     by_name = {str(one["name"]): one for one in surroundings.queues}
     known = {one.queue: one for one in grown if not by_name or one.queue in by_name}
-    for name in by_name:
-        known.setdefault(name, Growth(name, 0, 0.0, 0.0, 0.0))
+    for name, facts in by_name.items():
+        if not facts.get("followed"):
+            known[name] = unknown_growth(name)  # rows of a time when it was followed tell nothing of now
+        else:
+            known.setdefault(name, Growth(name, 0, 0.0, 0.0, 0.0))
     disk = None
     if surroundings.disk_total_bytes and surroundings.disk_free_bytes is not None:
-        grows = sum(max(0.0, one.messages_an_hour * one.bytes_a_message) for one in known.values())
+        grows = sum(
+            max(0.0, one.bytes_an_hour or 0.0) for one in known.values()
+        )  # of those that are followed
         used = surroundings.disk_total_bytes - surroundings.disk_free_bytes
         disk = (used, surroundings.disk_total_bytes, grows)
     return [
@@ -169,6 +183,17 @@ def _roll(reader: Reader, surroundings: Surroundings) -> Rolled:
         others=reader.all_rows(HOURS),
         hours=hours,
     )
+    table = capacity_table(everything, surroundings)
+    return Rolled(days={HOURS.name: (days, hours)}, whole={CAPACITY.name: table}, kept=(hours,))
+
+
+def _renew(reader: Reader, surroundings: Surroundings) -> Tables:
+    """A queue fills, and its limits are altered, though no message comes or goes."""
+    return {CAPACITY.name: capacity_table(reader.all_rows(HOURS), surroundings)}
+
+
+def capacity_table(hours: DataFrame, surroundings: Surroundings) -> DataFrame:
+    """The rows of `capacity`, from all hours and what the server says now."""
     grown = [
         Growth(
             row["queue"],
@@ -177,13 +202,11 @@ def _roll(reader: Reader, surroundings: Surroundings) -> Rolled:
             float(row["messages_an_hour"]),
             float(row["peak"]),
         )
-        for row in growth(everything, surroundings.now_us).collect()
+        for row in growth(hours, surroundings.now_us).collect()
     ]
     rows = [as_row(found, surroundings.now_us) for found in forecasts(grown, surroundings)]
-    spark = hours.sparkSession
-    schema = CAPACITY.file_schema()
-    table = local_rows(spark, [[row[name] for name in CAPACITY.names] for row in rows], schema)
-    return Rolled(days={HOURS.name: (days, hours)}, whole={CAPACITY.name: table}, kept=(hours,))
+    values = [[row[name] for name in CAPACITY.names] for row in rows]
+    return local_rows(hours.sparkSession, values, CAPACITY.file_schema())
 
 
 JOB = Job(
@@ -196,4 +219,5 @@ JOB = Job(
     batch=_batch,
     roll=_roll,
     wants_queues=True,
+    renew=_renew,
 )

@@ -22,9 +22,19 @@ class Growth(NamedTuple):
     messages: int
     """Sent and not ended, as far as the rows tell."""
     bytes_a_message: float
-    messages_an_hour: float
-    """How much the queue has grown an hour, lately; negative: it shrinks."""
-    peak_messages_a_second: float
+    messages_an_hour: float | None
+    """How much the queue has grown an hour, lately; negative: it shrinks; None: nobody knows, for it is not followed."""
+    peak_messages_a_second: float | None
+
+    @property
+    def bytes_an_hour(self) -> float | None:
+        """The same in bytes."""
+        return None if self.messages_an_hour is None else self.messages_an_hour * self.bytes_a_message
+
+
+def unknown_growth(queue: str) -> Growth:
+    """Of a queue that is not followed: no row says what came and went, which is not to say that nothing did."""
+    return Growth(queue, 0, 0.0, None, None)
 
 
 class Limit(NamedTuple):
@@ -33,8 +43,8 @@ class Limit(NamedTuple):
     name: str
     used: float
     most: float
-    an_hour: float
-    """How fast it is used up."""
+    an_hour: float | None
+    """How fast it is used up; None: nobody knows."""
 
     @property
     def fill(self) -> float:
@@ -43,10 +53,10 @@ class Limit(NamedTuple):
 
     @property
     def hours_left(self) -> float | None:
-        """Until 80 %; None: never, as things go."""
+        """Until 80 %; None: never, as things go, or as far as anybody knows."""
         if self.fill >= FULL_SHARE:
             return 0.0
-        if self.an_hour <= 0:
+        if self.an_hour is None or self.an_hour <= 0:
             return None
         hours = (FULL_SHARE * self.most - self.used) / self.an_hour
         return hours if hours <= HORIZON_HOURS else None
@@ -58,15 +68,15 @@ class Forecast(NamedTuple):
     queue: str
     messages: int
     bytes: int
-    messages_per_hour: float
-    bytes_per_hour: float
+    messages_per_hour: float | None
+    bytes_per_hour: float | None
     limit: str
     """Which limit comes first: max-messages, max-bytes, retention, disk; empty: none."""
     fill: float
     hours_to_full: float | None
-    peak_per_second: float
+    peak_per_second: float | None
     partitions: int
-    recommended_partitions: int
+    recommended_partitions: int | None
 
 
 def forecast(
@@ -76,10 +86,9 @@ def forecast(
     known = settings or {}
     messages = int(known.get("messages", growth.messages))
     size = int(known.get("bytes", messages * growth.bytes_a_message))
-    bytes_an_hour = growth.messages_an_hour * growth.bytes_a_message
     limits = [
         Limit("max-messages", messages, known.get("max_messages") or 0, growth.messages_an_hour),
-        Limit("max-bytes", size, known.get("max_bytes") or 0, bytes_an_hour),
+        Limit("max-bytes", size, known.get("max_bytes") or 0, growth.bytes_an_hour),
         _retention(known, growth, now_us),
     ]
     if disk is not None:
@@ -91,7 +100,7 @@ def forecast(
         messages,
         size,
         growth.messages_an_hour,
-        bytes_an_hour,
+        growth.bytes_an_hour,
         tight.name if tight is not None else "",
         tight.fill if tight is not None else 0.0,
         tight.hours_left if tight is not None else None,
@@ -101,9 +110,11 @@ def forecast(
     )
 
 
-def recommended_partitions(growth: Growth) -> int:
-    """As many as take the busiest minute."""
+def recommended_partitions(growth: Growth) -> int | None:
+    """As many as take the busiest minute; None where nobody knows how busy it was."""
     peak = growth.peak_messages_a_second
+    if peak is None:
+        return None
     by_count = peak / PARTITION_MESSAGES_A_SECOND
     by_size = peak * growth.bytes_a_message / PARTITION_BYTES_A_SECOND
     return max(1, math.ceil(max(by_count, by_size)))
@@ -116,7 +127,9 @@ def _retention(known: Mapping[str, Any], growth: Growth, now_us: int) -> Limit:
         return Limit("retention", 0, 0, 0)
     hour_ms = 3_600_000
     age_ms = max(0, now_us // 1000 - oldest_ms)
-    return Limit("retention", age_ms, known["retention_ms"], hour_ms if growth.messages_an_hour > 0 else 0)
+    an_hour = growth.messages_an_hour
+    ages = None if an_hour is None else hour_ms if an_hour > 0 else 0
+    return Limit("retention", age_ms, known["retention_ms"], ages)
 
 
 def _first(limits: list[Limit]) -> Limit | None:

@@ -81,6 +81,10 @@ class Job:
     state: str | None = None
     """The table that a roll-up goes on from, and replaces last of all: once it is there, the roll-up is done."""
 
+    renew: Callable[[Reader, Surroundings], Tables] | None = None
+    """Makes tables of few rows that are replaced whole, and that time and the server change though no row comes: from what
+    was rolled up, and never the state."""
+
     @property
     def group(self) -> str:
         """Its group of readers: whoever looks at the log sees there how far its runs have come."""
@@ -88,7 +92,7 @@ class Job:
 
     @property
     def gaps(self) -> WarehouseTable:
-        """Its table of lost rows."""
+        """Its table of rows that are missing."""
         return next(table for table in self.tables if table.name.endswith("_gaps"))
 
     @property
@@ -109,7 +113,8 @@ def gap_table(name: str, writer: str, writer_meaning: str) -> WarehouseTable:
     """Rows that the writers counted and that never came."""
     return WarehouseTable(
         name,
-        "Rows that were lost before they reached the log: their numbers are missing between others.",
+        "Rows that never reached this job: lost on the way to the log, or let go of by the log before they were read. Their "
+        "numbers are missing between others.",
         "whole",
         (
             column(writer, "string", writer_meaning),

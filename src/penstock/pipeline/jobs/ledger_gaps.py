@@ -1,4 +1,4 @@
-"""What the ledger does not know: changes whose rows never reached the log, and what they may have said.
+"""What the ledger does not know: changes whose rows never reached this job, and what they may have said.
 
 Numbers tell which rows are missing. A message may have begun, been handed out or ended in them, so nothing is concluded
 from not having seen that. A gap is one finding, which says whose messages it is about; none of them is accused.
@@ -110,9 +110,9 @@ def gap_findings(rows: DataFrame, gaps: Sequence[Gap]) -> DataFrame:
 _PLACE_OF_ROWS = ", ".join(f"rows.{name}" for name in KEYS[:-1])
 _MISSING = """case
                 when gap_start = gap_end
-                    then 'change ' || gap_start || ' never reached the log, so what it said is not known'
+                    then 'change ' || gap_start || ' never reached this job, so what it said is not known'
                 else (gap_end - gap_start + 1) || ' changes, ' || gap_start || ' to ' || gap_end
-                    || ', never reached the log, so what they said is not known'
+                    || ', never reached this job, so what they said is not known'
             end"""
 """What is missing. With `before` and `after`, the last message that began before it and the first that began after it:"""
 _BEGUN = """case

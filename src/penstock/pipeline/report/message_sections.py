@@ -112,6 +112,7 @@ def capacity_section(shelf: Shelf) -> Section:
         "messages",
         "bytes",
         "messages_per_hour",
+        "limit",
         "fill",
         "full_at",
         "partitions",
@@ -127,15 +128,32 @@ def capacity_section(shelf: Shelf) -> Section:
             number(figures.count(row["messages"])),
             number(figures.size(row["bytes"])),
             number(figures.count(row["messages_per_hour"])),
+            row["limit"] or "–",
             Cell(bar(row["fill"] or 0, 1)),
             number("–" if row["fill"] is None else f"{100 * row['fill']:.3g} %"),
-            figures.moment(row["full_at"]) if row["full_at"] else "not in sight",
+            _full_at(row),
             number(f"{row['partitions'] or 1} → {row['recommended_partitions'] or row['partitions'] or 1}"),
         ]
         for row in queues[:MOST]
     ]
-    heads = ["queue", "messages", "bytes", "growth an hour", "fill", "", "80 % full", "partitions"]
+    heads = [
+        "queue",
+        "messages",
+        "bytes",
+        "growth an hour",
+        "first limit",
+        "fill",
+        "",
+        "80 % full",
+        "partitions",
+    ]
     return Section("Capacity", text_table(heads, rows, "No queue is followed yet."))
+
+
+def _full_at(row: dict[str, Any]) -> str:
+    if row["full_at"]:
+        return figures.moment(row["full_at"])
+    return "not in sight" if row["messages_per_hour"] is not None else "not known: not followed"
 
 
 def _rest(shown: Greatest, what: str) -> str:

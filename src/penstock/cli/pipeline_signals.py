@@ -1,0 +1,86 @@
+"""Ctrl-C and SIGTERM in a run of the pipeline: while Spark starts they end it then, later after the batch that runs."""
+
+from __future__ import annotations
+
+import logging
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from threading import Event
+from types import SimpleNamespace
+from typing import Any
+
+from penstock.cli.output import error_console
+
+
+@contextmanager
+def interruptible_start() -> Iterator[None]:
+    """While Spark starts: a first Ctrl-C or SIGTERM ends the command once it has, a second one at once.
+
+    To be interrupted while it starts is what Spark's Python is not made for: it may leave Java behind, which runs on, and it
+    writes a traceback to the log.
+    """
+    told = Event()
+
+    def interrupt(number: int, frame: Any) -> None:
+        if told.is_set():
+            raise KeyboardInterrupt
+        told.set()
+        error_console().print("stopping as soon as Spark has started; once more: at once", style="dim")
+
+    root = logging.getLogger()
+    root.addFilter(_is_worth_saying)
+    try:
+        with _handled(interrupt), _without_handler_of_spark():
+            yield
+    except Exception:
+        if not told.is_set():
+            raise
+    finally:
+        root.removeFilter(_is_worth_saying)
+    if told.is_set():
+        raise KeyboardInterrupt
+
+
+def _is_worth_saying(record: logging.LogRecord) -> bool:
+    return record.exc_info is None or record.exc_info[0] is not KeyboardInterrupt
+
+
+@contextmanager
+def _without_handler_of_spark() -> Iterator[None]:
+    """Spark would put a handler in place of ours long before it has started: one that asks Java something in the middle of
+    another question, which fails with a traceback. It has no setting for that."""
+    from pyspark.core import context
+
+    names = vars(context)
+    usual = names["signal"]
+    names["signal"] = SimpleNamespace(SIGINT=signal.SIGINT, signal=lambda number, handler: None)
+    try:
+        yield
+    finally:
+        names["signal"] = usual
+
+
+@contextmanager
+def stop_signals() -> Iterator[Event]:
+    """A first Ctrl-C or SIGTERM lets the batch that runs be finished; a second one ends at once, which is safe too."""
+    stop = Event()
+
+    def told(number: int, frame: Any) -> None:
+        if stop.is_set():
+            raise KeyboardInterrupt
+        stop.set()
+        error_console().print("stopping after this batch; once more: at once", style="dim")
+
+    with _handled(told):
+        yield stop
+
+
+@contextmanager
+def _handled(handler: Callable[[int, Any], None]) -> Iterator[None]:
+    before = {number: signal.signal(number, handler) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, usual in before.items():
+            signal.signal(number, usual)
