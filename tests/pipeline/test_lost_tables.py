@@ -23,7 +23,7 @@ from penstock.pipeline.warehouse.files import Files
 from penstock.pipeline.warehouse.generation import begin_generation
 from penstock.pipeline.warehouse.warehouse import Warehouse
 from tests.pipeline.broker import Broker
-from tests.pipeline.test_rolling import DAILY, JOB, PARTS, STATE, cut_short_after
+from tests.pipeline.test_rolling import DAILY, JOB, PARTS, STATE, VIEW, cut_short_after
 from tests.pipeline.test_runner import Bench, read
 from tests.pipeline.warehouse.bucket import Bucket
 
@@ -185,6 +185,8 @@ def test_a_roll_up_that_was_cut_short_after_its_last_table_leaves_none_unnoted(p
     with cut_short_after(place.root, "replace_whole", STATE.name), pytest.raises(InterruptedError):
         place.roller.roll(Surroundings())
     place.roller.roll(Surroundings())
+    assert place.memory.written_tables() == {table.name for table in JOB.tables} - {VIEW.name}
+    place.roller.renew(Surroundings(missing_of=lambda queues: frozenset()))
     assert place.memory.written_tables() == {table.name for table in JOB.tables}
 
 

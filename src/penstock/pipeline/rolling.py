@@ -91,14 +91,14 @@ class Roller:
         is to be, of the same batches.
         """
         rolling = self._memory.rolling()
-        told = (
-            surroundings.missing_of is not None
-        )  # without the server's word limits would be lost, not renewed
+        # Without the server's word limits would be lost, not renewed.
+        told = surroundings.missing_of is not None
         if self._job.renew is None or rolling.target is not None or rolling.through < 0 or not told:
             return False
         reader = RollUpReader(self._warehouse, rolling.through, rolling.through)
         for name, rows in self._job.renew(reader, surroundings._replace(gaps=self.gaps())).items():
             self._warehouse.replace_whole(self._job.table(name), rows, rolling.through, few=True)
+            self._note_written([name])
         return True
 
     def gaps(self) -> tuple[Gap, ...]:
