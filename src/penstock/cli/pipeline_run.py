@@ -212,7 +212,10 @@ def _check_master(master: str) -> None:
 
 
 def _unread_bytes(endpoint: str, queue: str, group: str | None) -> int:
-    """What a group has not read of a log, about; without a group all of it. It is asked before Spark is started, which takes seconds."""
+    """What a group has not read of a log, about; without a group all of it.
+
+    It is asked before Spark is started, which takes seconds.
+    """
     from penstock.cli.asking import CONNECT_SECONDS
     from penstock.client.blocking.client import connect_blocking_to_any
     from penstock.client.endpoints import endpoint_urls

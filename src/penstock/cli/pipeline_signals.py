@@ -49,11 +49,15 @@ def _is_worth_saying(record: logging.LogRecord) -> bool:
 @contextmanager
 def _without_handler_of_spark() -> Iterator[None]:
     """Spark would put a handler in place of ours long before it has started: one that asks Java something in the middle of
-    another question, which fails with a traceback. It has no setting for that."""
+    another question, which fails with a traceback. It has no setting for that; where the name that it does so by is another
+    one some day, it does."""
     from pyspark.core import context
 
     names = vars(context)
-    usual = names["signal"]
+    usual = names.get("signal")
+    if usual is None:
+        yield
+        return
     names["signal"] = SimpleNamespace(SIGINT=signal.SIGINT, signal=lambda number, handler: None)
     try:
         yield

@@ -11,6 +11,7 @@ import pytest
 
 from penstock.pipeline.jobs import capacity, dead_letters, ledger_tables, usage
 from penstock.pipeline.report.message_sections import MOST
+from penstock.pipeline.report.page import number, text_table
 from penstock.pipeline.report.plot import Series, line_plot, nice_ceiling
 from penstock.pipeline.report.report import report
 from penstock.pipeline.report.usage_section import percentile
@@ -204,6 +205,20 @@ def test_a_line_breaks_where_nothing_was_measured() -> None:
     drawing = ET.fromstring(plot)
     assert len(drawing.findall("polyline")) == 2
     assert len(drawing.findall("circle")) == 1
+
+
+@pytest.mark.parametrize("minutes", [1, 2, 5, 6])
+def test_every_label_of_a_short_time_names_another_minute(minutes: int) -> None:
+    points = [(NOON + timedelta(minutes=minute), 1.0) for minute in range(minutes)]
+    drawing = ET.fromstring(line_plot([Series("a", points)], str, 60))
+    labels = [text.text for text in drawing.findall("text")][-6:]
+    assert len(set(labels)) == 6
+    assert "12:00" in labels
+
+
+def test_heads_stand_over_their_figures() -> None:
+    table = text_table(["who", "requests"], [["ada", number("3")]])
+    assert "<th>who</th><th class=n>requests</th>" in table
 
 
 def test_messages_that_are_still_there_are_counted(tmp_path: Path) -> None:

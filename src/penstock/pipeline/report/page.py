@@ -25,7 +25,11 @@ def text_table(heads: Sequence[str], rows: Sequence[Sequence[str | Cell]], empty
     """A table, or a sentence where it would be empty."""
     if not rows:
         return f'<p class="none">{escape(empty)}</p>'
-    head = "".join(f"<th>{escape(name)}</th>" for name in heads)
+    right = [isinstance(cell, Cell) and cell.number for cell in rows[0]]
+    head = "".join(
+        f"<th{' class=n' if at_right else ''}>{escape(name)}</th>"
+        for name, at_right in zip(heads, right, strict=True)
+    )
     body = "".join(f"<tr>{''.join(_cell(cell) for cell in row)}</tr>" for row in rows)
     return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
@@ -74,7 +78,7 @@ header p{margin:4px 0 0;color:var(--soft)}section{background:var(--card);border:
 border-radius:10px;padding:4px 20px 18px;margin:18px 0;overflow-x:auto}h2{font-size:19px;margin:14px 0 8px}
 h3{font-size:15px;margin:18px 0 6px}table{border-collapse:collapse;width:100%;font-size:14px}
 th{text-align:left;color:var(--soft);font-weight:500}th,td{padding:4px 10px 4px 0;border-bottom:1px solid var(--line)}
-td.n{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}.none{color:var(--soft)}
+th.n{text-align:right}td.n{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}.none{color:var(--soft)}
 .tiles{display:flex;flex-wrap:wrap;gap:10px 34px;margin:6px 0 10px}.tiles b{display:block;font-size:22px}
 .tiles span{color:var(--soft);font-size:13px}svg{width:100%;height:auto;font-size:11px}svg text{fill:var(--soft)}
 .grid{stroke:var(--line)}polyline{fill:none;stroke-width:1.8}.legend span{margin-right:16px;font-size:13px}

@@ -26,9 +26,7 @@ def line_plot(series: Sequence[Series], written: Callable[[float], str], step_se
     times = [time.timestamp() for one in series for time, _ in one.points]
     if not times:
         return '<p class="none">Nothing in this time.</p>'
-    first, last = min(times), max(times)
-    if first == last:
-        last = first + step_seconds
+    first, last = _shown(min(times), max(times), step_seconds)
     ceiling = nice_ceiling(max(value for one in series for _, value in one.points))
 
     def x_of(time: float) -> float:
@@ -58,7 +56,7 @@ def line_plot(series: Sequence[Series], written: Callable[[float], str], step_se
             if len(piece) == 1:
                 (time, value) = piece[0]
                 parts.append(
-                    f'<circle class="c{number}" cx="{x_of(time):.1f}" cy="{y_of(value):.1f}" r="2.5">'
+                    f'<circle class="c{number}" cx="{x_of(time):.1f}" cy="{y_of(value):.1f}" r="4">'
                     f"<title>{name}: {escape(written(value))}</title></circle>"
                 )
             else:
@@ -73,6 +71,15 @@ def line_plot(series: Sequence[Series], written: Callable[[float], str], step_se
         )
         parts.append(f'<p class="legend">{names}</p>')
     return "".join(parts)
+
+
+def _shown(first: float, last: float, step_seconds: float) -> tuple[float, float]:
+    """Of a short time also what is around it, so that every label names another step."""
+    shortest = (LABELS - 1) * step_seconds
+    if last - first >= shortest:
+        return first, last
+    first -= (shortest - (last - first)) // (2 * step_seconds) * step_seconds
+    return first, first + shortest
 
 
 def bar(part: float, whole: float) -> str:
