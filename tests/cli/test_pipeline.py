@@ -14,6 +14,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from pyspark.core import context
+from pyspark.errors import PySparkException
 
 from penstock.cli.exits import CommandError
 from penstock.cli.pipeline_place import pipeline_errors
@@ -305,3 +306,9 @@ def test_a_stop_while_spark_starts_ends_the_command_once_it_can_be_ended(
 def test_java_that_is_gone_is_said_in_a_sentence() -> None:
     with pytest.raises(CommandError, match="Spark has ended by itself"), pipeline_errors():
         raise ConnectionRefusedError("what py4j raises when nobody listens any more")
+
+
+def test_a_master_that_nobody_answers_at_is_said_in_a_sentence() -> None:
+    said = "java.lang.IllegalStateException: Cannot call methods on a stopped SparkContext."
+    with pytest.raises(CommandError, match="nobody answers at the address of --master"), pipeline_errors():
+        raise PySparkException(said)

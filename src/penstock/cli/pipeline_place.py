@@ -24,6 +24,7 @@ _S3_CLIENT = re.compile(
 )
 _NO_BUCKET = "NoSuchBucketException"
 _NO_JAVA = "JAVA_GATEWAY_EXITED"
+_STOPPED = "on a stopped SparkContext"
 _LEAST_KEPT = timedelta(days=1)
 DEFAULT_WAREHOUSE = "penstock-warehouse"
 
@@ -114,6 +115,11 @@ def pipeline_errors() -> Iterator[None]:
             raise CommandError(
                 "Java ended before Spark had begun; why stands above. If it could not fetch packages (spark.jars.packages), "
                 "name files that are here instead: --conf spark.jars=FILE,FILE"
+            ) from None
+        if _STOPPED in str(error):
+            raise CommandError(
+                "Spark has stopped by itself; why stands above. With a cluster, most likely nobody answers at the address of "
+                "--master, or it has ended this run. Nothing is lost: the same command goes on"
             ) from None
         raise CommandError(f"Spark: {reason_of(error) or in_short(str(error))}") from None
 
