@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from threading import Event
 from types import SimpleNamespace
@@ -20,24 +20,17 @@ def interruptible_start() -> Iterator[None]:
     To be interrupted while it starts is what Spark's Python is not made for: it may leave Java behind, which runs on, and it
     writes a traceback to the log.
     """
-    told = Event()
-
-    def interrupt(number: int, frame: Any) -> None:
-        if told.is_set():
-            raise KeyboardInterrupt
-        told.set()
-        error_console().print("stopping as soon as Spark has started; once more: at once", style="dim")
-
     root = logging.getLogger()
     root.addFilter(_is_worth_saying)
-    try:
-        with _handled(interrupt), _without_handler_of_spark():
-            yield
-    except Exception:
-        if not told.is_set():
-            raise
-    finally:
-        root.removeFilter(_is_worth_saying)
+    with _told_first("stopping as soon as Spark has started; once more: at once") as told:
+        try:
+            with _without_handler_of_spark():
+                yield
+        except Exception:
+            if not told.is_set():
+                raise
+        finally:
+            root.removeFilter(_is_worth_saying)
     if told.is_set():
         raise KeyboardInterrupt
 
@@ -68,23 +61,24 @@ def _without_handler_of_spark() -> Iterator[None]:
 @contextmanager
 def stop_signals() -> Iterator[Event]:
     """A first Ctrl-C or SIGTERM lets the batch that runs be finished; a second one ends at once, which is safe too."""
-    stop = Event()
-
-    def told(number: int, frame: Any) -> None:
-        if stop.is_set():
-            raise KeyboardInterrupt
-        stop.set()
-        error_console().print("stopping after this batch; once more: at once", style="dim")
-
-    with _handled(told):
+    with _told_first("stopping after this batch; once more: at once") as stop:
         yield stop
 
 
 @contextmanager
-def _handled(handler: Callable[[int, Any], None]) -> Iterator[None]:
-    before = {number: signal.signal(number, handler) for number in (signal.SIGINT, signal.SIGTERM)}
+def _told_first(sentence: str) -> Iterator[Event]:
+    """The event is set by a first Ctrl-C or SIGTERM, which is answered with the sentence; a second one interrupts."""
+    told = Event()
+
+    def handle(number: int, frame: Any) -> None:
+        if told.is_set():
+            raise KeyboardInterrupt
+        told.set()
+        error_console().print(sentence, style="dim")
+
+    before = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
-        yield
+        yield told
     finally:
         for number, usual in before.items():
             signal.signal(number, usual)
