@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from penstock.pipeline.trouble import PipelineError, in_short
+from penstock.pipeline.warehouse import local_files
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -59,8 +60,7 @@ def write_archive(session: SparkSession, java_home: Path) -> Path:
     try:
         _silence(session)
         _tell_java(session, "vmCds", "dynamic_dump", str(beside))
-        _sync(beside)
-        beside.rename(path)
+        local_files.rename(str(beside), str(path))
     except Exception as error:
         raise PipelineError(f"Java could not write {path}: {in_short(str(error))}") from None
     finally:
@@ -104,11 +104,6 @@ def _is_writable(place: Path) -> bool:
     with suppress(OSError):
         place.mkdir(parents=True, exist_ok=True)
     return place.is_dir() and os.access(place, os.W_OK)
-
-
-def _sync(path: Path) -> None:
-    with path.open("rb") as file:
-        os.fsync(file.fileno())
 
 
 def _silence(session: SparkSession) -> None:

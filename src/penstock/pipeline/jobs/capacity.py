@@ -151,9 +151,8 @@ def forecasts(grown: list[Growth], surroundings: Surroundings) -> list[Forecast]
             known.setdefault(name, Growth(name, 0, 0.0, 0.0, 0.0))
     disk = None
     if surroundings.disk_total_bytes and surroundings.disk_free_bytes is not None:
-        grows = sum(
-            max(0.0, one.bytes_an_hour or 0.0) for one in known.values()
-        )  # of those that are followed
+        # Of those that are followed: of the others nobody knows.
+        grows = sum(max(0.0, one.bytes_an_hour or 0.0) for one in known.values())
         used = surroundings.disk_total_bytes - surroundings.disk_free_bytes
         disk = (used, surroundings.disk_total_bytes, grows)
     return [
