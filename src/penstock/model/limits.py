@@ -51,7 +51,13 @@ RUNS_PER_RECORD = 1_000_000
 QUEUES_PER_NODE = 100_000
 PRODUCERS_PER_QUEUE = 100_000
 PRODUCER_BATCHES_REMEMBERED = 1_024
+PRODUCER_BATCHES_PER_QUEUE = 128_000
+"""Of all producers of a partition together; where there are more, those are forgotten first whose producer has most."""
+PRODUCER_DUPLICATES_BYTES = 512 * KIBIBYTE
+"""For what batches of producers left out as duplicates; batches whose duplicates are not remembered are refused."""
 PRODUCER_IDLE_MS = 1 * HOUR_MS
+PRODUCER_CROWDED_IDLE_MS = 5 * MINUTE_MS
+"""Where a partition has as many producers as it may, those that were silent for so long make room for others."""
 
 PRIORITIES = 10
 PRIORITY_WEIGHTS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)

@@ -1,4 +1,4 @@
-"""What was sent before: deduplication ids, batches of producers, and messages that moved in.
+"""What was sent before: deduplication ids, and messages that moved in; batches of producers are in `producers`.
 
 Three tables and one for the cluster, one promise: the same thing sent twice is stored once (I3). All of them are changed only when a
 record is applied, and forget by the time in that record, so every replica remembers the same.
@@ -6,13 +6,10 @@ record is applied, and forget by the time in that record, so every replica remem
 
 from __future__ import annotations
 
-from collections import OrderedDict, deque
+from collections import OrderedDict
 from collections.abc import Iterator
 from typing import NamedTuple
 
-import msgspec
-
-from penstock.model import limits
 from penstock.model.records import IdsBarred, IdsClaimed
 from penstock.model.runs import Runs, difference, intersection, normalized
 
@@ -122,124 +119,6 @@ class DeduplicationWindow:
     def load(self, dumped: list[tuple[bytes, int, int]]) -> None:
         """From the snapshot."""
         self._seen = OrderedDict((identifier, (sequence, until)) for identifier, sequence, until in dumped)
-
-
-class StoredBatch:
-    """How a producer's batch was answered: enough to answer it again."""
-
-    __slots__ = ("count", "duplicates", "first", "sent_ms", "stamp_us")
-
-    def __init__(
-        self, first: int, count: int, sent_ms: int, duplicates: list[tuple[int, int]], stamp_us: int = 0
-    ) -> None:
-        self.first = first
-        self.count = count
-        self.sent_ms = sent_ms
-        self.duplicates = duplicates
-        self.stamp_us = stamp_us
-
-
-class StoredImage(msgspec.Struct, frozen=True, array_like=True):
-    """A batch in a snapshot."""
-
-    number: int
-    first: int
-    count: int
-    sent_ms: int
-    duplicates: list[tuple[int, int]]
-    stamp_us: int = 0
-
-
-class _Producer:
-    """The recent batches of one producer."""
-
-    __slots__ = ("_order", "batches", "forgotten", "last_ms")
-
-    def __init__(self, last_ms: int, forgotten: int, batches: dict[int, StoredBatch]) -> None:
-        self.last_ms = last_ms
-        self.forgotten = forgotten
-        """The highest number that is no longer remembered."""
-        self.batches = batches
-        self._order = deque(batches)
-        """Their numbers, oldest first: a dictionary that loses its first keys is slow to say which is first now."""
-
-    def add(self, number: int, batch: StoredBatch) -> None:
-        """Remembers a batch, and forgets the oldest of too many."""
-        batches = self.batches
-        if number not in batches:
-            self._order.append(number)
-        batches[number] = batch
-        self.last_ms = batch.sent_ms
-        if len(batches) > limits.PRODUCER_BATCHES_REMEMBERED:
-            oldest = self._order.popleft()
-            del batches[oldest]
-            self.forgotten = max(self.forgotten, oldest)
-
-
-ProducerImage = tuple[int, int, int, list[StoredImage]]
-
-
-class ProducerTable:
-    """The recent batches of each producer, so that a batch sent again is answered and not stored again."""
-
-    def __init__(self) -> None:
-        self._producers: OrderedDict[int, _Producer] = OrderedDict()
-        """In the order of last use."""
-
-    def stored(self, producer: int, number: int) -> StoredBatch | None:
-        """The batch, if it was stored and is remembered."""
-        found = self._producers.get(producer)
-        return found.batches.get(number) if found is not None else None
-
-    def too_old(self, producer: int, number: int) -> bool:
-        """Whether the number is from before what is remembered, so that nobody can tell."""
-        found = self._producers.get(producer)
-        return found is not None and number <= found.forgotten
-
-    def add(self, producer: int, number: int, batch: StoredBatch) -> None:
-        """The batch is stored; forgets the oldest batches, and producers idle for long or too many."""
-        found = self._producers.get(producer)
-        if found is None:
-            self._producers[producer] = _Producer(batch.sent_ms, -1, {number: batch})
-        else:
-            found.add(number, batch)
-            self._producers.move_to_end(producer)
-        self._forget_idle(batch.sent_ms)
-
-    def _forget_idle(self, now_ms: int) -> None:
-        producers = self._producers
-        while True:
-            oldest = next(iter(producers))
-            idle = producers[oldest].last_ms <= now_ms - limits.PRODUCER_IDLE_MS
-            if not idle and len(producers) <= limits.PRODUCERS_PER_QUEUE:
-                return
-            del producers[oldest]
-
-    def dump(self) -> list[ProducerImage]:
-        """For the snapshot, in the order of last use."""
-        return [
-            (
-                producer,
-                known.last_ms,
-                known.forgotten,
-                [
-                    StoredImage(n, b.first, b.count, b.sent_ms, b.duplicates, b.stamp_us)
-                    for n, b in known.batches.items()
-                ],
-            )
-            for producer, known in self._producers.items()
-        ]
-
-    def load(self, dumped: list[ProducerImage]) -> None:
-        """From the snapshot."""
-        for producer, last_ms, forgotten, images in dumped:
-            batches = {
-                image.number: StoredBatch(
-                    image.first, image.count, image.sent_ms, image.duplicates, image.stamp_us
-                )
-                for image in images
-            }
-            self._producers[producer] = _Producer(last_ms, forgotten, batches)
 
 
 class OriginTable:

@@ -14,10 +14,10 @@ from penstock.queue import states
 from penstock.queue.chunk import CHUNK_BITS
 from penstock.queue.consumption import check_fits_log
 from penstock.queue.decision import Admitted, Decision, Written
-from penstock.queue.deduplication import StoredBatch
 from penstock.queue.id_claims import refuse_barred
 from penstock.queue.partition import Partition
 from penstock.queue.stamping import NO_STAMPS, NOT_STAMPED, ProducerStamps, late_move, stamp
+from penstock.queue.stored_batch import StoredBatch
 
 BY_TIME = frozenset({"causal", "clock"})
 
@@ -38,18 +38,12 @@ def admit(
     `may_move`: the dead-letter queue is there. `said`: the producer's stamps. `now`: what time it may be, for a queue
     ordered by the clock.
     """
+    sent_ms = max(now_ms, partition.last_sent_ms)
     if producer:
-        stored = partition.producers.stored(producer, number)
+        stored = _stored(partition, producer, number, sent_ms)
         if stored is not None:
             return Decision((), _answer(stored))
-        if partition.producers.too_old(producer, number):
-            raise PenstockError(
-                ErrorCode.BAD_REQUEST,
-                f"batch {number} of producer {producer} is older than the {limits.PRODUCER_BATCHES_REMEMBERED} "
-                "batches remembered, so nobody can tell whether it was stored",
-            )
     _check(partition, batch)
-    sent_ms = max(now_ms, partition.last_sent_ms)
     duplicates = _duplicates(partition, batch, now_ms) if batch.columns & DEDUPLICATION else []
     if duplicates:
         known = {index for index, _ in duplicates}
@@ -94,6 +88,33 @@ def admit(
     if stamps.lateness is not None:
         return Decision((*room, Written(record, batch), late_move(partition, record, batch, stamps)), answer)
     return Decision((*room, Written(record, batch)), answer)
+
+
+def _stored(partition: Partition, producer: int, number: int, sent_ms: int) -> StoredBatch | None:
+    """The batch of a producer if it is stored already; raises where it cannot be told, or not be remembered."""
+    producers = partition.producers
+    found = producers.find(producer, number)
+    if found == "new":
+        if len(producers) >= limits.PRODUCERS_PER_QUEUE and not producers.has_room(producer, sent_ms):
+            raise PenstockError(
+                ErrorCode.OVERLOADED,
+                f"queue {partition.name!r} has {len(producers)} producers that sent lately, the most that it can "
+                "remember; try again later, or send with fewer of them",
+            )
+        if not (0 < producer < 2**64 and 0 <= number < 2**63):
+            raise PenstockError(
+                ErrorCode.BAD_REQUEST,
+                f"producer {producer}, batch {number}: a producer is a number below 2^64, a batch one below 2^63",
+            )
+        return None
+    if found == "unknown":
+        raise PenstockError(
+            ErrorCode.BAD_REQUEST,
+            f"batch {number} of producer {producer} is older than those that are remembered "
+            f"({limits.PRODUCER_BATCHES_REMEMBERED} at most, fewer where there are many producers), so nobody can "
+            "tell whether it was stored",
+        )
+    return found
 
 
 def _check(partition: Partition, batch: Batch) -> None:

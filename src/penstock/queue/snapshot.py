@@ -16,7 +16,6 @@ from penstock.model.settings import QueueSettings
 from penstock.queue import states
 from penstock.queue.attempts import AttemptImage
 from penstock.queue.chunk import CHUNK_BITS, CHUNK_MESSAGES, Chunk
-from penstock.queue.deduplication import ProducerImage
 from penstock.queue.groups import FifoGroups
 from penstock.queue.late_heads import HeadsImage
 from penstock.queue.leases import Part
@@ -24,14 +23,30 @@ from penstock.queue.lifecycle import Lifecycle, LifecycleImage
 from penstock.queue.log_index import LogImage
 from penstock.queue.outgoing_moves import MoveKey, OutgoingMoves
 from penstock.queue.partition import Partition
+from penstock.queue.producers import HAS_DUPLICATES, ProducerTable
 from penstock.queue.reader_groups import GroupImage
 from penstock.queue.sorted_order import SortedImage
+from penstock.queue.stored_batch import packed, unpacked
 from penstock.queue.totals import Totals
 from penstock.replication.primary_secondary.epochs import EpochHistory
 
 VERSION = 1
 ELSEWHERE = 1 << 63
 """Set in the position of a batch that this node does not have yet."""
+
+
+class StoredImage(msgspec.Struct, frozen=True, array_like=True):
+    """A batch of a producer."""
+
+    number: int
+    first: int
+    count: int
+    sent_ms: int
+    duplicates: list[tuple[int, int]]
+    stamp_us: int = 0
+
+
+ProducerImage = tuple[int, int, int, list[StoredImage]]
 
 Column = tuple[int, bytes]
 """(length, value) of a column with one value, (-1, bytes) of any other."""
@@ -113,7 +128,7 @@ def dump(partition: Partition) -> bytes:
             sent_times=partition.sent_times.dump(),
             window=partition.window.dump(),
             claims=partition.window.claims.dump(),
-            producers=partition.producers.dump(),
+            producers=_producer_images(partition.producers),
             origins=partition.origins.dump(),
             groups=partition.groups.dump(),
             moves=list(partition.moves.items()),
@@ -172,7 +187,7 @@ def _build(image: PartitionImage) -> Partition:
     partition.sent_times.load(image.sent_times)
     partition.window.load(image.window)
     partition.window.claims.load(image.claims)
-    partition.producers.load(image.producers)
+    _load_producers(partition.producers, image.producers)
     partition.origins.load(image.origins)
     partition.groups.load(image.groups)
     partition.moves = OutgoingMoves(image.moves)
@@ -189,6 +204,44 @@ def _build(image: PartitionImage) -> Partition:
     _derive_order(partition, image)
     partition.order.went_out([run for lease in partition.leases.leases.values() for run in lease.runs()])
     return partition
+
+
+def _producer_images(producers: ProducerTable) -> list[ProducerImage]:
+    return [
+        (
+            producer,
+            last_ms,
+            forgotten,
+            [
+                StoredImage(
+                    number,
+                    first,
+                    count & ~HAS_DUPLICATES,
+                    sent_ms,
+                    unpacked(pack) if pack is not None else [],
+                    stamp_us,
+                )
+                for number, first, count, sent_ms, stamp_us, pack in batches
+            ],
+        )
+        for producer, last_ms, forgotten, batches in producers.producers()
+    ]
+
+
+def _load_producers(producers: ProducerTable, images: list[ProducerImage]) -> None:
+    for producer, last_ms, forgotten, batches in images:
+        rows = [
+            (
+                stored.number,
+                stored.first,
+                stored.count | HAS_DUPLICATES if stored.duplicates else stored.count,
+                stored.sent_ms,
+                stored.stamp_us,
+                packed(stored.duplicates) if stored.duplicates else None,
+            )
+            for stored in batches
+        ]
+        producers.restore(producer, last_ms, forgotten, rows)
 
 
 def _sorted_image(partition: Partition) -> SortedImage | None:
