@@ -48,6 +48,11 @@ RECEIPTS_PER_REQUEST = 10_000
 RUNS_PER_RECORD = 1_000_000
 """A record has a bounded size (15 bytes a run), however scattered the messages are that it is about."""
 
+PAGE_ROWS = 1_024
+"""The tables beside the messages of a partition are kept, and put into snapshots, in pages of about so many rows."""
+CAPTURE_PAGES = 16
+"""A state that goes into a snapshot or to a replica is copied so many pages at a time, between requests."""
+
 QUEUES_PER_NODE = 100_000
 PRODUCERS_PER_QUEUE = 100_000
 PRODUCER_BATCHES_REMEMBERED = 1_024

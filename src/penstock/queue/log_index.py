@@ -2,7 +2,8 @@
 
 Columns of 32 bytes a batch and nothing a message. Sequence numbers follow each other without gaps, so a batch ends
 where the next begins. The log is cut at its front only, batch by batch; what is cut stays in the columns until there
-is enough of it to be worth moving the rest.
+is enough of it to be worth making new ones. So columns only ever grow at their end, but for the positions of batches that
+are copied elsewhere; a capture keeps the columns, and the positions that batches had.
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ from penstock.queue.chunk import FILE_SHIFT
 
 _COMPACT_AT_LEAST = 4_096
 
-LogImage = tuple[int, bytes, bytes, bytes, bytes, bytes]
-"""Where the log ends, and the columns: firsts, positions, stored bytes, message bytes, times."""
+LogColumns = tuple[bytes, bytes, bytes, bytes, bytes]
+"""Firsts, positions, stored bytes, message bytes, times."""
 
 
 class LoggedRun(NamedTuple):
@@ -52,6 +53,7 @@ class LogIndex:
         """Batches per file."""
         self._spans: dict[int, tuple[int, int]] = {}
         """All batches of a file are among these numbers, mostly alone."""
+        self.capture: LogCapture | None = None
         self.emptied: list[int] = []
         """Files in which nothing of the log lies any more; whoever owns files takes them from here."""
 
@@ -98,8 +100,10 @@ class LogIndex:
         return self.begin - begin
 
     def _compact(self) -> None:
-        for column in (self._firsts, self._positions, self._stored, self._sizes, self._sent_ms):
-            del column[: self._start]
+        start = self._start
+        self._firsts, self._positions = self._firsts[start:], self._positions[start:]
+        self._stored, self._sizes = self._stored[start:], self._sizes[start:]
+        self._sent_ms = self._sent_ms[start:]
         self._base += self._start
         self._start = 0
 
@@ -110,6 +114,8 @@ class LogIndex:
                 old = self._positions[place]
                 new = moved.get(old)
                 if new is not None and old >> FILE_SHIFT == file:  # others may lie among this file's
+                    if self.capture is not None:
+                        self.capture.moved.setdefault(self._base + place, old)
                     self._positions[place] = new
                     self._enter_file(new >> FILE_SHIFT, self._base + place)
                     self._leave_file(file)
@@ -215,28 +221,47 @@ class LogIndex:
 
     # -- the snapshot ----------------------------------------------------------------------------------------
 
-    def dump(self) -> LogImage:
-        """For the snapshot."""
-        start = self._start
-        return (
-            self.next,
-            self._firsts[start:].tobytes(),
-            self._positions[start:].tobytes(),
-            self._stored[start:].tobytes(),
-            self._sizes[start:].tobytes(),
-            self._sent_ms[start:].tobytes(),
-        )
-
-    def load(self, image: LogImage) -> None:
-        """From the snapshot."""
-        self.next, firsts, positions, stored, sizes, sent_ms = image
-        self._firsts, self._positions = array("Q", firsts), array("Q", positions)
-        self._stored, self._sizes = array("I", stored), array("I", sizes)
-        self._sent_ms = array("Q", sent_ms)
-        self._start = self._base = 0
+    def begin_capture(self) -> LogCapture:
+        """Captures the index as it is now, until `capture` is None again."""
         columns = (self._firsts, self._positions, self._stored, self._sizes, self._sent_ms)
-        if len({len(column) for column in columns}) != 1:
+        self.capture = LogCapture(columns, self._start, len(self._firsts), self._base)
+        return self.capture
+
+    def load(self, columns: LogColumns) -> None:
+        """Some batches from the snapshot, behind those that are there."""
+        number = len(self._firsts)
+        own = (self._firsts, self._positions, self._stored, self._sizes, self._sent_ms)
+        for column, data in zip(own, columns, strict=True):
+            column.frombytes(data)
+        if len({len(column) for column in own}) != 1:
             raise ValueError("the log has columns of different lengths")
-        self.bytes = sum(self._sizes)
-        for number, position in enumerate(self._positions):
-            self._enter_file(position >> FILE_SHIFT, number)
+        self.bytes += sum(self._sizes[number:])
+        for place in range(number, len(self._positions)):
+            self._enter_file(self._positions[place] >> FILE_SHIFT, place)
+
+
+class LogCapture:
+    """The index of a log as it was at one moment."""
+
+    __slots__ = ("_base", "_columns", "_start", "_stop", "moved")
+
+    def __init__(self, columns: tuple[array[int], ...], start: int, stop: int, base: int) -> None:
+        self._columns = columns
+        self._start = start
+        self._stop = stop
+        self._base = base
+        self.moved: dict[int, int] = {}
+        """Where batches lay that were copied elsewhere since, by number."""
+
+    def parts(self, batches: int) -> Iterator[LogColumns]:
+        """The columns, so many batches at a time."""
+        for start in range(self._start, self._stop, batches):
+            stop = min(start + batches, self._stop)
+            firsts, positions, stored, sizes, sent_ms = (column[start:stop] for column in self._columns)
+            for place in range(start, stop) if self.moved else ():
+                if (old := self.moved.get(self._base + place)) is not None:
+                    positions[place - start] = old
+            yield (
+                *(firsts.tobytes(), positions.tobytes(), stored.tobytes()),
+                *(sizes.tobytes(), sent_ms.tobytes()),
+            )

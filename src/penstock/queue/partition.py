@@ -266,9 +266,7 @@ class Partition:
         if record.origin is None:
             if batch.columns & DEDUPLICATION:
                 until_ms = sent_ms + self.settings.deduplication_window_ms
-                for sequence, identifier in enumerate(batch.names(DEDUPLICATION) or (), first):
-                    if identifier:
-                        self.window.add(identifier, sequence, until_ms)
+                self.window.add_batch(batch.names(DEDUPLICATION) or (), first, until_ms)
             self.window.forget(sent_ms)
         else:
             self.origins.add(record.origin.source_id, record.origin.runs)

@@ -34,8 +34,8 @@ _FORGOTTEN_AT_ONCE = 16
 _COMPACT_AT_LEAST, _COMPACT_SHARE = 4_096, 32
 _PACK_BYTES = 320  # what the duplicates of a batch take beside their numbers
 
-_KINDS = "QQQQIIQQQIIHIIIIQIQI"
-"""Of the columns, in the order of the snapshot."""
+_KINDS = "QQQQIIQQQIIHIIIIQIQI"  # of the columns, in the order of the snapshot
+COLUMNS = len(_KINDS)
 
 Batch = tuple[int, int, int, int, int, bytes | None]
 """(number, first, count, sent, stamp, duplicates) of a row."""

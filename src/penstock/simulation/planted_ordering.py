@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from array import array
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from penstock.backend import log_reading, sends
@@ -101,13 +100,11 @@ def late_ones_wait_their_turn() -> Sequence[Patch]:
 
 
 def snapshots_lose_the_order() -> Sequence[Patch]:
-    def dump(self: FifoGroups) -> list[tuple[int, bytes]]:
-        return [
-            (number, array("Q", sorted(array("Q", sequences))).tobytes()) for number, sequences in real(self)
-        ]
+    def load(self: FifoGroups, number: int, sequences: Iterable[int]) -> None:
+        real(self, number, sorted(sequences))
 
-    real = FifoGroups.dump
-    return [(FifoGroups, "dump", dump)]
+    real = FifoGroups.load
+    return [(FifoGroups, "load", load)]
 
 
 # -- the log -------------------------------------------------------------------------------------------------

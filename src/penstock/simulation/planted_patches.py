@@ -119,7 +119,7 @@ def after_recovery(change: Callable[[Partition], None]) -> Sequence[Patch]:
 
 
 def forget_leases(partition: Partition) -> None:
-    runs = [run for lease in partition.leases.leases.values() for run in lease.runs()]
+    runs = [run for _, lease in partition.leases for run in lease.runs()]
     partition.leases.clear()
     partition._ready(runs)
 

@@ -239,7 +239,7 @@ class Follower:
         partition: Partition | None = None
         if message.part + 1 == message.parts:
             try:
-                partition = snapshot.load_from_elsewhere(b"".join((*followed.image, data)))
+                partition = snapshot.load(b"".join((*followed.image, data)), elsewhere=True)
             except TooOldError as error:
                 followed.image = []
                 self._give_up(followed, parts.catalogue.partitions[queue_id].name, error)

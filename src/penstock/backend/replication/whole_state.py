@@ -14,12 +14,13 @@ from penstock.model.batch import Batch
 from penstock.model.records import QueueCreated, QueueDeleted, QueueRemoved, Sent, decode_record
 from penstock.queue import living_files, snapshot, states
 from penstock.queue.chunk import CHUNK_BITS, FILE_SHIFT
+from penstock.queue.chunk_image import ELSEWHERE
 from penstock.queue.partition import Partition
 from penstock.queue.receiving import stored_runs
 from penstock.storage.entry_read import ReadEntry
 from penstock.storage.replica_log import IMAGE_PART_BYTES
 
-_MARKED_FILES = snapshot.ELSEWHERE >> FILE_SHIFT
+_MARKED_FILES = ELSEWHERE >> FILE_SHIFT
 _WALK_MESSAGES = 4_096
 _WALK_BYTES = 2**20
 
@@ -53,12 +54,12 @@ def marks_of(partition: Partition, sent: Sent) -> set[int]:
         base = number << CHUNK_BITS
         place = max(0, bisect_right(chunk.starts, max(0, first - base)) - 1)
         while place < len(chunk.starts) and base + chunk.starts[place] < end:
-            if base + chunk.starts[place] >= first and chunk.positions[place] >= snapshot.ELSEWHERE:
+            if base + chunk.starts[place] >= first and chunk.positions[place] >= ELSEWHERE:
                 found.add(chunk.positions[place])
             place += 1
     if partition.log is not None:
         for run in partition.log.batches(first, 1, 1, 1):
-            if run.first == first and run.position >= snapshot.ELSEWHERE:
+            if run.first == first and run.position >= ELSEWHERE:
                 found.add(run.position)
     return found
 
