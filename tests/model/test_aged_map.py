@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from penstock.model import limits
+from penstock.model import aged_map, limits
 from penstock.model.aged_map import AgedMap
 from penstock.model.page_capture import PageCapture
 
@@ -29,12 +29,14 @@ def rows_of(page: dict[int, int]) -> list[Row]:
     return list(page.items())
 
 
-@given(commands, some.integers(1, 4))
+@given(commands, some.integers(1, 4), some.sampled_from([2, 5, 100]))
 def test_it_does_what_an_ordered_dictionary_does_and_is_captured_as_it_was(
-    taken: list[tuple[str, int, int]], rows: int
+    taken: list[tuple[str, int, int]], rows: int, many: int
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(limits, "PAGE_ROWS", rows)
+        patch.setattr(aged_map, "_MANY", many)
+        patch.setattr(aged_map, "_INDEXES", 4)
         _run(taken)
 
 
@@ -83,6 +85,7 @@ def _run(taken: list[tuple[str, int, int]]) -> None:
         assert aged.oldest() == next(iter(plain.items()), None)
         assert aged.get(key) == plain.get(key)
         assert (key in aged) is (key in plain)
+        assert aged.has_any([key, value, 50]) is any(one in plain for one in (key, value, 50))
     if capture is not None:
         for image in capture.images():
             found += image

