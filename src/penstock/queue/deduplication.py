@@ -13,7 +13,6 @@ from penstock.model.aged_map import AgedMap
 from penstock.model.records import IdsBarred, IdsClaimed
 from penstock.model.runs import Runs, difference, intersection, normalized
 
-
 _BITS = 64
 _LOW = (1 << _BITS) - 1
 _MIDDLE = 1 << _BITS - 1
