@@ -43,17 +43,18 @@ class Capture:
         self._steps = _steps(partition, exact=exact)
         self._pages.append(next(self._steps) or b"")  # everything begins here
 
-    def step(self, most: int) -> None:
-        """Does so many steps, or fewer where that is the end."""
-        for _ in range(most):
+    def step(self, most: int) -> int:
+        """Does so many steps, or fewer where that is the end; says how many."""
+        for done in range(most):
             try:
                 page = next(self._steps)
             except StopIteration:
                 self.is_done = True
                 self.close()
-                return
+                return done
             if page is not None:
                 self._pages.append(page)
+        return most
 
     def close(self) -> None:
         """Ends the capture, done or not; the partition goes on without it."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
 from penstock.queue.chunk import FILE_SHIFT
@@ -107,40 +107,38 @@ class LogIndex:
         self._base += self._start
         self._start = 0
 
-    def relocate(self, moved: Mapping[int, int]) -> None:
-        """Whatever still lies at an old position now lies at the new one."""
-        for file in {position >> FILE_SHIFT for position in moved}:
-            for place in self._places_in(file):
-                old = self._positions[place]
-                new = moved.get(old)
-                if new is not None and old >> FILE_SHIFT == file:  # others may lie among this file's
-                    if self.capture is not None:
-                        self.capture.moved.setdefault(self._base + place, old)
-                    self._positions[place] = new
-                    self._enter_file(new >> FILE_SHIFT, self._base + place)
-                    self._leave_file(file)
-            self._narrow(file)
+    def relocate(self, number: int, old: int, new: int) -> None:
+        """If a batch still lies at the old position, it lies at the new one now."""
+        place = number - self._base
+        if not self._start <= place < len(self._positions) or self._positions[place] != old:
+            return
+        if self.capture is not None:
+            self.capture.moved.setdefault(number, old)
+        self._positions[place] = new
+        self._enter_file(new >> FILE_SHIFT, number)
+        self._leave_file(old >> FILE_SHIFT)
+
+    def number_of(self, first: int) -> int | None:
+        """The number of the batch that begins with that message."""
+        place = bisect_left(self._firsts, first, self._start)
+        return self._base + place if place < len(self._firsts) and self._firsts[place] == first else None
+
+    def position_of(self, number: int) -> int | None:
+        """Where a batch lies; None where it is gone."""
+        place = number - self._base
+        return self._positions[place] if self._start <= place < len(self._positions) else None
 
     # -- files -----------------------------------------------------------------------------------------------
 
-    def positions_in(self, files: Collection[int]) -> Iterator[int]:
-        """The positions of all batches in the files, file by file."""
+    def places_in(self, files: Collection[int]) -> Iterator[tuple[int, int, int]]:
+        """(position, number, -1) of all batches in the files, file by file. The log may change meanwhile."""
         for file in sorted(files):
-            for place in self._places_in(file):
-                position = self._positions[place]
-                if position >> FILE_SHIFT == file:
-                    yield position
-
-    def _places_in(self, file: int) -> range:
-        low, high = self._spans.get(file, (0, 0))
-        return range(max(low - self._base, self._start), max(high - self._base, self._start))
-
-    def _narrow(self, file: int) -> None:
-        """Batches leave a file in order, so what is behind need not be looked at again."""
-        for place in self._places_in(file):
-            if self._positions[place] >> FILE_SHIFT == file:
-                self._spans[file] = (self._base + place, self._spans[file][1])
-                return
+            for number in range(*self._spans.get(file, (0, 0))):
+                position = self.position_of(number)
+                if (
+                    position is not None and position >> FILE_SHIFT == file
+                ):  # others may lie among this file's
+                    yield position, number, -1
 
     def _enter_file(self, file: int, number: int) -> None:
         if file in self.files:

@@ -18,6 +18,12 @@ from penstock.queue.chunk import CHUNK_BITS, CHUNK_MASK, CHUNK_MESSAGES, FILE_SH
 from penstock.queue.message_view import MessageView
 from penstock.queue.states import LEASED, MANY, PRIORITY_BITS, READY, STATE_BITS
 
+Place = tuple[int, int, int]
+"""(position, chunk, piece) of a piece of a batch; of a batch in the retained log (position, its number, -1)."""
+PAUSE: Place = (-1, 0, -1)
+"""Nothing was found for a while: whoever looks may do something else first."""
+CHUNKS_AT_ONCE = 4_096
+
 
 class MessageTable(MessageView):
     """Messages [1, next) of a partition; those that are gone cost nothing once their chunk is."""
@@ -290,25 +296,29 @@ class MessageTable(MessageView):
 
     # -- files -----------------------------------------------------------------------------------------------
 
-    def living_positions(self, files: set[int]) -> Iterator[int]:
-        """Positions of everything living in the files; twice in a row where a batch crosses chunks."""
-        for chunk in self.chunks.values():
-            if not files.isdisjoint(chunk.files):
-                for _, position in chunk.living_pieces(files):
-                    yield position
+    def living_places(self, files: set[int]) -> Iterator[Place]:
+        """(position, chunk, piece) of everything living in the files. The table may change meanwhile."""
+        for passed, number in enumerate(list(self.chunks), 1):
+            chunk = self.chunks.get(number)
+            if chunk is not None and not files.isdisjoint(chunk.files):
+                for piece, position in chunk.living_pieces(files):
+                    yield position, number, piece
+            elif passed % CHUNKS_AT_ONCE == 0:
+                yield PAUSE
 
-    def relocate(self, moved: dict[int, int]) -> None:
-        """Whatever still lives at an old position now lies at the new one."""
-        files = {position >> FILE_SHIFT for position in moved}
-        for chunk in self.chunks.values():
-            if files.isdisjoint(chunk.files):
-                continue
-            if self.capture is not None:
-                self.capture.before(chunk.number)
-            for old, new in chunk.relocate(moved):
-                file = new >> FILE_SHIFT
-                self.files[file] = self.files.get(file, 0) + 1
-                self._lose_piece(old >> FILE_SHIFT)
+    def relocate(self, number: int, piece: int, old: int, new: int) -> None:
+        """If the piece of a chunk still lives at the old position, it lies at the new one now."""
+        chunk = self.chunks.get(number)
+        if chunk is None or piece >= len(chunk.positions) or chunk.positions[piece] != old:
+            return
+        if not chunk.is_living(piece):
+            return
+        if self.capture is not None:
+            self.capture.before(number)
+        chunk.relocate(piece, new)
+        file = new >> FILE_SHIFT
+        self.files[file] = self.files.get(file, 0) + 1
+        self._lose_piece(old >> FILE_SHIFT)
 
     def begin_capture(self, image: Callable[[Chunk], bytes]) -> PageCapture[Chunk, bytes]:
         """Captures the chunks as they are now, until `capture` is None again."""

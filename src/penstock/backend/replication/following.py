@@ -10,7 +10,7 @@ from penstock.backend.parts import NodeParts
 from penstock.backend.replication.cutting import Cutter, report_cut
 from penstock.backend.replication.followed import FollowedPartition
 from penstock.backend.replication.peer_stream import PeerStream, weight
-from penstock.backend.replication.whole_state import is_missing_batches, marks_of, place_batches
+from penstock.backend.replication.whole_state import is_missing_batches, is_wanted, place_batches
 from penstock.model.batch import Batch
 from penstock.model.document import TooOldError
 from penstock.model.records import QueueCreated, QueueDeleted, QueueRemoved, Sent, decode_record
@@ -274,7 +274,7 @@ class Follower:
                 head = bytes(body[offset:middle])
                 sent = decode_record(head)
                 assert isinstance(sent, Sent)
-                if marks_of(partition, sent):  # else it came before, or nothing of it lives
+                if is_wanted(partition, sent):  # else it came before, or nothing of it lives
                     payload = bytes(body[middle:end])
                     position = self._parts.logbook.write_batch(
                         followed.queue_id, message.index, head, payload

@@ -7,8 +7,8 @@ no mark is left that something living stands at, which is also how a restart fin
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Sequence
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
 
 from penstock.model.batch import Batch
 from penstock.model.records import QueueCreated, QueueDeleted, QueueRemoved, Sent, decode_record
@@ -17,6 +17,7 @@ from penstock.queue.chunk import CHUNK_BITS, FILE_SHIFT
 from penstock.queue.chunk_image import ELSEWHERE
 from penstock.queue.partition import Partition
 from penstock.queue.receiving import stored_runs
+from penstock.queue.table import Place
 from penstock.storage.entry_read import ReadEntry
 from penstock.storage.replica_log import IMAGE_PART_BYTES
 
@@ -38,30 +39,34 @@ def is_missing_batches(partition: Partition) -> bool:
 
 def place_batches(partition: Partition, stored: Sequence[tuple[Sent, int]]) -> None:
     """Batches came, and are at these positions now."""
-    moved = {mark: position for sent, position in stored for mark in marks_of(partition, sent)}
-    if moved:
-        living_files.relocate(partition, moved)
+    for sent, position in stored:
+        for place in list(_marked_places(partition, sent)):
+            living_files.relocate(partition, (place,), {place[0]: position})
 
 
-def marks_of(partition: Partition, sent: Sent) -> set[int]:
-    """The marks that stand for a batch; none where it is here, or nothing of it is known any more."""
+def is_wanted(partition: Partition, sent: Sent) -> bool:
+    """Whether something lives in a batch that is not here yet."""
+    return any(living_files.is_there(partition, place) for place in _marked_places(partition, sent))
+
+
+def _marked_places(partition: Partition, sent: Sent) -> Iterator[Place]:
+    """Places of a batch that are another node's."""
     first, end = sent.first, sent.first + sent.count
-    found: set[int] = set()
     for number in range(first >> CHUNK_BITS, (end - 1 >> CHUNK_BITS) + 1):
         chunk = partition.table.chunks.get(number)
         if chunk is None:
             continue
         base = number << CHUNK_BITS
-        place = max(0, bisect_right(chunk.starts, max(0, first - base)) - 1)
-        while place < len(chunk.starts) and base + chunk.starts[place] < end:
-            if base + chunk.starts[place] >= first and chunk.positions[place] >= ELSEWHERE:
-                found.add(chunk.positions[place])
-            place += 1
-    if partition.log is not None:
-        for run in partition.log.batches(first, 1, 1, 1):
-            if run.first == first and run.position >= ELSEWHERE:
-                found.add(run.position)
-    return found
+        piece = bisect_left(chunk.starts, max(0, first - base))
+        while piece < len(chunk.starts) and base + chunk.starts[piece] < end:
+            if chunk.positions[piece] >= ELSEWHERE:
+                yield chunk.positions[piece], number, piece
+            piece += 1
+    log = partition.log
+    logged = log.number_of(first) if log is not None else None
+    position = log.position_of(logged) if log is not None and logged is not None else None
+    if logged is not None and position is not None and position >= ELSEWHERE:
+        yield position, logged, -1
 
 
 class Walk:
