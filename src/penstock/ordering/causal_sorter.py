@@ -55,7 +55,9 @@ class CausalImage(msgspec.Struct, frozen=True, array_like=True):
     arrivals: list[Arrival]
 
 
-class _Session:
+class Session:
+    """One producer's."""
+
     __slots__ = ("arrived_us", "floor", "pending")
 
     def __init__(self) -> None:
@@ -77,23 +79,18 @@ class CausalSorter:
         """A session that has sent nothing for so long is forgotten; what it sends then begins a new one."""
         self.most_sessions = most_sessions
         """Of more, those without waiting messages that have been silent longest are forgotten earlier."""
-        self._sessions: AgedMap[int, _Session] = AgedMap()
+        self.sessions: AgedMap[int, Session] = AgedMap()
         """In the order of their last arrival."""
         self._arrivals: deque[Arrival] = deque()
 
     @property
     def pending(self) -> int:
         """How many messages wait."""
-        return sum(session.pending.count for session in self._sessions.values())
-
-    @property
-    def sessions(self) -> int:
-        """How many sessions are remembered."""
-        return len(self._sessions)
+        return sum(session.pending.count for session in self.sessions.values())
 
     def judge(self, run: StampedRun) -> Accepted | Late:
         """Whether the messages are in time for their session; changes nothing."""
-        session = self._sessions.get(run.process)
+        session = self.sessions.get(run.process)
         oldest = run.id_at(0)
         if session is None or oldest > session.floor:
             return Accepted(len(run))
@@ -102,8 +99,8 @@ class CausalSorter:
 
     def insert(self, run: StampedRun, arrived_us: int, late: int = 0) -> None:
         """Takes in the messages of the run that are in time; arrivals come in rising order of their sequences."""
-        session = self._sessions.get(run.process) or _Session()
-        self._sessions.put(run.process, session)
+        session = self.sessions.get(run.process) or Session()
+        self.sessions.put(run.process, session)
         session.arrived_us = max(arrived_us, session.arrived_us)
         if late == len(run):
             return
@@ -131,10 +128,10 @@ class CausalSorter:
         arrivals = self._arrivals
         while arrivals and arrivals[0].sequence <= sequence:
             arrival = arrivals.popleft()
-            session = self._sessions.get(arrival.session)
+            session = self.sessions.get(arrival.session)
             if session is None:  # a batch before it took it along, and since then the session was forgotten
                 continue
-            self._sessions.touch(arrival.session)
+            self.sessions.touch(arrival.session)
             taken = session.pending.take_through(arrival.greatest_us)
             if taken is not None:  # else a batch before it took it along
                 session.floor = taken.last
@@ -150,56 +147,52 @@ class CausalSorter:
         """Forgets sessions that have been silent for long, and the most silent ones where there are too many; says
         how many. `now_us` is the time of a record."""
         forgotten = 0
-        while (oldest := self._sessions.oldest()) is not None:
+        while (oldest := self.sessions.oldest()) is not None:
             number, session = oldest
             idle = session.arrived_us + self.idle_us <= now_us
-            if session.pending.count or not (idle or len(self._sessions) > self.most_sessions):
+            if session.pending.count or not (idle or len(self.sessions) > self.most_sessions):
                 break
-            self._sessions.pop(number)
+            self.sessions.pop(number)
             forgotten += 1
         return forgotten
 
     def clear(self) -> None:
         """The queue was purged: nothing waits; floors stay where they are."""
         self._arrivals.clear()
-        for number, session in self._sessions.items():
-            self._sessions.touch(number)
+        for number, session in self.sessions.items():
+            self.sessions.touch(number)
             session.pending.clear()
 
     # --- snapshots ------------------------------------------------------------------------------------------
 
     def begin_capture(self) -> tuple[Iterator[list[SessionImage]], list[Arrival]]:
-        """The sorter as it is now, until `end_capture`: sessions, some at a time, and arrivals.
+        """The sorter as it is now, until `sessions` has no capture any more: sessions, some at a time, and arrivals.
 
         A session with much that waits comes in several images.
         """
-        capture = self._sessions.begin_capture(_rows)
+        capture = self.sessions.begin_capture(_rows)
         return _images(capture.images()), list(self._arrivals)
-
-    def end_capture(self) -> None:
-        """Nobody needs to know any more what changes."""
-        self._sessions.capture = None
 
     def dump(self) -> CausalImage:
         """All of it at once."""
         parts, arrivals = self.begin_capture()
         sessions = [image for part in parts for image in part]
-        self.end_capture()
+        self.sessions.capture = None
         return CausalImage(sessions, arrivals)
 
     def load(self, image: CausalImage) -> None:
         """From the snapshot; more may follow."""
         self._arrivals.extend(image.arrivals)
         for kept in image.sessions:
-            session = self._sessions.get(kept.session)
+            session = self.sessions.get(kept.session)
             if session is None:
-                session = _Session()
+                session = Session()
                 session.floor, session.arrived_us = kept.floor, kept.arrived_us
-                self._sessions.put(kept.session, session)
+                self.sessions.put(kept.session, session)
             session.pending.load(kept.runs)
 
 
-def _rows(page: dict[int, _Session]) -> list[_SessionRow]:
+def _rows(page: dict[int, Session]) -> list[_SessionRow]:
     return [
         (number, session.floor, session.arrived_us, session.pending.entries())
         for number, session in page.items()

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Generator, Iterable, Iterator
-from typing import TypeVar
+from typing import Any, Protocol, TypeVar
 
 from penstock.model import limits
 from penstock.model.runs import Runs
@@ -33,10 +33,11 @@ class Capture:
     """The state of a partition as of now; `step` until `is_done`, then `buffers` is all of it."""
 
     def __init__(self, partition: Partition, *, exact: bool = False) -> None:
-        """`exact`: nothing changes until it is done, and equal states are to give equal bytes."""
-        if partition.table.capture is not None:
+        """`exact`: nothing changes until it is done, so that another capture may be under way; equal states are to
+        give equal bytes."""
+        if partition.table.capture is not None and not exact:
             raise ValueError(f"partition {partition.queue_id} is being captured already")
-        self._partition: Partition | None = partition
+        self._tables = [(table, table.capture) for table in _tables(partition)]
         self.index = partition.index
         self.is_done = False
         self._pages: list[bytes] = []
@@ -58,10 +59,10 @@ class Capture:
 
     def close(self) -> None:
         """Ends the capture, done or not; the partition goes on without it."""
-        partition, self._partition = self._partition, None
-        if partition is not None:
-            self._steps.close()
-            _end(partition)
+        self._steps.close()
+        for table, before in self._tables:
+            table.capture = before
+        self._tables = []
 
     @property
     def buffers(self) -> list[bytes]:
@@ -69,18 +70,24 @@ class Capture:
         return [pages.prefix(len(self._pages)), *self._pages]
 
 
-def _end(partition: Partition) -> None:
-    """Nobody needs to know any more what changes."""
-    partition.table.capture = partition.leases.capture = partition.groups.capture = None
-    partition.delays.capture = partition.expiries.capture = None
-    partition.window.rows.capture = partition.window.claims.rows.capture = None
-    partition.attempts.rows.capture = None
+class Captured(Protocol):
+    """A table that tells its capture what is about to change."""
+
+    capture: Any
+
+
+def _tables(partition: Partition) -> list[Captured]:
+    tables: list[Captured] = [
+        *(partition.table, partition.leases, partition.groups, partition.delays, partition.expiries),
+        *(partition.window.rows, partition.window.claims.rows, partition.attempts.rows),
+    ]
     if partition.log is not None:
-        partition.log.capture = None
+        tables.append(partition.log)
     if isinstance(partition.order, FifoGroups):
-        partition.order.capture = None
-    if partition.sorting is not None:
-        partition.sorting.end_capture()
+        tables.append(partition.order)
+    if partition.sorting is not None and partition.sorting.sessions is not None:
+        tables.append(partition.sorting.sessions)
+    return tables
 
 
 def _steps(partition: Partition, *, exact: bool) -> Generator[Step, None, None]:

@@ -17,12 +17,13 @@ from itertools import takewhile
 from typing import NamedTuple
 
 from penstock.model import limits
+from penstock.model.aged_map import AgedMap
 from penstock.model.batch import STAMPS, Batch
 from penstock.model.origin import Lateness
 from penstock.model.records import Sent
 from penstock.model.runs import Runs, difference, intersection, normalized
 from penstock.model.settings import QueueSettings
-from penstock.ordering.causal_sorter import Arrival, CausalImage, CausalSorter, SessionImage
+from penstock.ordering.causal_sorter import Arrival, CausalImage, CausalSorter, Session, SessionImage
 from penstock.ordering.clock_interval import ClockInterval
 from penstock.ordering.stamped_run import RunImage, StampedRun, run_of, run_of_range
 from penstock.ordering.timestamp_id import TimestampId
@@ -216,7 +217,9 @@ class SortedOrder:
     # -- snapshots -------------------------------------------------------------------------------------------
 
     def begin_capture(self) -> SortedCapture:
-        """The window as it is now, until `end_capture`; the order of what was let out is captured with its groups."""
+        """The window as it is now, until the sessions have no capture any more.
+
+        The order of what was let out is captured with its groups."""
         late = [(first, batch.runs, batch.lateness) for first, batch in self.late.items()]
         if self._causal is not None:
             return SortedCapture(None, iter(()), *self._causal.begin_capture(), late)
@@ -224,10 +227,10 @@ class SortedOrder:
         floor, heads, waiting = self._window.capture()
         return SortedCapture((floor, heads), waiting, iter(()), [], late)
 
-    def end_capture(self) -> None:
-        """Nobody needs to know any more what changes."""
-        if self._causal is not None:
-            self._causal.end_capture()
+    @property
+    def sessions(self) -> AgedMap[int, Session] | None:
+        """The sessions of a `causal` queue."""
+        return self._causal.sessions if self._causal is not None else None
 
     def load(self, window: SorterImage | None, causal: CausalImage | None, late: Iterable[LateRow]) -> None:
         """From the snapshot; more may follow."""

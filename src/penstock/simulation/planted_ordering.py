@@ -44,7 +44,7 @@ def forget_floors(partition: Partition) -> None:
     if sorting is not None and sorting._window is not None:
         sorting._window.floor = BEFORE_ALL
     if sorting is not None and sorting._causal is not None:
-        for session in sorting._causal._sessions.values():
+        for session in sorting._causal.sessions.values():
             session.floor = BEFORE_ALL
 
 
@@ -56,7 +56,7 @@ def late_ones_are_sorted_in() -> Sequence[Patch]:
         self._pending.insert(run, late)
 
     def insert_by_session(self: CausalSorter, run: Any, arrived_us: int, late: int = 0) -> None:
-        session = self._sessions.get(run.process)
+        session = self.sessions.get(run.process)
         if session is not None:
             session.floor = BEFORE_ALL
         real(self, run, arrived_us, late)
