@@ -8,7 +8,7 @@ from penstock.model import limits
 from penstock.model.batch import DEDUPLICATION, DELAYS, PRIORITIES, STAMPS, UNSET, Batch
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.model.records import Dropped, MoveStarted, Sent
-from penstock.model.runs import Runs, normalized, runs_in_order
+from penstock.model.runs import Runs, normalized, pieces_of, runs_in_order
 from penstock.ordering.clock_interval import ClockInterval
 from penstock.queue import states
 from penstock.queue.chunk import CHUNK_BITS
@@ -208,9 +208,12 @@ def _make_room(partition: Partition, batch: Batch, now_ms: int, *, may_move: boo
             f"queue {partition.name!r} is full: {messages} messages, {size} bytes "
             f"(max_messages {settings.max_messages}, max_bytes {settings.max_bytes}, overflow {settings.overflow})",
         )
-    if settings.overflow == "dead-letter" and settings.dead_letter_queue is not None:
-        return [Written(MoveStarted(oldest, settings.dead_letter_queue, "overflow", now_ms))]
-    return [Written(Dropped(oldest, now_ms))]
+    # Each record is a step that is complete: a crash between two of them leaves a queue with more room than it had.
+    pieces = pieces_of(oldest, limits.RUNS_PER_RECORD)
+    target = settings.dead_letter_queue
+    if settings.overflow == "dead-letter" and target is not None:
+        return [Written(MoveStarted(piece, target, "overflow", now_ms)) for piece in pieces]
+    return [Written(Dropped(piece, now_ms)) for piece in pieces]
 
 
 def _oldest(
