@@ -180,7 +180,7 @@ class Witness:
 
     def _acknowledged(self, name: str, node: ReplicatedNode, need: Need) -> None:
         """An answer leaves. A deposed primary may only say what its successor has too."""
-        queue_id, epoch, index = need
+        queue_id, epoch, index, _ = need
         known = self._committed.get(queue_id)
         led = node.replication.state.led.get(queue_id)
         if led is not None and not led.primary.synchronous:
