@@ -327,8 +327,7 @@ def _before(partition: Followed, end: int) -> Runs:
     """What is there before a number and not on its way elsewhere; of a queue that is only a log, what it retains."""
     log, table = partition.log, partition.table
     if log is not None and not partition.settings.has_queue:
-        end = min(end, log.next)
-        return [(log.begin, end - log.begin)] if end > log.begin else []
+        return log.gaps.runs(log.begin, min(end, log.next))
     return table.runs_in(states.RUNS_EXPIRABLE, 1, end, table.messages) if table.messages else []
 
 

@@ -12,6 +12,8 @@ from typing import assert_never
 
 from penstock.model import limits, records
 from penstock.model.batch import DEDUPLICATION, DELAYS, GROUPS, PRIORITIES, STAMPS, TTLS, UNSET, Batch
+from penstock.model.epoch_numbers import of_record
+from penstock.model.number_gaps import NumberGaps
 from penstock.model.runs import Runs, count_of, difference, intersection, normalized
 from penstock.model.settings import QueueSettings
 from penstock.ordering.commit_wait import CommitWait
@@ -31,7 +33,7 @@ from penstock.queue.state_column import state_column
 from penstock.queue.table import MessageTable
 from penstock.queue.timers import SentTimes, SlotTimers
 from penstock.queue.totals import Totals
-from penstock.replication.primary_secondary.epochs import EpochHistory
+from penstock.replication.primary_secondary.epochs import EPOCHS_REMEMBERED, EpochHistory
 
 _READY, _DELAYED, _HELD = bytes([states.READY]), bytes([states.DELAYED]), bytes([states.HELD])
 
@@ -66,7 +68,9 @@ class Partition:
         self.moves = OutgoingMoves()
         self.overdue: Runs = []
         """Messages on their way whose time to live has ended since: should they come back, they expire."""
-        self.log = LogIndex() if settings.has_log else None
+        self.gaps = NumberGaps()
+        """Numbers that no message has."""
+        self.log = LogIndex(self.gaps) if settings.has_log else None
         self.readers = ReaderGroups()
         self.epochs = EpochHistory()
         """Which primary wrote which records; empty outside of a cluster."""
@@ -182,10 +186,25 @@ class Partition:
                     self.created_ms = record.at_ms
                     self.lifecycle = None  # the settings that begin it are on record, and come next
                 self.epochs.begin(record.epoch, self.index)
+                self.leases.begin_epoch(record.epoch)
+            case records.NumbersSkipped():
+                self._skipped(record)
             case records.LifecycleReported() | records.LifecycleEnded():
                 return  # which `lifecycle` has seen
             case _ as unreachable:
                 assert_never(unreachable)
+
+    def number_of_record(self, ahead: int = 1) -> int:
+        """The number of what a record makes that is yet to come, by default the next: none of a lost log had it, none gets it again."""
+        return of_record(self.epochs.last, self.index + ahead)
+
+    def _skipped(self, record: records.NumbersSkipped) -> None:
+        begin = self.table.next if self.log is None else self.log.begin
+        self.gaps.add(self.table.next, record.first)
+        self.gaps.forget(begin, EPOCHS_REMEMBERED)
+        self.table.skip(record.first)
+        if self.log is not None:
+            self.log.next = record.first
 
     # -- sent ------------------------------------------------------------------------------------------------
 
