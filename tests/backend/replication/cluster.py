@@ -17,6 +17,7 @@ from penstock.backend.replication.layout_view import Proposal
 from penstock.backend.replication.replicated_node import ReplicatedNode
 from penstock.cluster.layout import NodeEntry, PartitionEntry
 from penstock.model.batch import Buffer
+from penstock.model.records import KINDS
 from penstock.model.settings import QueueSettings
 from penstock.simulation.disk import SimulatedDisk
 from penstock.storage.flush import Flush
@@ -145,6 +146,8 @@ class Cluster:
         self.pipes: dict[tuple[str, str], deque[bytes]] = {}
         self.parted: set[frozenset[str]] = set()
         """Pairs that cannot reach each other."""
+        self.records: dict[str, int] = {}
+        """Nodes of other versions: which kinds of records they read."""
         self.machines = {name: Machine(self, name) for name in names}
         for machine in self.machines.values():
             machine.start()
@@ -168,7 +171,13 @@ class Cluster:
     def tell_nodes(self) -> None:
         """Who lives."""
         living = {
-            name: NodeEntry(node=name, native="", peers="", started_ms=machine.started_ms)
+            name: NodeEntry(
+                node=name,
+                native="",
+                peers="",
+                started_ms=machine.started_ms,
+                records=self.records.get(name, KINDS),
+            )
             for name, machine in self.machines.items()
             if machine.node is not None
         }

@@ -7,7 +7,7 @@ from collections import deque
 
 from penstock.backend.logbook import busy
 from penstock.backend.parts import NodeParts
-from penstock.backend.replication.cutting import Cutter, report_cut
+from penstock.backend.replication.cutting import Cutter, replaced_messages, report_cut
 from penstock.backend.replication.followed import FollowedPartition
 from penstock.backend.replication.peer_stream import PeerStream, weight
 from penstock.backend.replication.whole_state import is_missing_batches, marks_of, place_batches
@@ -248,8 +248,10 @@ class Follower:
         parts.logbook.write_image(queue_id, message.index, message.part, message.parts, data)
         followed.image.append(data)
         if partition is not None:
-            if partition.table.next < parts.catalogue.partitions[queue_id].table.next:
-                self.tell_lost(followed, report_cut(parts.catalogue.partitions[queue_id], partition))
+            before = parts.catalogue.partitions[queue_id]
+            messages = replaced_messages(before, partition)
+            if messages:
+                self.tell_lost(followed, report_cut(before, partition, messages))
             followed.image = []
             followed.needs_whole = False
             parts.catalogue.partitions[queue_id] = partition
