@@ -130,13 +130,11 @@ def report_cut(before: Partition, after: Partition, messages: int) -> int:
     """With `async` what is cut may have been acknowledged: that is never hidden. How many messages those are."""
     if before.settings.replication == "async" and messages:
         log.warning(
-            "partition %d of %r lost %d messages (records %d to %d) in a failover: an earlier primary may have "
+            "partition %d of %r lost %d messages in a failover, which this node had: an earlier primary may have "
             "acknowledged them before any other node had them (replication 'async')",
             before.queue_id,
             before.name,
             messages,
-            after.index + 1,
-            before.index,
         )
         return messages
     log.info(
