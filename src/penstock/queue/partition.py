@@ -200,6 +200,8 @@ class Partition:
 
     def _skipped(self, record: records.NumbersSkipped) -> None:
         begin = self.table.next if self.log is None else self.log.begin
+        if record.first == self.table.next:
+            return  # it is about rows
         self.gaps.add(self.table.next, record.first)
         self.gaps.forget(begin, EPOCHS_REMEMBERED)
         self.table.skip(record.first)

@@ -11,7 +11,7 @@ from array import array
 import msgspec
 
 from penstock.model.document import DocumentReader, TooOldError
-from penstock.model.number_gaps import Gap
+from penstock.model.number_gaps import Gap, NumberGaps
 from penstock.model.runs import Runs
 from penstock.model.settings import QueueSettings
 from penstock.queue import states
@@ -33,7 +33,8 @@ from penstock.replication.primary_secondary.epochs import EpochHistory
 VERSION = 2
 """The newest that is read. What fits into version 1 is written as that, so that replicas of earlier versions can take it."""
 WITH_GAPS = 2
-"""A log with gaps in its numbers: earlier versions would take a batch before a gap for as long as to the next."""
+"""A log with gaps in its numbers: earlier versions would take a batch before a gap for as long as to the next. So it is with rows
+about messages that wait."""
 ELSEWHERE = 1 << 63
 """Set in the position of a batch that this node does not have yet."""
 
@@ -89,6 +90,7 @@ class PartitionImage(msgspec.Struct, array_like=True):
     lifecycle: LifecycleImage | None = None
     claims: list[tuple[bytes, int, int, int]] = []
     gaps: list[Gap] = []
+    row_gaps: list[Gap] = []
 
 
 _encoder = msgspec.msgpack.Encoder()
@@ -100,7 +102,9 @@ def dump(partition: Partition) -> bytes:
     table = partition.table
     return _encoder.encode(
         PartitionImage(
-            version=WITH_GAPS if partition.gaps and partition.log is not None else 1,
+            version=WITH_GAPS
+            if (partition.gaps and partition.log is not None) or _row_gaps(partition)
+            else 1,
             queue_id=partition.queue_id,
             name=partition.name,
             settings=partition.settings,
@@ -132,8 +136,13 @@ def dump(partition: Partition) -> bytes:
             epochs=partition.epochs.pairs(),
             lifecycle=partition.lifecycle.dump() if partition.lifecycle is not None else None,
             gaps=partition.gaps.pairs(),
+            row_gaps=_row_gaps(partition),
         )
     )
+
+
+def _row_gaps(partition: Partition) -> list[Gap]:
+    return partition.lifecycle.gaps.pairs() if partition.lifecycle is not None else []
 
 
 def load(data: bytes | memoryview) -> Partition:
@@ -195,6 +204,8 @@ def _build(image: PartitionImage) -> Partition:
     partition.readers.load(image.readers)
     partition.epochs = EpochHistory(image.epochs)
     partition.lifecycle = Lifecycle.load(image.lifecycle) if image.lifecycle is not None else None
+    if partition.lifecycle is not None:
+        partition.lifecycle.gaps = NumberGaps(image.row_gaps)
     partition.commit_wait.observe(image.last_stamp_us)
     _derive_order(partition, image)
     partition.order.went_out([run for lease in partition.leases.leases.values() for run in lease.runs()])
