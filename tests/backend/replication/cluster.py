@@ -152,6 +152,12 @@ class Cluster:
         for machine in self.machines.values():
             machine.start()
 
+    def add(self, name: str, disk: SimulatedDisk) -> Machine:
+        """One more machine, with what is on its disk; it is not started yet."""
+        machine = self.machines[name] = Machine(self, name)
+        machine.disk = disk
+        return machine
+
     def next_request(self) -> int:
         self._request += 1
         return self._request

@@ -37,12 +37,3 @@ def generations_come_back() -> Sequence[Patch]:
         return self.index + ahead
 
     return [(Partition, "number_of_record", number_of_record)]
-
-
-def acknowledges_alone_at_once() -> Sequence[Patch]:
-    """A queue that is altered to `async` is acknowledged by its primary alone before the store knows that it may lose something."""
-
-    def acts_synchronously(entry: PartitionEntry, epoch: int) -> bool:
-        return entry.settings.replication == "sync"
-
-    return [(leadership, "acts_synchronously", acts_synchronously)]
