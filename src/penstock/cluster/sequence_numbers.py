@@ -17,7 +17,8 @@ raised its block; p reads it before it begins. There are two cases.
 
 1. The last epoch that served was lossless, and no unclean election came since. If that was e itself: p was elected from those in
    sync, or from those that were in sync while e served, so it has everything that e told of, and goes on behind it. If it was a later
-   one: its numbers were above n from the start, by this same argument, and p has the last of them.
+   one: its numbers were above n from the start, by this same argument. It is served only once all in sync have its beginning, and
+   p is one of them, so p goes on behind that.
 2. Otherwise p begins with `numbers_to`, unless its log already goes on behind that. `numbers_to` is above n, since e stored so before it told n, and
    it never falls but in one place: who hands over writes what it would give out next, takes nothing in any more, and is deposed by that
    very write, so that is above n as well.
@@ -59,6 +60,8 @@ ASYNC_BLOCK = 1 << 24
 UNNOTED_SKIP = 1 << 36
 END_OF_NUMBERS = LARGEST_NUMBER
 """No message gets this one: where a log ends must be a number of its partition as well."""
+ALIGNMENT = 1 << 12
+"""Numbers go on at multiples of this: where an engine's columns begin (`queue/chunk.py`), so that no column is filled up before."""
 ROW_SHIFT = 36
 """Rows of the table of lifecycles: see `first_row`."""
 
@@ -77,7 +80,7 @@ def first_number(entry: PartitionEntry, following: int, resumed: int, written: R
         return max(following, entry.numbers_to)
     if entry.settings.replication == written == "sync" and not lost_by_order(entry):
         return following
-    return min(max(following, entry.numbers_to, resumed + UNNOTED_SKIP), END_OF_NUMBERS)
+    return min(max(following, entry.numbers_to, _aligned(resumed + UNNOTED_SKIP)), END_OF_NUMBERS)
 
 
 def lost_by_order(entry: PartitionEntry) -> bool:
@@ -104,11 +107,11 @@ def noted(entry: PartitionEntry, epoch: int, following: int) -> PartitionEntry:
     block = SYNC_BLOCK if synchronous else ASYNC_BLOCK
     numbers_to = entry.numbers_to
     if entry.numbers_epoch != epoch:
-        numbers_to = max(numbers_to, following + block)
+        numbers_to = max(numbers_to, _aligned(following + block))
         lossless = epoch if synchronous else 0
     else:
         if numbers_to - following < block // 2:
-            numbers_to = following + block
+            numbers_to = _aligned(following + block)
         lossless = entry.lossless if synchronous else 0
     return msgspec.structs.replace(
         entry, numbers_to=min(numbers_to, END_OF_NUMBERS), numbers_epoch=epoch, lossless=lossless
@@ -130,3 +133,7 @@ def left_exactly(entry: PartitionEntry, epoch: int, following: int) -> Partition
     if entry.numbers_epoch != epoch:
         return entry
     return msgspec.structs.replace(entry, numbers_to=following)
+
+
+def _aligned(number: int) -> int:
+    return -(-number // ALIGNMENT) * ALIGNMENT

@@ -315,7 +315,7 @@ class Lifecycle:
             return
         for _ in range(self.gaps.messages(self.first, through + 1)):
             self.waiting.popleft()
-        self.gaps.forget(self.first, 0)
+        self.gaps.forget(self.first + 1, 0)
 
     # -- the snapshot ----------------------------------------------------------------------------------------
 
