@@ -26,6 +26,7 @@ from penstock.queue.late_heads import LateHeads
 from penstock.queue.leases import LeaseTable
 from penstock.queue.lifecycle import Lifecycle, followed
 from penstock.queue.log_index import LogIndex
+from penstock.queue.number_skips import leave_out
 from penstock.queue.outgoing_moves import OutgoingMoves
 from penstock.queue.reader_groups import ReaderGroups
 from penstock.queue.sorted_order import SortedOrder, let_out
@@ -33,7 +34,7 @@ from penstock.queue.state_column import state_column
 from penstock.queue.table import MessageTable
 from penstock.queue.timers import SentTimes, SlotTimers
 from penstock.queue.totals import Totals
-from penstock.replication.primary_secondary.epochs import EPOCHS_REMEMBERED, EpochHistory
+from penstock.replication.primary_secondary.epochs import EpochHistory
 
 _READY, _DELAYED, _HELD = bytes([states.READY]), bytes([states.DELAYED]), bytes([states.HELD])
 
@@ -188,7 +189,7 @@ class Partition:
                 self.epochs.begin(record.epoch, self.index)
                 self.leases.begin_epoch(record.epoch)
             case records.NumbersSkipped():
-                self._skipped(record)
+                leave_out(record.first, self.table, self.log, self.gaps)
             case records.LifecycleReported() | records.LifecycleEnded():
                 return  # which `lifecycle` has seen
             case _ as unreachable:
@@ -197,16 +198,6 @@ class Partition:
     def number_of_record(self, ahead: int = 1) -> int:
         """The number of what a record makes that is yet to come, by default the next: none of a lost log had it, none gets it again."""
         return of_record(self.epochs.last, self.index + ahead)
-
-    def _skipped(self, record: records.NumbersSkipped) -> None:
-        begin = self.table.next if self.log is None else self.log.begin
-        if record.first == self.table.next:
-            return  # it is about rows
-        self.gaps.add(self.table.next, record.first)
-        self.gaps.forget(begin, EPOCHS_REMEMBERED)
-        self.table.skip(record.first)
-        if self.log is not None:
-            self.log.next = record.first
 
     # -- sent ------------------------------------------------------------------------------------------------
 

@@ -24,7 +24,7 @@ Piece = tuple[Chunk, int, int]
 class MessageTable:
     """Messages [1, next) of a partition; those that are gone cost nothing once their chunk is.
 
-    Numbers may have gaps of any size (`skip`): there are no chunks in them, and nothing goes through numbers one by one.
+    Numbers may have gaps of any size: there are no chunks in them, and nothing goes through numbers one by one.
     """
 
     def __init__(self) -> None:
@@ -78,15 +78,6 @@ class MessageTable:
             self.next += take
             done += take
         self._count(state_bytes, 1)
-
-    def skip(self, to: int) -> None:
-        """The next message gets the number `to`. The numbers before it that no message has are gone from the start."""
-        chunk = self.chunks.get(self.next >> CHUNK_BITS)
-        if chunk is not None and chunk.number == to >> CHUNK_BITS:
-            chunk.leave_out(to - self.next)
-        elif chunk is not None and not chunk.living:
-            del self.chunks[chunk.number]
-        self.next = to
 
     def adopt(self, chunk: Chunk) -> None:
         """Takes a chunk from a snapshot; chunks come in rising order."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from penstock.model.batch import Batch, encode_parts
 from penstock.queue.partition import Partition
 from penstock.wire import messages
@@ -13,7 +15,8 @@ class LooseCluster(Cluster):
 
     def __init__(self, seed: int = 1, **settings: object) -> None:
         super().__init__(seed)
-        self.create(**{"replication": "async", "visibility_timeout_ms": 60_000, **settings})
+        chosen: dict[str, Any] = {"replication": "async", "visibility_timeout_ms": 60_000, **settings}
+        self.create(**chosen)
         self.settle(1_000)
 
     def step(self) -> None:
