@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from itertools import count
+from typing import Any
+
 import msgspec
 import pytest
 
+from penstock.backend.logbook import busy
 from penstock.cluster import sequence_numbers
 from penstock.cluster.elections import elected
 from penstock.cluster.layout import NodeEntry
@@ -12,7 +17,10 @@ from penstock.cluster.sequence_numbers import ASYNC_BLOCK, END_OF_NUMBERS, SYNC_
 from penstock.model.batch import encode_parts
 from penstock.model.errors import ErrorCode
 from penstock.model.limits import BATCH_MESSAGES
+from penstock.model.records import NumbersSkipped, SettingsChanged
 from penstock.queue.chunk import CHUNK_MESSAGES
+from penstock.queue.decision import Written
+from penstock.queue.partition import Partition
 from penstock.wire import messages
 from tests.backend.replication.cluster import Cluster
 from tests.backend.replication.loose_cluster import LooseCluster, numbers, runs
@@ -228,6 +236,64 @@ def test_a_planned_move_leaves_nothing_out() -> None:
     cluster.settle(1_000)
     assert cluster.leader.name == "b"
     assert cluster.send(b"two") == [2]
+
+
+def test_what_is_still_served_is_not_handed_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The journal has no room just when the primary hears that it is to hand over: it serves until it has."""
+    cluster = LooseCluster()
+    given = cluster.send(b"one")
+    node = cluster.leader.node
+    assert node is not None
+    logbook = node.replication.state.parts.logbook
+    write, full = logbook.write, [True]
+
+    def refusing(partition: Partition, decided: Iterable[Written]) -> None:
+        rows = list(decided)
+        if full[0] and any(isinstance(row.record, SettingsChanged) for row in rows):
+            raise busy()
+        write(partition, rows)
+
+    monkeypatch.setattr(logbook, "write", refusing)
+    settings = msgspec.structs.replace(cluster.entry().settings, delay_ms=1)
+    cluster.put(msgspec.structs.replace(cluster.entry(), hand_over_to="b", settings=settings))
+    machine = cluster.leader
+    cluster.hear(machine)
+    machine.turn()
+    given += numbers(cluster.alone(machine, messages.Send(1), bytes(encode_parts([b"two"]))))
+    wanted = [proposal.entry for proposal in machine.proposals]
+    assert all(entry.primary == "a" for entry in wanted), "every number that it gives out has to count"
+    full[0] = False
+    cluster.settle(2_000)
+    assert cluster.leader.name == "b"
+    given += cluster.send(b"three")
+    assert given == [1, 2, 3]
+
+
+def test_numbers_are_left_out_before_anything_is_served_though_the_journal_is_full(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    cluster = LooseCluster()
+    cluster.send(b"one")
+    cluster.settle(200)
+    machine = cluster.cut_off()
+    (lost,) = numbers(cluster.alone(machine, messages.Send(1), bytes(encode_parts([b"lost"]))))
+    tries = count()
+    for name in ("b", "c"):
+        node = cluster.machines[name].node
+        assert node is not None
+        logbook = node.replication.state.parts.logbook
+
+        def refusing(partition: Partition, decided: Iterable[Written], write: Any = logbook.write) -> None:
+            rows = list(decided)
+            if any(isinstance(row.record, NumbersSkipped) for row in rows) and next(tries) < 5:
+                raise busy()
+            write(partition, rows)
+
+        monkeypatch.setattr(logbook, "write", refusing)
+    cluster.fail_over(machine)
+    cluster.settle(1_000)
+    assert next(tries) > 5
+    assert cluster.send(b"new")[0] > lost + 1_000
 
 
 @pytest.mark.parametrize("failovers", [1, 3])

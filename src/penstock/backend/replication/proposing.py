@@ -188,13 +188,17 @@ class Proposer:
         return living
 
     def _hand_over(self, known: KnownEntry, led: LedPartition, successor: str) -> Proposal | None:
-        """Nothing is taken in any more; once the successor has everything, the next epoch is its."""
+        """Nothing is taken in any more; once the successor has everything, the next epoch is its.
+
+        What is still served, because the journal had no room when the entry was heard of, is not handed over: it would take in more.
+        """
         primary = led.primary
         follower, node = primary.followers.get(successor), self._state.nodes.get(successor)
         partition = self._state.parts.catalogue.partitions[led.queue_id]
         if (
             node is None
             or follower is None
+            or self._state.serves(led.queue_id)
             or successor not in primary.in_sync
             or partition.index > min(follower.confirmed, primary.committed)
         ):
