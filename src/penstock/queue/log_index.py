@@ -172,24 +172,25 @@ class LogIndex:
         Where `start` is left out they begin behind that gap. Before the next gap they end: what is given is without any.
         """
         firsts = self._firsts
-        border = self.next
+        border, end = self.next, len(firsts)
         if self.gaps:
             start = self.gaps.after(start)
             border = self.gaps.next_start(start, border)
+            end = bisect_left(firsts, border, self._start)
         place = bisect_right(firsts, start, self._start) - 1
         if place < self._start or start >= self.next:
             return []
         found: list[LoggedRun] = []
-        stop = min(len(firsts), place + max_batches)
+        stop = min(end, place + max_batches)
         messages = max_messages + start - firsts[place]
         while place < stop and messages > 0:
-            stored, first = self._stored[place], firsts[place]
-            if (stored > max_bytes and found) or first >= border:
+            stored = self._stored[place]
+            if stored > max_bytes and found:
                 break
+            first = firsts[place]
             position, sent_ms = self._positions[place], self._sent_ms[place]
             place += 1
-            following = firsts[place] if place < len(firsts) else border
-            count = (following if following < border else border) - first
+            count = (firsts[place] if place < end else border) - first
             found.append(LoggedRun(first, count, position, stored, sent_ms))
             messages -= count
             max_bytes -= stored
