@@ -105,17 +105,16 @@ def noted(entry: PartitionEntry, epoch: int, following: int) -> PartitionEntry:
     """The entry as a primary that serves, or is about to, wants it: with numbers to give out, and what losing it would mean."""
     synchronous = entry.settings.replication == "sync"
     block = SYNC_BLOCK if synchronous else ASYNC_BLOCK
+    is_new = entry.numbers_epoch != epoch
     numbers_to = entry.numbers_to
-    if entry.numbers_epoch != epoch:
-        numbers_to = max(numbers_to, _aligned(following + block))
-        lossless = epoch if synchronous else 0
-    else:
-        if numbers_to - following < block // 2:
-            numbers_to = _aligned(following + block)
-        lossless = entry.lossless if synchronous else 0
-    return msgspec.structs.replace(
-        entry, numbers_to=min(numbers_to, END_OF_NUMBERS), numbers_epoch=epoch, lossless=lossless
-    )
+    if is_new or numbers_to - following < block // 2:
+        numbers_to = min(max(numbers_to, _aligned(following + block)), END_OF_NUMBERS)
+    lossless = 0
+    if synchronous:
+        lossless = epoch if is_new else entry.lossless
+    if not is_new and (numbers_to, lossless) == (entry.numbers_to, entry.lossless):
+        return entry  # nearly always
+    return msgspec.structs.replace(entry, numbers_to=numbers_to, numbers_epoch=epoch, lossless=lossless)
 
 
 def acts_synchronously(entry: PartitionEntry, epoch: int) -> bool:
