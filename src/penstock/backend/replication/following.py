@@ -6,7 +6,7 @@ import logging
 from collections import deque
 
 from penstock.backend.parts import NodeParts
-from penstock.backend.replication.cutting import Cutter, report_cut
+from penstock.backend.replication.cutting import Cutter, replaced_messages, report_cut
 from penstock.backend.replication.followed import FollowedPartition
 from penstock.backend.replication.installing import Installation, Installer
 from penstock.backend.replication.peer_stream import PeerStream, weight
@@ -265,8 +265,9 @@ class Follower:
 
         def installed(before: Partition, after: Partition) -> None:
             followed.needs_whole = False
-            if after.table.next < before.table.next:
-                self.tell_lost(followed, report_cut(before, after))
+            messages = replaced_messages(before, after)
+            if messages:
+                self.tell_lost(followed, report_cut(before, after, messages))
             self._note(stream, followed, len(body))
 
         self.installer.begin(Installation(followed, partition, message.index, received, installed))

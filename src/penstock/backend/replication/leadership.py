@@ -23,10 +23,18 @@ from penstock.backend.replication.read_proofs import ReadProofs
 from penstock.backend.replication.recent_entries import RecentEntries
 from penstock.backend.replication.state import ClusterState
 from penstock.cluster.layout import PartitionEntry
+from penstock.cluster.sequence_numbers import (
+    acts_synchronously,
+    first_number,
+    first_row,
+    may_give_out,
+    understood,
+)
 from penstock.model.batch import Buffer
 from penstock.model.errors import ErrorCode, PenstockError
-from penstock.model.records import EpochBegan, SettingsChanged
+from penstock.model.records import EpochBegan, NumbersSkipped, SettingsChanged
 from penstock.queue.decision import Written
+from penstock.queue.partition import Partition
 from penstock.replication.primary_secondary.primary import Primary
 from penstock.wire.messages import Failed
 
@@ -92,7 +100,10 @@ class Leadership:
     def check_takes_sends(self, queue_id: int) -> None:
         """See `ClusterPart`."""
         led = self.state.led.get(queue_id)
-        if led is not None and not led.primary.takes_sends:
+        if led is None:
+            return
+        led.check_numbers(self.state.parts.catalogue.partitions[queue_id])
+        if not led.primary.takes_sends:
             raise PenstockError(
                 ErrorCode.NOT_ENOUGH_REPLICAS,
                 f"{len(led.primary.in_sync)} replicas are in sync ({', '.join(sorted(led.primary.in_sync))}), and "
@@ -155,7 +166,7 @@ class Leadership:
         if entry.epoch <= partition.epochs.last:
             return True  # an earlier life of this node used the epoch; the manager gives another
         self._recent.forget(queue_id)
-        begun = partition.index + 1
+        begun, skips = partition.index + 1, self._skips(partition, entry)
         self.state.parts.write(partition, [Written(EpochBegan(entry.epoch, self.state.now_ms))])
         self.follower.unfollow(queue_id)
         primary = Primary(
@@ -163,7 +174,7 @@ class Leadership:
             last=partition.index,
             replicas=entry.replicas,
             in_sync=entry.in_sync,
-            synchronous=entry.settings.replication == "sync",
+            synchronous=acts_synchronously(entry, entry.epoch),
             least_in_sync=entry.settings.least_in_sync,
             now_ms=self.state.now_ms,
         )
@@ -173,8 +184,26 @@ class Leadership:
         log.info("partition %d of %r: this node leads epoch %d", queue_id, entry.queue, entry.epoch)
         # A replica may have been made with other settings than this one: what the log says first counts for all.
         led.tells_settings = begun == 1
+        led.skips = skips
         self.update(led, known)
         return True
+
+    def _skips(self, partition: Partition, entry: PartitionEntry) -> NumbersSkipped | None:
+        """Where the numbers of the epoch begin, if not where those before end."""
+        following = partition.table.next
+        resumed = partition.gaps.last_start(following)
+        first = first_number(entry, following, resumed, partition.settings.replication)
+        row = first_row(entry) if partition.lifecycle is not None else 0
+        if first == following and row <= (partition.lifecycle.next if partition.lifecycle is not None else 0):
+            return None
+        if not understood(entry.replicas, self.state.nodes):
+            log.warning(
+                "partition %d of %r: numbers of messages that were lost may be used again, because some of its replicas are on nodes "
+                "of an earlier version",
+                *(entry.partition, entry.queue),
+            )
+            return None
+        return NumbersSkipped(first, self.state.now_ms, row)
 
     def _ask_all(self, led: LedPartition) -> None:
         for node in led.primary.followers:
@@ -194,6 +223,9 @@ class Leadership:
         settings = known.entry.settings
         partition = self.state.parts.catalogue.partitions[led.queue_id]
         self._ask_all(led)
+        if led.skips is not None:
+            self.state.parts.write(partition, [Written(led.skips)])
+            led.skips = None
         if partition.settings != settings or led.tells_settings:
             self.state.parts.write(partition, [Written(SettingsChanged(settings, self.state.now_ms))])
             led.tells_settings = False
@@ -205,7 +237,8 @@ class Leadership:
         primary.set_replicas(entry.replicas, self.state.now_ms)
         for node in led.cursors.keys() - primary.followers.keys():
             del led.cursors[node]
-        primary.synchronous = settings.replication == "sync"
+        primary.synchronous = acts_synchronously(entry, led.epoch)
+        led.numbers_to = may_give_out(entry, led.epoch)
         primary.least_in_sync = settings.least_in_sync
         primary.decided(entry.in_sync)
         led.closes = False

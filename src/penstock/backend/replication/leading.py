@@ -9,8 +9,11 @@ from dataclasses import dataclass, field
 from penstock.backend.replication.peer_stream import PeerStream
 from penstock.backend.replication.recent_entries import RecentEntries
 from penstock.backend.replication.whole_state import Walk, image_parts
+from penstock.cluster.sequence_numbers import END_OF_NUMBERS
 from penstock.model.batch import Buffer
-from penstock.model.limits import MEBIBYTE
+from penstock.model.errors import ErrorCode, PenstockError
+from penstock.model.limits import BATCH_MESSAGES, MEBIBYTE
+from penstock.model.records import NumbersSkipped
 from penstock.queue.partition import Partition
 from penstock.replication.primary_secondary.epochs import EpochHistory
 from penstock.replication.primary_secondary.primary import Primary
@@ -61,9 +64,27 @@ class LedPartition:
         """Whether this node has asked for the word that the partition is closed: it serves nobody then."""
         self.tells_settings = False
         """Whether the settings are still to be written, though they are what they should be."""
+        self.skips: NumbersSkipped | None = None
+        """What is still to be written before it serves: where the numbers of the epoch begin."""
+        self.numbers_to = 0
+        """Below this a message may get a number (`cluster/sequence_numbers.py`)."""
         self.cursors: dict[str, Cursor] = {}
         self.waiting: deque[tuple[int, Callable[[], None]]] = deque()
         """(index, what to do once that is committed)."""
+
+    def check_numbers(self, partition: Partition) -> None:
+        """Raises unless there are numbers for a batch, however large it is."""
+        if partition.table.next + BATCH_MESSAGES <= self.numbers_to:
+            return
+        if self.numbers_to >= END_OF_NUMBERS:
+            raise PenstockError(
+                ErrorCode.LIMIT_REACHED,
+                f"partition {self.queue_id} of {partition.name!r} has given out all its numbers: make the queue again",
+            )
+        raise PenstockError(
+            ErrorCode.METADATA_UNAVAILABLE,
+            f"partition {self.queue_id} of {partition.name!r} waits for the metadata to note more numbers; try again",
+        )
 
     def cursor(self, node: str) -> Cursor:
         """The cursor of a replica."""

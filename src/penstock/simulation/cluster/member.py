@@ -14,6 +14,7 @@ from penstock.cluster import layout
 from penstock.cluster.layout import NodeEntry, PartitionEntry, Position, PositionsEntry, encode
 from penstock.cluster.node_lease import LEASE_MS, RENEW_MS, RETRY_MS, counted_on_ms
 from penstock.cluster.positions import asked_of
+from penstock.model.records import KINDS
 from penstock.simulation.cluster.metadata import SimulatedMetadata, StoredChange
 from penstock.simulation.cluster.office import Office
 from penstock.simulation.schedule import Times
@@ -108,7 +109,9 @@ class Member:
             self.started_ms = max(self._schedule.now_ms, self.started_ms + 1)
             self._host.call_node(lambda node: node.new_life(self.started_ms, self._schedule.now_ms))
         name = self._host.name
-        entry = NodeEntry(node=name, zone=name, native=name, peers=name, started_ms=self.started_ms)
+        entry = NodeEntry(
+            node=name, zone=name, native=name, peers=name, started_ms=self.started_ms, records=KINDS
+        )
 
         def written(done: bool | None) -> None:
             if done:

@@ -22,6 +22,7 @@ from penstock.replication.primary_secondary import secondary
 from penstock.replication.primary_secondary.epochs import EpochHistory
 from penstock.replication.primary_secondary.primary import Primary
 from penstock.replication.primary_secondary.secondary import Secondary
+from penstock.simulation.cluster import planted_numbers
 from penstock.simulation.cluster.hunts import HuntName
 from penstock.simulation.cluster.planted_changes import (
     purges_alone,
@@ -320,5 +321,23 @@ CLUSTER_BUGS: dict[str, ClusterBug] = {
         "a send to a queue that was deleted is stored in the next queue of its name",
         sends_by_name,
         _operates(destructive=True),
+    ),
+    "reuse-sequence-numbers": ClusterBug(
+        ("numbers",),
+        "a primary gives out numbers of messages that a failover lost",
+        planted_numbers.sequence_numbers_come_back,
+        lambda scenario: scenario.keeps_numbers,
+    ),
+    "reuse-lease-numbers": ClusterBug(
+        ("numbers",),
+        "a primary gives out numbers of leases that a failover lost",
+        planted_numbers.lease_numbers_come_back,
+        lambda scenario: scenario.keeps_numbers,
+    ),
+    "reuse-generations": ClusterBug(
+        ("numbers",),
+        "a generation of a group of readers has the number of one that a failover lost",
+        planted_numbers.generations_come_back,
+        lambda scenario: scenario.keeps_numbers,
     ),
 }
