@@ -179,6 +179,7 @@ LARGEST: list[Record] = [
     records.IdsClaimed(IDS, [limits.PARTITIONS_PER_QUEUE] * len(IDS), BIG, AT_MS, AT_MS),
     records.IdsBarred(IDS, [BIG] * len(IDS), AT_MS, AT_MS),
     records.EpochBegan(BIG, AT_MS),
+    records.NumbersSkipped(BIG, AT_MS, BIG),
     records.LifecycleReported(BIG, AT_MS),
     records.LifecycleEnded(AT_MS),
     records.QueueCreated(BIG, NAME, SETTINGS, AT_MS),

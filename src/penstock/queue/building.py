@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from array import array
 
+from penstock.model.number_gaps import NumberGaps
 from penstock.ordering.causal_sorter import CausalImage
 from penstock.ordering.window_sorter import SorterImage
 from penstock.queue import first_images, pages, states
@@ -45,7 +46,7 @@ class Builder:
         """Builds up to so many pages; whether nothing is left to do with what has come."""
         if self._left is None:
             if not pages.is_paged(self._data):
-                return True  # too little has come, or it is of version 1, which is built at once
+                return True  # too little has come, or it is of version 1 or 2, which is built at once
             self._left, self._offset = pages.page_count(self._data), pages.PREFIX_BYTES
         view = memoryview(self._data)
         try:
@@ -193,6 +194,8 @@ class Builder:
         partition.delays.sweep_at, partition.expiries.sweep_at = delays, expiries
         partition.sent_times.sweep_at = sent_times
         self._producer_marks = head.producers
+        for gap in head.gaps:
+            partition.gaps.add(*gap)
         if partition.log is not None:
             if head.log_next is None:
                 raise ValueError("the log of a queue that has one is missing")
@@ -207,6 +210,7 @@ class Builder:
         if head.lifecycle is not None:
             partition.lifecycle = lifecycle = Lifecycle()
             lifecycle.following, lifecycle.ended, lifecycle.next, lifecycle.dropped = head.lifecycle
+            lifecycle.gaps = NumberGaps(head.row_gaps)
         return partition
 
     def _add_messages(self, partition: Partition, page: pages.Messages) -> None:

@@ -140,6 +140,8 @@ def _steps(partition: Partition, *, exact: bool) -> Generator[Step, None, None]:
             lifecycle=(lifecycle.following, lifecycle.ended, lifecycle.next, lifecycle.dropped)
             if lifecycle is not None
             else None,
+            gaps=partition.gaps.pairs(),
+            row_gaps=lifecycle.gaps.pairs() if lifecycle is not None else [],
         )
     )
     yield from chunks.images()

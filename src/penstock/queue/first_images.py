@@ -1,4 +1,4 @@
-"""States of version 1, one document each: read, and turned into pages. Nothing writes them any more."""
+"""States of versions 1 and 2, one document each: read, and turned into pages. Nothing writes them any more."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import msgspec
 
 from penstock.model.document import DocumentReader, TooOldError
+from penstock.model.number_gaps import Gap
 from penstock.model.origin import Lateness
 from penstock.model.runs import Runs
 from penstock.model.settings import QueueSettings
@@ -24,7 +25,8 @@ from penstock.queue.reader_groups import GroupImage
 from penstock.queue.stored_batch import packed
 from penstock.queue.totals import Totals
 
-VERSION = 1
+VERSION = 2
+"""The last of this form. From version 2 on numbers may have gaps."""
 
 
 class ChunkImage(msgspec.Struct, array_like=True):
@@ -105,10 +107,12 @@ class PartitionImage(msgspec.Struct, array_like=True):
     epochs: list[tuple[int, int]] = []
     lifecycle: tuple[bool, bool, int, int, list[LifecycleRow]] | None = None
     claims: list[tuple[bytes, int, int, int]] = []
+    gaps: list[Gap] = []
+    row_gaps: list[Gap] = []
 
 
 class FirstProducers(msgspec.Struct):
-    """Producers, in place of the columns of version 2: (producer, last use, forgotten, batches)."""
+    """Producers, in place of the columns of pages: (producer, last use, forgotten, batches)."""
 
     rows: list[tuple[int, int, int, list[Batch]]]
 
@@ -123,8 +127,10 @@ def pages_of(data: bytes) -> Iterator[Page | FirstProducers]:
         raise TooOldError(
             f"a partition as of version {image.version} of its image, this one knows {pages.VERSION}"
         )
-    if image.version != VERSION:
-        raise ValueError(f"a partition of snapshot version {image.version}; this program reads {VERSION}")
+    if image.version < 1:
+        raise ValueError(
+            f"a partition of snapshot version {image.version}; this program reads 1 to {pages.VERSION}"
+        )
     yield _head(image)
     for chunk in image.chunks:
         many = [
@@ -191,6 +197,8 @@ def _head(image: PartitionImage) -> pages.Head:
         else None,
         floor=(window.floor, window.heads) if window is not None else None,
         lifecycle=image.lifecycle[:4] if image.lifecycle is not None else None,
+        gaps=image.gaps,
+        row_gaps=image.row_gaps,
     )
 
 

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from heapq import heapify, heappop, heappush
 
 from penstock.model import limits
+from penstock.model.epoch_numbers import first_of_epoch
 from penstock.model.page_capture import PageCapture
 from penstock.model.runs import Runs, difference, intersection, normalized
 
@@ -50,6 +51,10 @@ class LeaseTable:
         self._heap: list[tuple[int, int]] = []
         """(until, lease) of every part; those of parts that are gone stay until they come up or are too many."""
         self._rebuild_at = _REBUILD_AT_LEAST
+
+    def begin_epoch(self, epoch: int) -> None:
+        """Numbers go on in the epoch's own range: those of a lost lease, which somebody may hold a receipt of, never come back."""
+        self.next = max(self.next, first_of_epoch(epoch))
 
     def add(self, number: int, runs: Runs, at_ms: int, until_ms: int) -> None:
         """A new lease; numbers only rise."""

@@ -1,8 +1,8 @@
 """The state of a partition as a sequence of pages: their kinds, and how they lie one behind the other.
 
-    0xDD, pages + 4 as u32 | 2, 0, "", {"needs": 2} | page, page, ...        each page 0xC6, size as u32, msgpack
+    0xDD, pages + 4 as u32 | 3, 0, "", {"needs": 2} | page, page, ...        each page 0xC6, size as u32, msgpack
 
-All of it is one msgpack array, so that a program that knows version 1 only finds a document in it that says what it
+All of it is one msgpack array, so that a program that knows versions 1 and 2 only finds a document in it that says what it
 needs, and refuses it with that reason. A page is small enough to be made and read between two requests. Tables come
 in any number of pages, in their order. The first page is the head; chunks come before everything that looks at messages.
 """
@@ -15,6 +15,7 @@ from collections.abc import Iterator
 import msgspec
 
 from penstock.model.document import DocumentReader
+from penstock.model.number_gaps import Gap
 from penstock.model.runs import Runs
 from penstock.model.settings import QueueSettings
 from penstock.ordering.causal_sorter import Arrival, SessionImage
@@ -30,7 +31,9 @@ from penstock.queue.reader_groups import GroupImage
 from penstock.queue.sorted_order import LateRow
 from penstock.queue.totals import Totals
 
-VERSION = 2
+VERSION = 3
+NEEDS = 2
+"""The version of documents that a program must know to read pages."""
 
 Column = tuple[int, bytes]
 """(length, value) of a column with one value throughout, (-1, bytes) of any other."""
@@ -60,6 +63,10 @@ class Head(msgspec.Struct, array_like=True, tag=1):
     """Of the window of a `clock` queue."""
     lifecycle: tuple[bool, bool, int, int] | None
     """Whether it is followed, whether it has ended, the next number, the rows that were dropped."""
+    gaps: list[Gap]
+    """Numbers that no message has."""
+    row_gaps: list[Gap]
+    """Numbers that no row has, among those of the rows that wait."""
 
 
 class Messages(msgspec.Struct, array_like=True, tag=2):
@@ -260,7 +267,7 @@ _encoder = msgspec.msgpack.Encoder()
 _reader: DocumentReader[Page] = DocumentReader(Page, "msgpack", "a page of a state")
 
 _BEFORE_PAGES = 4
-_NEEDS = bytes([2, 0, 0xA0]) + msgspec.msgpack.encode({"needs": VERSION})
+_NEEDS = bytes([VERSION, 0, 0xA0]) + msgspec.msgpack.encode({"needs": NEEDS})
 _ARRAY = struct.Struct(">BI")
 _BINARY = struct.Struct(">BI")
 PREFIX_BYTES = _ARRAY.size + len(_NEEDS)
