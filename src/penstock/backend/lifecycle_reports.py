@@ -123,9 +123,9 @@ def end_lifecycle(parts: NodeParts, partition: Partition, now_ms: int) -> None:
     lifecycle = partition.lifecycle
     if lifecycle is None or parts.cluster is not None or partition.queue_id in parts.catalogue.damage:
         return
-    if lifecycle.following:
-        parts.write(partition, [Written(LifecycleEnded(now_ms))])
     try:
+        if lifecycle.following:
+            parts.write(partition, [Written(LifecycleEnded(now_ms))])
         while lifecycle.waiting:
             report(parts, partition, now_ms)
     except PenstockError as error:
