@@ -56,7 +56,7 @@ class BusyJournal:
             self._count()
             return real(journal, *arguments, **options)
 
-        Journal._put = put  # type: ignore[method-assign]  # all journals, also those that are opened later
+        Journal._put = put  # type: ignore[method-assign,assignment]  # all journals, also those that are opened later
         return self
 
     def __exit__(

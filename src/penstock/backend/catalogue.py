@@ -47,7 +47,7 @@ class Catalogue:
                 self.partitions[record.queue_id] = Partition(
                     record.queue_id, record.name, record.settings, record.at_ms
                 )
-                self.names[record.name] = record.queue_id
+                self._name(record.name, record.queue_id)
             case QueueDeleted():
                 partition = self.partitions[record.queue_id]
                 if self.names.get(partition.name) == record.queue_id:
@@ -57,6 +57,12 @@ class Catalogue:
                 self.partitions.pop(record.queue_id, None)
                 self.deleting.discard(record.queue_id)
                 self.damage.pop(record.queue_id, None)
+
+    def _name(self, name: str, queue_id: int) -> None:
+        """A name means the latest queue of it: in a cluster a partition of an earlier one may be held, or made again, for
+        messages that are still to leave it."""
+        if self.names.get(name, 0) < queue_id:
+            self.names[name] = queue_id
 
     def named(self, name: str) -> Partition | None:
         """The queue of that name, damaged or not."""
@@ -130,5 +136,5 @@ class Catalogue:
             if deleting:
                 self.deleting.add(queue_id)
             else:
-                self.names[name] = queue_id
+                self._name(name, queue_id)
         return image.index

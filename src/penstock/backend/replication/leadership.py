@@ -201,15 +201,16 @@ class Leadership:
         """More may be committed, or known, than before."""
         queue_id, parts = led.queue_id, self.state.parts
         known = self.state.layout.get(queue_id)
-        serves = (
+        acts = (
             known is not None
             and known.entry.serving == known.entry.epoch == led.epoch
             and known.entry.hand_over_to is None
-            and known.entry.expiry != "closed"
-            and not led.closes
             and led.primary.committed >= led.begun
             and self._has_lease(led)
         )
+        deleted = known is not None and known.entry.deleted
+        closed = led.closes or (known is not None and known.entry.expiry == "closed")
+        serves = acts and not deleted and not closed
         assert parts.catalogue.serves is not None
         if serves and queue_id not in parts.catalogue.serves:
             parts.catalogue.serves.add(queue_id)
@@ -223,13 +224,22 @@ class Leadership:
             log_membership.restore(parts, [partition], self.state.now_ms)
         elif not serves and queue_id in parts.catalogue.serves:
             self._turn_away(queue_id)
-        for call in led.take_committed():
+        self._drain(queue_id, drains=acts and deleted)
+        for call in led.take_everywhere():
             call()
         parts.outbox.replicated(queue_id, self.state.connections)
         if serves:
             self.proposer.look_at(queue_id)
         else:  # it waits for the word that it serves, or for its successor
             self.proposer.look_now(queue_id)
+
+    def _drain(self, queue_id: int, *, drains: bool) -> None:
+        """The queue is deleted: what is on its way to other queues goes on, for as long as this node may write."""
+        if not drains:
+            self.state.drains.discard(queue_id)
+        elif queue_id not in self.state.drains:
+            self.state.drains.add(queue_id)
+            self.state.parts.movers.add(queue_id)
 
     def stand_down(self, queue_id: int, why: str) -> None:
         """This node does not lead the partition any more; nothing that it has not committed is ever answered."""
@@ -238,6 +248,7 @@ class Leadership:
             return
         log.info("partition %d: this node no longer leads epoch %d: %s", queue_id, led.epoch, why)
         self._turn_away(queue_id)
+        self.state.drains.discard(queue_id)
         self.state.parts.idle.forget(queue_id)
         self._recent.forget(queue_id)
         self.state.parts.outbox.replicated(queue_id, self.state.connections)

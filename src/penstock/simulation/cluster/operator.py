@@ -9,7 +9,7 @@ from collections import Counter
 
 from penstock.model.errors import ERRORS, ErrorCode
 from penstock.model.settings import changed_settings
-from penstock.routing.creating import LATE
+from penstock.routing.deleting import LATE
 from penstock.simulation.message_history import QueueLife
 from penstock.simulation.tasks import Ask, Pause, Steps
 from penstock.simulation.workload.operator import Operator
