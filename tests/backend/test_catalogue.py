@@ -13,8 +13,8 @@ from penstock.model.settings import QueueSettings
 SETTINGS = QueueSettings()
 
 
-@pytest.mark.parametrize("made", itertools.permutations((2, 4, 7)))
-@pytest.mark.parametrize("gone", itertools.permutations((2, 4, 7)))
+@pytest.mark.parametrize("made", list(itertools.permutations((2, 4, 7))))
+@pytest.mark.parametrize("gone", list(itertools.permutations((2, 4, 7))))
 def test_a_name_means_the_latest_queue_of_it_that_is_there(
     made: tuple[int, ...], gone: tuple[int, ...]
 ) -> None:

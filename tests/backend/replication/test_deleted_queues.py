@@ -126,6 +126,38 @@ def test_delayed_messages_of_a_deleted_queue_go_to_its_dead_letter_queue() -> No
     assert {head.origin.reason for head in peeked.batches if head.origin} == {"queue-deleted"}
 
 
+def test_a_queue_that_goes_because_nobody_used_it_loses_nothing_either() -> None:
+    """All of its partitions are closed when the manager deletes it."""
+    cluster = two_queues(dead_letter_queue="dead", idle_expiry_ms=60_000)
+    send(cluster, MAIN, [b"later"], delays_ms=[600_000])
+    entry = cluster.entry(MAIN)
+    cluster.put(msgspec.structs.replace(entry, idle=entry.epoch, expiry="closed"))
+    cluster.settle(500)
+    cluster.delete(MAIN)
+    cluster.settle(2_000)
+    assert everything(cluster, DEAD) == [b"later"]
+    assert cluster.holders(MAIN) == []
+
+
+@pytest.mark.parametrize("gone", [False, True])
+def test_a_deletion_goes_on_after_a_hand_over(gone: bool) -> None:
+    """Its primary's node is to be emptied while messages of it are on their way."""
+    cluster = parted_then_redriven_and_deleted()
+    part(cluster, "b", "c")
+    cluster.settle(2_000)
+    cluster.put(msgspec.structs.replace(cluster.entry(DEAD), hand_over_to="c"))
+    cluster.settle(1_000)
+    assert cluster.entry(DEAD).primary == "c"
+    if gone:
+        cluster.machines["a"].crash()
+        cluster.settle(2_000)
+        cluster.machines["a"].start()
+    cluster.parted.clear()
+    cluster.settle(6_000)
+    assert sorted(everything(cluster, MAIN)) == sorted(LETTERS)
+    assert cluster.holders(DEAD) == []
+
+
 def test_a_queue_of_the_same_name_lives_while_the_old_one_drains() -> None:
     cluster = parted_then_redriven_and_deleted()
     cluster.create("dead", AGAIN, ("c", "a", "b"))

@@ -7,7 +7,7 @@ import pytest
 
 from penstock.columnar.lifecycle import LIFECYCLE, Change
 from penstock.columnar.reading import Row, rows_of
-from penstock.model.batch import Batch
+from penstock.model.batch import Batch, encode_parts
 from penstock.simulation.lifecycle_ledger import LifecycleLedger
 from penstock.wire import messages
 from tests.backend.replication.cluster import Cluster
@@ -141,3 +141,20 @@ def test_a_deleted_queue_does_not_wait_for_ever_for_its_log() -> None:
     assert cluster.entry().leaving == [entry.primary]
     cluster.settle(7_000)
     assert cluster.entry().leaving == []
+
+
+def test_a_deleted_queue_tells_of_what_left_it_before_it_is_dropped() -> None:
+    cluster = FollowedCluster()
+    cluster.create("dead", 2, ("b", "a", "c"))
+    cluster.create(lifecycle=True, dead_letter_queue="dead")
+    cluster.settle(500)
+    send(cluster, b"stays")
+    later = encode_parts([b"leaves"], delays_ms=[600_000])
+    assert isinstance(cluster.ask(messages.Send(1), later), messages.SendResult)
+    cluster.delete()
+    cluster.settle(3_000)
+    assert cluster.holders(1) == []
+    assert cluster.balanced() == {
+        1: [Change.SENT, Change.QUEUE_DELETED],
+        2: [Change.SENT, Change.MOVE_STARTED, Change.MOVE_FINISHED],
+    }
