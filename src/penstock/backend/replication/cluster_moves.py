@@ -279,7 +279,8 @@ class ClusterMoves:
         """The stream to a node is gone, and with it what was asked of it."""
         for journey in dict.fromkeys(self._requests.values()):
             known = self._state.layout.get(journey.target)
-            if known is None or known.entry.primary == node or known.entry.primary not in self._state.streams:
+            reached = {self._state.node, *self._state.streams} - {node}
+            if known is None or known.entry.primary not in reached:
                 self._rest(journey, self._state.now_ms, f"the connection to {node} was lost")
 
     def tick(self, now_ms: int) -> None:
