@@ -7,7 +7,7 @@ message is in exactly one queue, or is still on its way with the target knowing 
 A deleted queue is removed when nothing of it is on its way any more. What is left to do for that follows from its state, so
 it goes on where it stopped after a crash, and when the journal had no room in its middle:
 
-    QueueDeleted    it is there for nobody any more
+    QueueDeleted    clients do not find it any more
     MoveStarted     its delayed messages are on their way to the dead-letter queue, its late ones to theirs
     ...             every message that is on its way arrives
     QueueRemoved    the rest is gone
@@ -38,7 +38,7 @@ def move_some(parts: NodeParts, queue_id: int, now_ms: int) -> None:
     """
     partition = parts.catalogue.partitions.get(queue_id)
     if partition is None or queue_id in parts.catalogue.damage:
-        # One that is found to be damaged while its messages leave stays: whoever repairs it can have them.
+        # A queue that is found to be damaged while its messages leave stays: a repair can still save them.
         if partition is not None and queue_id in parts.doomed:
             remove_queue(parts, partition, now_ms)
         parts.movers.discard(queue_id)

@@ -1,7 +1,7 @@
-"""How a partition of a deleted queue comes to its end: two writes to its entry, each made by whoever gets to it.
+"""How a partition of a deleted queue comes to its end: two writes to its entry.
 
     the queue       its state is `deleting`: for clients there is no such queue any more
-    the partition   `deleted`: its primary serves nobody, sends on what has to leave, and is replaced where it fails
+    the partition   `deleted`: its primary serves no clients, sends on what has to leave, and is replaced where it fails
     the partition   given up: everybody who holds anything of it drops that, and takes itself off the list
 
 The front end that deletes a queue marks its partitions; where it dies before, the manager does. From then on the entry says
@@ -25,7 +25,7 @@ def marked(entry: PartitionEntry) -> PartitionEntry:
 
 
 def given_up(entry: PartitionEntry, reason: str) -> PartitionEntry:
-    """The entry of a partition that nobody is to hold any more."""
+    """The entry of a partition that no node is to hold any more."""
     return msgspec.structs.replace(
         entry,
         primary=None,

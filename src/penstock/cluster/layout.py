@@ -98,7 +98,7 @@ class PartitionEntry(Document, frozen=True, kw_only=True):
     """`asked`: its primary is to close it, if it is idle still. `closed`: it has; nobody serves it, whoever leads, until
     the queue is deleted or the manager takes this back."""
     deleted: bool = False
-    """Whether its queue is deleted (`cluster/deletion.py`): nobody is served from it any more. It keeps its primary and its
+    """Whether its queue is deleted (`cluster/deletion.py`): no client is served from it any more. It keeps its primary and its
     replicas until what is on its way to other queues has arrived there."""
     leaving: list[str] = msgspec.field(default_factory=list)
     """Nodes that are to drop what they hold of it; each takes itself off this list when it has."""

@@ -4,7 +4,7 @@ Data goes only by a word that says so: a queue's state `deleting` marks its part
 up when nothing of it is on its way to other queues (`deletion.py`), each node drops what it has and takes itself off the
 list, then the entry goes. The name of the queue is free when all of its partitions are marked. A partition whose queue is
 merely missing is left alone, but for one that was made ten minutes to an hour ago: who was making its queue has died. The
-queue is then written as one that is being deleted, on condition that there is none, so that whoever was only slow finds the
+queue is then written as one that is being deleted, on condition that there is none, so that a maker that was only slow finds the
 name taken. A node that is gone keeps the entry of a deleted partition in place until it comes back and drops its replica, or
 an operator removes it.
 """

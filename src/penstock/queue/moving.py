@@ -110,7 +110,7 @@ def send_late(partition: Partition, now_ms: int) -> list[Written]:
 def rescue(partition: Partition, now_ms: int) -> list[Written]:
     """The queue is deleted: what was late, and what was still to come and has a dead-letter queue, does not go with it.
 
-    Whoever finishes the deletion may ask for this as often as it likes: what has started to move is not found again.
+    This may be asked for as often as it takes to finish the deletion: what has started to move is not found again.
     """
     late = send_late(partition, now_ms)
     target, delayed = partition.settings.dead_letter_queue, partition.table.counts[states.DELAYED]

@@ -90,7 +90,7 @@ def made(
             if not (yield from mark_partitions(existing)):
                 yield from _gone(context, name)
                 continue
-        # In place of one that is being deleted and whose partitions know it: nobody needs its entry any more.
+        # In place of one that is being deleted and whose partitions know it: its entry is not needed any more.
         queue = yield from _make(context, name, settings, stored.version)
         if queue is not None:
             return queue

@@ -25,7 +25,7 @@ LATE = ".late"
 
 
 def delete(request: DeleteQueue) -> Steps[Reply]:
-    """From now on there is no such queue for anybody. What is on its way from it arrives; the rest is dropped by the nodes."""
+    """From now on clients find no such queue. What is on its way from it arrives; the rest is dropped by the nodes."""
     check_not_reserved(request.name, "deleted")
     yield from _check_not_needed(request.name)
     for _ in range(ATTEMPTS):
@@ -72,7 +72,7 @@ def _mark(partition: int) -> Steps[bool]:
         try:
             entry = decode_partition(stored.value)
         except msgspec.MsgspecError:
-            return False  # of a newer version: whoever can read it does this
+            return False  # a newer version wrote it, and can mark it
         if entry.deleted or entry.retired:
             return True
         try:

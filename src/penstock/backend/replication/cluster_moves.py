@@ -7,10 +7,10 @@ Each step waits until no failover can lose the one before, on the replicas of it
     source   MoveFinished
     target   OriginsForgotten
 
-Whoever fails in between, the message is in exactly one queue, or on its way with the target knowing whether it arrived. That
+Whichever node fails in between, the message is in exactly one queue, or on its way with the target knowing whether it arrived. That
 holds for `async` partitions too: what only their primary has is not counted on.
 
-Where the target is deleted meanwhile nobody knows any more what arrived. What had arrived went with it, so no queue that lives
+Where the target is deleted meanwhile there is no record any more of what arrived. What had arrived went with it, so no queue that lives
 has the message twice if it goes elsewhere: back to where it was, or to the queue that has the name now
 (`model/move_target.py`). Messages of a queue that is deleted itself have nothing to go back to: they wait for a queue of that
 name for a moment, and then go with their own.
@@ -333,7 +333,7 @@ class ClusterMoves:
         target = self._target(queue_id, move[0])
         why = journey.why if journey is not None else ""
         if not why and target is not None:
-            why = f"{target.primary or 'nobody'} leads it"
+            why = f"{target.primary} leads it" if target.primary else "it has no primary"
         count = count_of(runs)
         messages = "1 message is" if count == 1 else f"{count:,} messages are"
         return f"{messages} on the way to {target_of(move[0]).name}" + (f" ({why})" if why else "")

@@ -114,7 +114,7 @@ class Replication:
         self.dispatch.moves.layout_changed()
 
     def partition_gone(self, partition: int, *, unreadable: bool = False) -> None:
-        """An entry is no longer in the store, or not readable: nothing is deleted by that, but nobody leads it either."""
+        """An entry is no longer in the store, or not readable: nothing is deleted by that, but no node leads it either."""
         self.state.layout.gone(partition, unreadable=unreadable)
         self.leadership.stand_down(partition, "it is no longer in the layout")
         self.proposer.gone(partition)

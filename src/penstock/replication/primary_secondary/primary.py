@@ -64,8 +64,8 @@ class Primary:
     def everywhere(self) -> int:
         """Up to which record every replica that may be elected next has the log, so that no failover loses it.
 
-        With `async` less than what is committed. Who acts on it says so (`rely`): nobody comes in sync without that. One
-        that is about to come in counts already, for a moment: otherwise it would always lack the newest of it.
+        With `async` less than what is committed. A caller that acts on it says so (`rely`): no replica comes in sync without that. A
+        replica that is about to come in counts already, for a moment: otherwise it would always lack the newest of it.
         """
         index = self._committed
         for node in self.in_sync | (self._proposed or frozenset()):

@@ -133,7 +133,7 @@ def draw_cluster_scenario(random: Random, nodes: int) -> ClusterScenario:
 
 
 def _loosen_dead_letters(scenario: ClusterScenario) -> None:
-    """Where nobody purges or deletes: dead letters of queues that lose nothing are not lost in one that may.
+    """Where operators neither purge nor delete: dead letters of queues that lose nothing are not lost in one that may.
 
     With dice of their own: what else happens stays as it is.
     """
