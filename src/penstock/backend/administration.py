@@ -163,8 +163,12 @@ def purge(parts: NodeParts, request: Purge, now_ms: int) -> Count:
 
 
 def remove_queue(parts: NodeParts, partition: Partition, now_ms: int) -> None:
-    """Nothing of a deleted queue is left; its files go as soon as that is on disk."""
-    end_lifecycle(parts, partition, now_ms)
+    """Nothing of a deleted queue is left; its files go as soon as that is on disk.
+
+    Where more rows about it wait than one report takes it is still there afterwards, and this is to be done again.
+    """
+    if not end_lifecycle(parts, partition, now_ms):
+        return
     record = QueueRemoved(partition.queue_id, now_ms)
     parts.logbook.write_catalogue(record)
     parts.catalogue.apply(record)

@@ -61,8 +61,10 @@ def move_some(parts: NodeParts, queue_id: int, now_ms: int) -> None:
         if deleted:
             log.warning("the deleted queue %r stays: messages of it wait for a damaged queue", partition.name)
     elif deleted:
-        tell_homeless(partition)
         remove_queue(parts, partition, now_ms)  # where there is no room for its last words: again
+        if queue_id in parts.catalogue.partitions:
+            return
+        tell_homeless(partition)
     parts.movers.discard(queue_id)
 
 
