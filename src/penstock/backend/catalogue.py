@@ -36,6 +36,8 @@ class Catalogue:
         self.next_id = 1
         self.partitions: dict[int, Partition] = {}
         self.names: dict[str, int] = {}
+        self._namesakes: dict[str, list[int]] = {}
+        """In a cluster: earlier queues of a name that this node has something of too."""
         self.deleting: set[int] = set()
         self.damage: dict[int, str] = {}
         self.serves: set[int] | None = None
@@ -49,16 +51,34 @@ class Catalogue:
                 self.partitions[record.queue_id] = Partition(
                     record.queue_id, record.name, record.settings, record.at_ms
                 )
-                self.names[record.name] = record.queue_id
+                self._name(record.name, record.queue_id)
             case QueueDeleted():
-                partition = self.partitions[record.queue_id]
-                if self.names.get(partition.name) == record.queue_id:
-                    del self.names[partition.name]
+                self._unname(self.partitions[record.queue_id].name, record.queue_id)
                 self.deleting.add(record.queue_id)
             case QueueRemoved():
                 self.partitions.pop(record.queue_id, None)
                 self.deleting.discard(record.queue_id)
                 self.damage.pop(record.queue_id, None)
+
+    def _name(self, name: str, queue_id: int) -> None:
+        """A name means the latest queue of it. In a cluster a node may hold several: of two that are made at once one is
+        given up, and messages may still have to leave one that was deleted."""
+        present = self.names.get(name)
+        if present is not None and present != queue_id:
+            self._namesakes.setdefault(name, []).append(min(present, queue_id))
+        self.names[name] = max(present or 0, queue_id)
+
+    def _unname(self, name: str, queue_id: int) -> None:
+        others = self._namesakes.get(name, [])
+        if queue_id in others:
+            others.remove(queue_id)
+        elif self.names.get(name) == queue_id:
+            del self.names[name]
+            if others:
+                self.names[name] = max(others)
+                others.remove(self.names[name])
+        if not others:
+            self._namesakes.pop(name, None)
 
     def named(self, name: str) -> Partition | None:
         """The queue of that name, damaged or not."""
@@ -139,5 +159,5 @@ class Catalogue:
             if deleting:
                 self.deleting.add(queue_id)
             else:
-                self.names[name] = queue_id
+                self._name(name, queue_id)
         return image.index

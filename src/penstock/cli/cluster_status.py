@@ -171,14 +171,17 @@ def _process_rows(cluster: LocalCluster) -> list[dict[str, Any]]:
 def _show_summary(
     cluster: LocalCluster | None, view: ClusterView, manager: str | None, partitions: list[PartitionRow]
 ) -> None:
-    silent = sum(not row.serving for row in partitions)
+    living = [row for row in partitions if not row.deleted]
+    silent = sum(not row.serving for row in living)
     facts = {
         "manager": manager or "none is elected right now",
         "queues": f"{len(view.queues):,}",
-        "partitions": f"{len(partitions):,}, {silent:,} of them do not serve"
+        "partitions": f"{len(living):,}, {silent:,} of them do not serve"
         if silent
-        else f"{len(partitions):,}, all serve",
+        else f"{len(living):,}, all serve",
     }
+    if len(living) < len(partitions):
+        facts["being deleted"] = f"{len(partitions) - len(living):,} partitions, for the reasons below"
     if cluster is not None:
         facts = {"sqs": cluster.plan.sqs_url, "native": cluster.plan.native_url, **facts}
     print_facts("The cluster", facts)
@@ -232,7 +235,7 @@ def _show_partitions(rows: list[PartitionRow], *, everything: bool) -> None:
                 row.primary or "–",
                 str(row.epoch),
                 replicas_text(row),
-                ("serving" if row.serving else "NOT SERVING") + (f": {row.reason}" if row.reason else ""),
+                _state(row) + (f": {row.reason}" if row.reason else ""),
             )
             for row in shown
         ],
@@ -240,6 +243,12 @@ def _show_partitions(rows: list[PartitionRow], *, everything: bool) -> None:
     )
     if len(shown) < len(rows):
         print_line(f"and {len(rows) - len(shown):,} more; --all shows them, --queue one queue's")
+
+
+def _state(row: PartitionRow) -> str:
+    if row.deleted:
+        return "deleted"
+    return "serving" if row.serving else "NOT SERVING"
 
 
 def _show_capacity(entries: list[CapacityEntry], *, everything: bool) -> None:

@@ -106,6 +106,9 @@ class PartitionEntry(Document, frozen=True, kw_only=True):
     """An epoch whose primary told of nothing before every replica in sync had it."""
     unclean: int = 0
     """The newest epoch that began with an operator's word."""
+    deleted: bool = False
+    """Whether its queue is deleted (`cluster/deletion.py`): no client is served from it any more. It keeps its primary and its
+    replicas until what is on its way to other queues has arrived there."""
     leaving: list[str] = msgspec.field(default_factory=list)
     """Nodes that are to drop what they hold of it; each takes itself off this list when it has."""
     reason: str = ""

@@ -9,7 +9,7 @@ from penstock.cluster.elections import elected
 from penstock.cluster.layout import NodeEntry
 from penstock.columnar.lifecycle import LIFECYCLE, Change
 from penstock.columnar.reading import Row, rows_of
-from penstock.model.batch import Batch
+from penstock.model.batch import Batch, encode_parts
 from penstock.simulation.lifecycle_ledger import LifecycleLedger
 from penstock.wire import messages
 from tests.backend.replication.cluster import Cluster
@@ -187,3 +187,20 @@ def test_an_unclean_election_uses_no_number_of_a_row_again() -> None:
     told = cluster.balanced()
     assert list(map(len, told.values())) == [1] * 8, "one, three that are lost, and four with other numbers"
     assert sorted(told)[:4] == [1, 2, 3, 4]
+
+
+def test_a_deleted_queue_tells_of_what_left_it_before_it_is_dropped() -> None:
+    cluster = FollowedCluster()
+    cluster.create("dead", 2, ("b", "a", "c"))
+    cluster.create(lifecycle=True, dead_letter_queue="dead")
+    cluster.settle(500)
+    send(cluster, b"stays")
+    later = encode_parts([b"leaves"], delays_ms=[600_000])
+    assert isinstance(cluster.ask(messages.Send(1), later), messages.SendResult)
+    cluster.delete()
+    cluster.settle(3_000)
+    assert cluster.holders(1) == []
+    assert cluster.balanced() == {
+        1: [Change.SENT, Change.QUEUE_DELETED],
+        2: [Change.SENT, Change.MOVE_STARTED, Change.MOVE_FINISHED],
+    }

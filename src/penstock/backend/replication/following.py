@@ -172,8 +172,8 @@ class Follower:
 
     # -- confirming ------------------------------------------------------------------------------------------
 
-    def _note(self, stream: PeerStream, followed: FollowedPartition, body_bytes: int) -> None:
-        """What came is confirmed when everything appended so far is on disk."""
+    def _note(self, stream: PeerStream, followed: FollowedPartition, body_bytes: int | None) -> None:
+        """What came is confirmed when everything appended so far is on disk; None: its bytes are noted already."""
         partition = self._parts.catalogue.partitions[followed.queue_id]
         is_good = (
             followed.leader == stream.node
@@ -193,7 +193,7 @@ class Follower:
                 followed.queue_id,
                 followed.epoch,
                 index,
-                weight(body_bytes),
+                weight(body_bytes) if body_bytes is not None else 0,
             )
         )
 
@@ -268,9 +268,11 @@ class Follower:
             messages = replaced_messages(before, after)
             if messages:
                 self.tell_lost(followed, report_cut(before, after, messages))
-            self._note(stream, followed, len(body))
+            self._note(stream, followed, None)
 
         self.installer.begin(Installation(followed, partition, message.index, received, installed))
+        # The bytes count as taken now: where the installation is given up nothing else would say so.
+        self._note(stream, followed, len(body))
 
     def take_batches(
         self, followed: FollowedPartition, stream: PeerStream, message: Batches, body: memoryview

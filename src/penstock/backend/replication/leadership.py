@@ -21,20 +21,14 @@ from penstock.backend.replication.peer_stream import PeerStream
 from penstock.backend.replication.proposing import Proposer
 from penstock.backend.replication.read_proofs import ReadProofs
 from penstock.backend.replication.recent_entries import RecentEntries
+from penstock.backend.replication.skipping import skipped
 from penstock.backend.replication.state import ClusterState
 from penstock.cluster.layout import PartitionEntry
-from penstock.cluster.sequence_numbers import (
-    acts_synchronously,
-    first_number,
-    first_row,
-    may_give_out,
-    understood,
-)
+from penstock.cluster.sequence_numbers import acts_synchronously, may_give_out
 from penstock.model.batch import Buffer
 from penstock.model.errors import ErrorCode, PenstockError
-from penstock.model.records import EpochBegan, NumbersSkipped, SettingsChanged
+from penstock.model.records import EpochBegan, SettingsChanged
 from penstock.queue.decision import Written
-from penstock.queue.partition import Partition
 from penstock.replication.primary_secondary.primary import Primary
 from penstock.wire.messages import Failed
 
@@ -149,7 +143,7 @@ class Leadership:
     def lead(self, known: KnownEntry) -> bool:
         """Begins the epoch, if this node can; False: not yet."""
         entry = known.entry
-        queue_id = entry.partition
+        state, queue_id = self.state, entry.partition
         followed = self.follower.partitions.get(queue_id)
         if followed is not None and followed.cutting is not None:
             return False
@@ -166,7 +160,7 @@ class Leadership:
         if entry.epoch <= partition.epochs.last:
             return True  # an earlier life of this node used the epoch; the manager gives another
         self._recent.forget(queue_id)
-        begun, skips = partition.index + 1, self._skips(partition, entry)
+        begun, skips = partition.index + 1, skipped(partition, entry, state.nodes, state.now_ms)
         self.state.parts.write(partition, [Written(EpochBegan(entry.epoch, self.state.now_ms))])
         self.follower.unfollow(queue_id)
         primary = Primary(
@@ -187,23 +181,6 @@ class Leadership:
         led.skips = skips
         self.update(led, known)
         return True
-
-    def _skips(self, partition: Partition, entry: PartitionEntry) -> NumbersSkipped | None:
-        """Where the numbers of the epoch begin, if not where those before end."""
-        following = partition.table.next
-        resumed = partition.gaps.last_start(following)
-        first = first_number(entry, following, resumed, partition.settings.replication)
-        row = first_row(entry) if partition.lifecycle is not None else 0
-        if first == following and row <= (partition.lifecycle.next if partition.lifecycle is not None else 0):
-            return None
-        if not understood(entry.replicas, self.state.nodes):
-            log.warning(
-                "partition %d of %r: numbers of messages that were lost may be used again, because some of its replicas are on nodes "
-                "of an earlier version",
-                *(entry.partition, entry.queue),
-            )
-            return None
-        return NumbersSkipped(first, self.state.now_ms, row)
 
     def _ask_all(self, led: LedPartition) -> None:
         for node in led.primary.followers:
@@ -251,15 +228,16 @@ class Leadership:
         """More may be committed, or known, than before."""
         queue_id, parts = led.queue_id, self.state.parts
         known = self.state.layout.get(queue_id)
-        serves = (
+        acts = (
             known is not None
             and known.entry.serving == known.entry.epoch == led.epoch
             and known.entry.hand_over_to is None
-            and known.entry.expiry != "closed"
-            and not led.closes
             and led.primary.committed >= led.begun
             and self._has_lease(led)
         )
+        deleted = known is not None and known.entry.deleted
+        closed = led.closes or (known is not None and known.entry.expiry == "closed")
+        serves = acts and not deleted and not closed
         assert parts.catalogue.serves is not None
         if serves and queue_id not in parts.catalogue.serves:
             parts.catalogue.serves.add(queue_id)
@@ -273,13 +251,22 @@ class Leadership:
             log_membership.restore(parts, [partition], self.state.now_ms)
         elif not serves and queue_id in parts.catalogue.serves:
             self._turn_away(queue_id)
-        for call in led.take_committed():
+        self._drain(queue_id, drains=acts and deleted)
+        for call in led.take_everywhere():
             call()
         parts.outbox.replicated(queue_id, self.state.connections)
         if serves:
             self.proposer.look_at(queue_id)
         else:  # it waits for the word that it serves, or for its successor
             self.proposer.look_now(queue_id)
+
+    def _drain(self, queue_id: int, *, drains: bool) -> None:
+        """The queue is deleted: what is on its way to other queues goes on, for as long as this node may write."""
+        if not drains:
+            self.state.drains.discard(queue_id)
+        elif queue_id not in self.state.drains:
+            self.state.drains.add(queue_id)
+            self.state.parts.movers.add(queue_id)
 
     def stand_down(self, queue_id: int, why: str) -> None:
         """This node does not lead the partition any more; nothing that it has not committed is ever answered."""
@@ -288,6 +275,7 @@ class Leadership:
             return
         log.info("partition %d: this node no longer leads epoch %d: %s", queue_id, led.epoch, why)
         self._turn_away(queue_id)
+        self.state.drains.discard(queue_id)
         self.state.parts.idle.forget(queue_id)
         self._recent.forget(queue_id)
         self.state.parts.outbox.replicated(queue_id, self.state.connections)

@@ -70,7 +70,7 @@ class LedPartition:
         """Below this a message may get a number (`cluster/sequence_numbers.py`)."""
         self.cursors: dict[str, Cursor] = {}
         self.waiting: deque[tuple[int, Callable[[], None]]] = deque()
-        """(index, what to do once that is committed)."""
+        """(index, what to do once every replica has that which may be elected next)."""
 
     def check_numbers(self, partition: Partition) -> None:
         """Raises unless there are numbers for a batch, however large it is."""
@@ -90,18 +90,25 @@ class LedPartition:
         """The cursor of a replica."""
         return self.cursors.setdefault(node, Cursor())
 
-    def when_committed(self, index: int, call: Callable[[], None]) -> None:
-        """Calls back once everything up to `index` is committed; never, if this node is deposed before."""
-        if self.primary.committed >= index:
+    def when_everywhere(self, index: int, call: Callable[[], None]) -> None:
+        """Calls back once no failover loses anything up to `index`; never, if this node is deposed before.
+
+        With `async` that is later than the commit: every replica in sync has it, not only this node.
+        """
+        if self.primary.everywhere() >= index:
+            self.primary.rely(index)
             call()
         else:
             self.waiting.append((index, call))
 
-    def take_committed(self) -> list[Callable[[], None]]:
-        """What is to be done because of what is committed now."""
-        calls = []
-        while self.waiting and self.waiting[0][0] <= self.primary.committed:
-            calls.append(self.waiting.popleft()[1])
+    def take_everywhere(self) -> list[Callable[[], None]]:
+        """What is to be done because of what no failover can lose any more."""
+        calls: list[Callable[[], None]] = []
+        everywhere = self.primary.everywhere() if self.waiting else 0
+        while self.waiting and self.waiting[0][0] <= everywhere:
+            index, call = self.waiting.popleft()
+            self.primary.rely(index)
+            calls.append(call)
         return calls
 
 

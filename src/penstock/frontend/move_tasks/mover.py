@@ -26,6 +26,7 @@ from penstock.metadata.cache import MetadataCache
 from penstock.metadata.store.interface import Change, VersionConflictError
 from penstock.model.errors import PenstockError
 from penstock.model.limits import SECOND_MS
+from penstock.model.partition_numbers import going_on, number_of
 from penstock.wire.messages import Redrive, Redriven
 
 HEARTBEAT_MS = 1 * SECOND_MS
@@ -150,8 +151,9 @@ class Mover:
             redriven = yield from ask(request, Redriven)
             work.moved += redriven.messages
             work.pace.took(redriven.messages)
-            work.scanned = redriven.next is None or redriven.next >= task.until
-            work.position = redriven.next if redriven.next is not None else task.until
+            following = going_on(redriven.next, task.until, task.partitions)
+            work.scanned = following is None
+            work.position = following if following is not None else number_of(task.partitions - 1, task.until)
         work.next_ms = now_ms + SLICE_MS if work.scanned else work.pace.next_ms(now_ms)
 
     # -- writing down ----------------------------------------------------------------------------------------

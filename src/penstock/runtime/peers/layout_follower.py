@@ -84,7 +84,7 @@ class LayoutFollower:
             # What the queue promises now is more than this node knows to keep: it serves it no longer.
             log.error("partition %d is left alone: %s", number, error.message)
             self._partitions.pop(number, None)
-            self._driver.partition_gone(number)
+            self._driver.partition_gone(number, unreadable=True)
             return
         except msgspec.MsgspecError as error:
             log.warning("the entry of partition %d cannot be read: %s", number, error)

@@ -67,6 +67,8 @@ class ClusterScenario:
     """Nodes that join later."""
     destructive: bool = False
     """Whether operators purge and delete."""
+    loose_dead_letters: tuple[str, ...] = ()
+    """Dead-letter queues that are acknowledged by their primary alone."""
     altered_replicas: tuple[int, ...] = ()
     """How many replicas operators may give a queue; none: they leave that alone."""
 
@@ -110,6 +112,9 @@ def draw_cluster_scenario(random: Random, nodes: int) -> ClusterScenario:
         base.duration_ms += 6_000
         base.producers += 1
     _loosen(base.queues, random)
+    if faults.hunt in ("old-primary", "standstill") and Random(base.duration_ms).random() < 0.5:
+        # What such a primary acknowledges alone is what its lease is for. With dice of their own, as below.
+        _loosen(base.queues, Random(base.duration_ms), share=1.0)
     if any(plan.settings.has_log for plan in base.queues):
         base.log_readers, base.group_members = random.randint(1, 2), random.randint(0, 2)
     late_nodes = 1 if replicas < nodes and random.random() < 0.3 else 0
@@ -121,7 +126,7 @@ def draw_cluster_scenario(random: Random, nodes: int) -> ClusterScenario:
     base.operators = 1 if random.random() < 0.55 else 0
     # With one disk damaged the last good replica is nobody's to give up.
     may_alter = bool(base.operators) and not faults.flips_ms and random.random() < 0.7
-    return ClusterScenario(
+    scenario = ClusterScenario(
         base,
         nodes,
         replicas,
@@ -131,6 +136,28 @@ def draw_cluster_scenario(random: Random, nodes: int) -> ClusterScenario:
         destructive=bool(base.operators) and random.random() < 0.6,
         altered_replicas=tuple(range(2, nodes - late_nodes + 1)) if may_alter else (),
     )
+    _loosen_dead_letters(scenario)
+    return scenario
+
+
+def _loosen_dead_letters(scenario: ClusterScenario) -> None:
+    """Where operators neither purge nor delete: dead letters of queues that lose nothing are not lost in one that may.
+
+    With dice of their own: what else happens stays as it is.
+    """
+    base, faults, dice = scenario.base, scenario.faults, Random(scenario.base.duration_ms)
+    fed = [plan.settings for plan in base.queues if plan.settings.max_receives is not None]
+    loose = {settings.dead_letter_queue for settings in fed if not settings.strict}
+    if not loose or scenario.destructive or faults.flips_ms or dice.random() < 0.5:
+        return
+    scenario.extra_queues = [
+        (name, msgspec.structs.replace(settings, replication="async" if name in loose else "sync"))
+        for name, settings in scenario.extra_queues
+    ]
+    scenario.loose_dead_letters = tuple(name for name, _ in scenario.extra_queues if name in loose)
+    if dice.random() < 0.6:
+        base.duration_ms += 0 if faults.hunt is not None else 6_000
+        faults.hunt, faults.hunts_ms = "dead-letter", dice.randint(200, 600)
 
 
 def _replicated(plan: QueuePlan, replicas: int, random: Random) -> QueuePlan:
@@ -152,11 +179,11 @@ def _replicated(plan: QueuePlan, replicas: int, random: Random) -> QueuePlan:
     return plan
 
 
-def _loosen(plans: list[QueuePlan], random: Random) -> None:
+def _loosen(plans: list[QueuePlan], random: Random, share: float = 0.12) -> None:
     """Some queues are acknowledged by their primary alone."""
     for plan in plans:
         may_lose = plan.name in LOOSE_KINDS
-        if may_lose and random.random() < 0.12:
+        if may_lose and random.random() < share:
             plan.settings = msgspec.structs.replace(plan.settings, replication="async")
 
 

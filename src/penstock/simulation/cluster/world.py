@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from random import Random
 
 from penstock.cluster import layout
@@ -34,8 +34,10 @@ from penstock.simulation.schedule import Schedule
 from penstock.simulation.tasks import Ask, Pause, Steps, Tasks
 from penstock.simulation.trace import Trace
 from penstock.simulation.violation import Violation
+from penstock.simulation.whereabouts import PartitionLog, Whereabouts
 from penstock.simulation.workload.auditor import Auditor
 from penstock.simulation.workload.consumer import Consumer
+from penstock.simulation.workload.failing_consumer import FailingConsumer
 from penstock.simulation.workload.log_reader import GroupMember, LogReader
 from penstock.simulation.workload.producer import Producer
 from penstock.simulation.world import START_MS, Outcome
@@ -119,7 +121,8 @@ class ClusterWorld:
         self._start_work()
         self.faults.start()
         if scenario.faults.hunt is not None:
-            self.hunter.start(scenario.faults.hunt, scenario.faults.hunts_ms, names)
+            hunted = list(scenario.loose_dead_letters) or names
+            self.hunter.start(scenario.faults.hunt, scenario.faults.hunts_ms, hunted)
         self.schedule.run_for(scenario.base.duration_ms)
         trace.add("world", "everybody stops, everything is well again")
         self.stage.stopping = self.hunter.over = True
@@ -188,6 +191,8 @@ class ClusterWorld:
             self.tasks.start(Producer(self.stage, f"producer-{number}").run())
         for number in range(base.consumers):
             self.tasks.start(Consumer(self.stage, f"consumer-{number}").run())
+        if any(plan.settings.max_receives is not None for plan in base.queues) and self.seed % 4:
+            self.tasks.start(FailingConsumer(self.stage, "failing").run())
         for number in range(base.log_readers):
             self.tasks.start(LogReader(self.stage, f"reader-{number}").run())
         for number in range(base.group_members):
@@ -224,6 +229,7 @@ class ClusterWorld:
             and sorted(entry.in_sync) == sorted(entry.replicas)
             and entry.hand_over_to is None
             and not entry.leaving
+            and not entry.deleted
             for entry in entries.values()
         ):
             return False
@@ -292,10 +298,33 @@ class ClusterWorld:
                 if gone is not None and gone.epoch == gone.serving and gone.settings.partitions == 1:
                     self.history.records[gone.queue_id] = self.witness.committed_log(gone.partition)
 
+    def _partition_logs(self) -> Iterator[PartitionLog]:
+        """The records of every partition that anything was ever sent to, dropped ones too."""
+        last: dict[int, PartitionEntry] = {}
+        for change in self.metadata.log:
+            if change.key.startswith(layout.PARTITIONS) and change.value is not None:
+                entry = layout.decode_partition(change.value)
+                last[entry.partition] = entry
+        there = self.entries()
+        for number, entry in last.items():
+            node = self.machines[entry.primary].replicated if number in there and entry.primary else None
+            held = node._parts.catalogue.partitions.get(number) if node is not None else None
+            if held is not None:
+                records = self.witness.log_of(held)
+            elif number not in there:
+                records = self.witness.committed_log(number)
+            else:
+                continue
+            yield PartitionLog(
+                number, entry.queue_id, entry.ordinal, entry.queue, entry.settings, records, number in there
+            )
+
     def _finish(self) -> None:
         history = self.history
         self._say_when_sent()
         self._gather_logs()
+        if history.has_deletions:
+            history.whereabouts = Whereabouts(self._partition_logs(), history.lives.values())
         history.ended_ms = self.schedule.now_ms
         self.violations += self.witness.violations
         for machine in self.machines.values():

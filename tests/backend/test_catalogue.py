@@ -1,0 +1,36 @@
+"""Names of queues where a node has something of several that are called the same."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+from penstock.backend.catalogue import Catalogue
+from penstock.model.records import QueueCreated, QueueDeleted, QueueRemoved
+from penstock.model.settings import QueueSettings
+
+SETTINGS = QueueSettings()
+
+
+@pytest.mark.parametrize("made", list(itertools.permutations((2, 4, 7))))
+@pytest.mark.parametrize("gone", list(itertools.permutations((2, 4, 7))))
+def test_a_name_means_the_latest_queue_of_it_that_is_there(
+    made: tuple[int, ...], gone: tuple[int, ...]
+) -> None:
+    catalogue = Catalogue()
+    there: set[int] = set()
+    for number in made:
+        catalogue.apply(QueueCreated(number, "orders", SETTINGS, 0))
+        there.add(number)
+        assert catalogue.find("orders").queue_id == max(there)
+    again = Catalogue()
+    again.load(catalogue.dump(1))
+    for number in gone:
+        there.remove(number)
+        for one in (catalogue, again):
+            one.apply(QueueDeleted(number, 0))
+            one.apply(QueueRemoved(number, 0))
+            named = one.named("orders")
+            assert (named.queue_id if named is not None else None) == max(there, default=None)
+    assert not catalogue._namesakes
