@@ -14,7 +14,7 @@ from penstock.backend.replication.whole_state import is_missing_batches, is_want
 from penstock.model.batch import Batch
 from penstock.model.document import TooOldError
 from penstock.model.records import QueueCreated, QueueDeleted, QueueRemoved, Sent, decode_record
-from penstock.queue import living_files, snapshot
+from penstock.queue import living_files
 from penstock.queue.partition import Partition
 from penstock.replication.primary_secondary.secondary import OutOfStep, Ready, Refused, Secondary
 from penstock.wire.peer_messages import (
@@ -256,12 +256,9 @@ class Follower:
             self._note(stream, followed, len(body))
             return
         received, followed.image = followed.image, []
-        try:
-            partition = snapshot.load(b"".join(received), elsewhere=True)
-        except TooOldError as error:
+
+        def too_old(error: TooOldError) -> None:
             self._give_up(followed, self._parts.catalogue.partitions[followed.queue_id].name, error)
-            self._note(stream, followed, len(body))
-            return
 
         def installed(before: Partition, after: Partition) -> None:
             followed.needs_whole = False
@@ -270,7 +267,7 @@ class Follower:
                 self.tell_lost(followed, report_cut(before, after, messages))
             self._note(stream, followed, None)
 
-        self.installer.begin(Installation(followed, partition, message.index, received, installed))
+        self.installer.begin(Installation(followed, message.index, received, installed, too_old))
         # The bytes count as taken now: where the installation is given up nothing else would say so.
         self._note(stream, followed, len(body))
 

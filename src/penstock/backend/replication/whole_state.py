@@ -8,9 +8,10 @@ no mark is left that something living stands at, which is also how a restart fin
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections import deque
 from collections.abc import Iterator, Sequence
 
-from penstock.model.batch import Batch
+from penstock.model.batch import Batch, Buffer
 from penstock.model.records import QueueCreated, QueueDeleted, QueueRemoved, Sent, decode_record
 from penstock.queue import living_files, snapshot, states
 from penstock.queue.chunk import CHUNK_BITS, FILE_SHIFT
@@ -26,10 +27,31 @@ _WALK_MESSAGES = 4_096
 _WALK_BYTES = 2**20
 
 
-def image_parts(partition: Partition) -> list[bytes]:
-    """The state as it is now, in pieces that fit into entries of a journal."""
-    data = snapshot.dump(partition)
-    return [data[start : start + IMAGE_PART_BYTES] for start in range(0, len(data), IMAGE_PART_BYTES)]
+class StateParts:
+    """A state in parts that fit into entries of a journal, each cut out when it is taken."""
+
+    def __init__(self, buffers: Sequence[Buffer]) -> None:
+        self._buffers = deque(memoryview(buffer) for buffer in buffers)
+        size = sum(buffer.nbytes for buffer in self._buffers)
+        self.count = -(-size // IMAGE_PART_BYTES)
+        self.taken = 0
+
+    def take(self) -> list[Buffer]:
+        """The next part."""
+        room = IMAGE_PART_BYTES
+        part: list[Buffer] = []
+        while room and self._buffers:
+            buffer = self._buffers.popleft()
+            if buffer.nbytes > room:
+                self._buffers.appendleft(buffer[room:])
+                buffer = buffer[:room]
+            part.append(buffer)
+            room -= buffer.nbytes
+        self.taken += 1
+        return part
+
+    def __bool__(self) -> bool:
+        return bool(self._buffers)
 
 
 def is_missing_batches(partition: Partition) -> bool:
