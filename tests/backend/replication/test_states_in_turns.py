@@ -19,7 +19,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "PAGE_ROWS", 2)
     monkeypatch.setattr(limits, "CAPTURE_PAGES", 1)
     monkeypatch.setattr(whole_state, "IMAGE_PART_BYTES", 60)
-    monkeypatch.setattr(installing, "PARTS_PER_TURN", 1)
+    monkeypatch.setattr(installing, "PAGES_PER_TURN", 1)
 
 
 def is_capturing(machine: Machine) -> bool:

@@ -1,6 +1,6 @@
 """Installing a whole state that a primary sent: it takes the place of what this replica has, or it does not.
 
-The parts are kept in memory until all of them are here. Then the state is built from them, some of them in a turn. They are
+The parts are kept in memory until all of them are here. Then the state is built from them, a few pages in a turn. They are
 written to the journal, and with the last of them the new state takes the place of the old one.
 
 Between the first part that is written and the last, the journal holds a state that does not count yet, and a snapshot
@@ -21,7 +21,6 @@ from dataclasses import dataclass, field
 
 from penstock.backend.parts import NodeParts
 from penstock.backend.replication.followed import FollowedPartition
-from penstock.model import limits
 from penstock.model.document import TooOldError
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.model.limits import MEBIBYTE
@@ -33,8 +32,8 @@ log = logging.getLogger("penstock.backend")
 
 BYTES_PER_TURN = 4 * MEBIBYTE
 """How much of a state goes to the journal in one turn: answers of other queues wait for the same flush."""
-PARTS_PER_TURN = 16
-"""A state is built from so many parts in one turn, in a few milliseconds."""
+PAGES_PER_TURN = 4
+"""So many pages of a state are built in one turn. A page takes a few milliseconds where it is full of timers."""
 RETRY_MS = 1_000
 """How long after a full disk the next attempt is made."""
 
@@ -51,8 +50,8 @@ class Installation:
     too_old: Callable[[TooOldError], None]
     """Told that a newer version wrote the state, and that it does not count."""
     builder: Builder = field(default_factory=lambda: Builder(elsewhere=True))
-    built: int = 0
-    """Parts that the state is built from so far."""
+    fed: int = 0
+    """Parts that the builder was given."""
     partition: Partition | None = None
     """The state, once it is built."""
     number: int = 0
@@ -97,32 +96,33 @@ class Installer:
 
     def step(self, now_ms: int) -> None:
         """Goes on with what can go on."""
-        room, parts = BYTES_PER_TURN, PARTS_PER_TURN
+        room, pages = BYTES_PER_TURN, PAGES_PER_TURN
         for installation in list(self._installations):
             if not installation.is_wanted:
                 self._installations.remove(installation)
             elif installation.partition is None:
-                parts -= self._build(installation, parts)
+                pages -= self._build(installation, pages)
             elif room > 0 and now_ms >= installation.not_before_ms:
                 room -= self._write(installation, room, now_ms)
 
     def _build(self, installation: Installation, most: int) -> int:
-        """Builds the state from so many parts; returns from how many."""
-        end = min(installation.built + most, len(installation.parts))
-        count = end - installation.built
+        """Builds up to so many pages of the state; returns how many."""
+        builder, built = installation.builder, 0
         try:
-            while installation.built < end:
-                installation.builder.feed(installation.parts[installation.built])
-                installation.built += 1
-                while not installation.builder.build(limits.CAPTURE_PAGES):
-                    pass
-            if installation.built == len(installation.parts) and most > 0:
-                installation.partition = installation.builder.finish()
+            while built < most and installation.partition is None:
+                built += 1
+                if not builder.build(1):
+                    continue
+                if installation.fed < len(installation.parts):
+                    builder.feed(installation.parts[installation.fed])
+                    installation.fed += 1
+                else:
+                    installation.partition = builder.finish()
         except TooOldError as error:
             self._installations.remove(installation)
             installation.followed.installing = 0
             installation.too_old(error)
-        return count
+        return built
 
     def _write(self, installation: Installation, room: int, now_ms: int) -> int:
         """Writes some parts; returns how many bytes those had."""
