@@ -12,7 +12,8 @@ from penstock.backend.replication.layout_view import Proposal
 from penstock.backend.replication.replicated_node import ReplicatedNode
 from penstock.cluster import layout
 from penstock.cluster.layout import NodeEntry, PartitionEntry, Position, PositionsEntry, encode
-from penstock.cluster.node_lease import LEASE_MS, RENEW_MS, RETRY_MS, counted_on_ms
+from penstock.cluster.membership.held_lease import counted_on_ms
+from penstock.cluster.membership.node_lease import LEASE_MS, RENEW_MS, RETRY_MS
 from penstock.cluster.positions import asked_of
 from penstock.simulation.cluster.metadata import SimulatedMetadata, StoredChange
 from penstock.simulation.cluster.office import Office
@@ -123,7 +124,7 @@ class Member:
         )
 
     def _count_on(self, began_ms: int) -> None:
-        until_ms = began_ms + counted_on_ms()
+        until_ms = began_ms + counted_on_ms(LEASE_MS)
         self._host.call_node(lambda node: node.lease_renewed(until_ms, self._schedule.now_ms))
 
     # -- the layout ------------------------------------------------------------------------------------------
