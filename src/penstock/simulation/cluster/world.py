@@ -114,6 +114,7 @@ class ClusterWorld:
         trace.add("world", "everybody stops, everything is well again")
         self.stage.stopping = self.hunter.over = True
         self.faults.heal()
+        self._wait_for("every node runs and stays", self._all_stay, _BEGUN_MS)
         self._wait_for("every replica is in sync again", self._all_in_sync, _HEALED_MS)
         self._wait_for("clients stop", lambda: not self.tasks.active, _SETTLED_MS)
         self._wait_for("every replica is in sync", self._all_in_sync, _HEALED_MS)
@@ -198,6 +199,10 @@ class ClusterWorld:
             if key.startswith(layout.QUEUES)
         ]
         return {queue.queue_id: queue for queue in found}
+
+    def _all_stay(self) -> bool:
+        """Nobody is on its way out, or down because it was."""
+        return all(machine.is_up and not machine.is_leaving for machine in self.machines.values())
 
     def _all_in_sync(self) -> bool:
         """Every partition is served by as many as its queue wants; what is deleted is gone from every node."""

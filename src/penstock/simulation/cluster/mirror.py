@@ -1,0 +1,141 @@
+"""A mirror of the simulated store: what `metadata/mirror.py` does over a real one, over simulated time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Protocol
+
+from penstock.cluster.membership.store_requests import Delete, Look, Outcome, Put, Unknown
+from penstock.metadata.cache import MetadataCache
+from penstock.metadata.mirroring import Check, Follow, ListKey, Load, LoadKnown, Mirroring, OwnRequest, Pause
+from penstock.metadata.store.interface import Change, Listing
+
+if TYPE_CHECKING:
+    from penstock.simulation.cluster.metadata import End, SimulatedMetadata, Stream
+
+Call = Callable[[], None]
+
+
+class Later(Protocol):
+    """What a mirror needs of time."""
+
+    def after(self, delay_ms: int, call: Call) -> None:
+        """Plans a call."""
+
+
+class SimulatedMirror:
+    """One process that follows the store, for as long as it has not `ended`."""
+
+    def __init__(
+        self, store: SimulatedMetadata, who: str, schedule: Later, do: Callable[[Call], None] | None = None
+    ) -> None:
+        """`do` lets the process do something, in its turn."""
+        self.who = who
+        self.cache = MetadataCache()
+        self.ended = False
+        self.ready: list[Call] = []
+        """Called once when the whole store is known."""
+        self.follows_changed: list[Callable[[bool], None]] = []
+        """Told whether changes of the store are heard of."""
+        self._store = store
+        self._schedule = schedule
+        self._do: Callable[[Call], None] = do if do is not None else lambda call: call()
+        self._mirroring = Mirroring(self.cache)
+        self._stream: Stream | None = None
+        self._followed = False
+        store.mirrors.append(self)
+
+    def start(self, *, at_once: bool = False) -> None:
+        """Begins to load and follow; `at_once` where the store was loaded before."""
+        if at_once:
+            self._loaded(self._store.listing())
+        else:
+            self._go_on()
+
+    def end(self) -> None:
+        """The process is gone."""
+        self.ended = True
+
+    def carry_out(self, request: Put | Delete | Look, done: Callable[[Outcome], None]) -> None:
+        """Writes or looks; `done` is told what came of it, when the cache knows."""
+        own = OwnRequest(self._mirroring, request)
+
+        def go_on() -> None:
+            asked = own.request
+            if asked is None:
+                done(own.outcome)
+            elif isinstance(asked, ListKey):
+                self._store.ask(
+                    self.who, self._store.listing, lambda found: self._run(lambda: answered(found))
+                )
+            else:
+                self._store.request(self.who, asked, lambda outcome: self._run(lambda: answered(outcome)))
+
+        def answered(outcome: Outcome | Listing | None) -> None:
+            own.answered(outcome if outcome is not None else Unknown("no answer"))
+            go_on()
+
+        go_on()
+
+    # -- following -------------------------------------------------------------------------------------------
+
+    def _run(self, call: Call) -> None:
+        self._do(lambda: None if self.ended else call())
+
+    def _go_on(self) -> None:
+        mirroring = self._mirroring
+        match mirroring.step:
+            case Load():
+                self._store.ask(
+                    self.who, self._store.listing, lambda found: self._run(lambda: self._loaded(found))
+                )
+            case Check():
+                self._store.ask(self.who, lambda: True, lambda found: self._run(lambda: self._checked(found)))
+            case Follow(after):
+                self._stream = self._store.stream(self.who, after, self._told, self._broken)
+            case Pause(seconds):
+                self._schedule.after(round(seconds * 1000), lambda: self._run(self._paused))
+            case LoadKnown():
+                mirroring.unavailable()
+                self._go_on()
+        if self._followed is not mirroring.is_following:
+            self._followed = mirroring.is_following
+            for told in self.follows_changed:
+                told(self._followed)
+
+    def _loaded(self, listing: Listing | None) -> None:
+        was_ready = self._mirroring.is_ready
+        if listing is None:
+            self._mirroring.unavailable()
+        else:
+            self._mirroring.loaded(listing)
+        self._go_on()
+        if self._mirroring.is_ready and not was_ready:
+            for call in self.ready:
+                call()
+
+    def _checked(self, answers: bool | None) -> None:
+        if answers is None:
+            self._mirroring.unavailable()
+        else:
+            self._mirroring.checked()
+        self._go_on()
+
+    def _told(self, change: Change) -> None:
+        if self.ended and self._stream is not None:
+            self._stream.over = True
+        self._run(lambda: self._mirroring.heard(change))
+
+    def _broken(self, how: End) -> None:
+        def end() -> None:
+            if how == "lost":
+                self._mirroring.lost()
+            else:
+                self._mirroring.unavailable()
+            self._go_on()
+
+        self._run(end)
+
+    def _paused(self) -> None:
+        self._mirroring.paused()
+        self._go_on()
