@@ -11,7 +11,7 @@ from bisect import bisect_right
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from random import Random
-from typing import Literal, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 from penstock.cluster.membership.store_requests import (
     ABSENT,
@@ -33,12 +33,11 @@ from penstock.cluster.membership.store_requests import (
     Unknown,
 )
 from penstock.metadata.store.interface import Change, Entry, Listing
-from penstock.simulation.cluster.mirror import SimulatedMirror
+from penstock.simulation.cluster.mirror import End, SimulatedMirror
 from penstock.simulation.schedule import Schedule
 
 StoredChange = Change
 Result = TypeVar("Result")
-End = Literal["lost", "unavailable"]
 
 UNAVAILABLE_MS = 400
 """How long it takes to learn that there is no answer."""

@@ -3,17 +3,44 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Protocol
+from typing import Literal, Protocol, TypeVar
 
-from penstock.cluster.membership.store_requests import Delete, Look, Outcome, Put, Unknown
+from penstock.cluster.membership.store_requests import Delete, Look, Outcome, Put, Request, Unknown
 from penstock.metadata.cache import MetadataCache
 from penstock.metadata.mirroring import Check, Follow, ListKey, Load, LoadKnown, Mirroring, OwnRequest, Pause
 from penstock.metadata.store.interface import Change, Listing
 
-if TYPE_CHECKING:
-    from penstock.simulation.cluster.metadata import End, SimulatedMetadata, Stream
-
 Call = Callable[[], None]
+End = Literal["lost", "unavailable"]
+Result = TypeVar("Result")
+
+
+class Watched(Protocol):
+    """A watch that is under way."""
+
+    over: bool
+
+
+class Store(Protocol):
+    """What a mirror needs of the store."""
+
+    mirrors: list[SimulatedMirror]
+
+    def ask(self, who: str, operation: Callable[[], Result], done: Callable[[Result | None], None]) -> None:
+        """Carries an operation there and its result back; None: nobody knows."""
+
+    def request(self, who: str, request: Request, done: Callable[[Outcome], None]) -> None:
+        """Carries a request there and its outcome back."""
+
+    def listing(self) -> Listing:
+        """Everything, as of one moment."""
+        ...
+
+    def stream(
+        self, who: str, after: int, heard: Callable[[Change], None], ended: Callable[[End], None]
+    ) -> Watched:
+        """Every change after a version, in order, until it is broken or lost."""
+        ...
 
 
 class Later(Protocol):
@@ -27,7 +54,7 @@ class SimulatedMirror:
     """One process that follows the store, for as long as it has not `ended`."""
 
     def __init__(
-        self, store: SimulatedMetadata, who: str, schedule: Later, do: Callable[[Call], None] | None = None
+        self, store: Store, who: str, schedule: Later, do: Callable[[Call], None] | None = None
     ) -> None:
         """`do` lets the process do something, in its turn."""
         self.who = who
@@ -41,7 +68,7 @@ class SimulatedMirror:
         self._schedule = schedule
         self._do: Callable[[Call], None] = do if do is not None else lambda call: call()
         self._mirroring = Mirroring(self.cache)
-        self._stream: Stream | None = None
+        self._stream: Watched | None = None
         self._followed = False
         store.mirrors.append(self)
 

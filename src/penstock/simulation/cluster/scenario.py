@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from random import Random
 
 import msgspec
@@ -11,6 +11,7 @@ import msgspec
 from penstock.model.limits import KIBIBYTE
 from penstock.model.settings import QueueSettings
 from penstock.simulation.cluster.hunts import HUNTS, HuntName
+from penstock.simulation.cluster.store_faults import StoreFaultPlan, draw_store_faults
 from penstock.simulation.queue_plan import QueuePlan
 from penstock.simulation.scenario import KINDS, FaultPlan, Scenario, draw_scenario
 
@@ -69,6 +70,8 @@ class ClusterScenario:
     """Whether operators purge and delete."""
     altered_replicas: tuple[int, ...] = ()
     """How many replicas operators may give a queue; none: they leave that alone."""
+    store: StoreFaultPlan = field(default_factory=StoreFaultPlan)
+    """What goes wrong on the way to the metadata store."""
 
 
 def draw_cluster_scenario(random: Random, nodes: int) -> ClusterScenario:
@@ -122,6 +125,7 @@ def draw_cluster_scenario(random: Random, nodes: int) -> ClusterScenario:
         late_nodes,
         destructive=bool(base.operators) and random.random() < 0.6,
         altered_replicas=tuple(range(2, nodes - late_nodes + 1)) if may_alter else (),
+        store=draw_store_faults(random),
     )
 
 

@@ -22,6 +22,7 @@ from penstock.simulation.cluster.metadata import SimulatedMetadata
 from penstock.simulation.cluster.operator import ClusterOperator
 from penstock.simulation.cluster.router import ClusterStage
 from penstock.simulation.cluster.scenario import draw_cluster_scenario
+from penstock.simulation.cluster.store_faults import StoreFaults
 from penstock.simulation.cluster.witness import Witness
 from penstock.simulation.disk import SimulatedDisk
 from penstock.simulation.history import History
@@ -83,6 +84,15 @@ class ClusterWorld:
         self.faults = ClusterFaults(
             scenario.faults, machines, self.fabric, self.metadata, self.history, schedule, random, trace
         )
+        self.store_faults = StoreFaults(
+            scenario.store,
+            machines,
+            self.metadata,
+            schedule,
+            Random(f"{seed} store faults"),
+            trace,
+            self.faults.counts,
+        )
         self.hunter = Hunter(
             machines, self.fabric, self.metadata, self.faults, self.entries, schedule, random, trace
         )
@@ -95,7 +105,8 @@ class ClusterWorld:
         names = [queue.name for queue in scenario.base.queues]
         trace.add(
             "world",
-            f"seed {self.seed}: {scenario.nodes} nodes, {scenario.replicas} replicas, {names}, {scenario.faults}",
+            f"seed {self.seed}: {scenario.nodes} nodes, {scenario.replicas} replicas, {names}, {scenario.faults}, "
+            f"{scenario.store}",
         )
         first = list(self.machines.values())[: scenario.nodes - scenario.late_nodes]
         for machine in first:
@@ -108,11 +119,13 @@ class ClusterWorld:
         self.history.slow_disks.append(well)
         self._start_work()
         self.faults.start()
+        self.store_faults.start()
         if scenario.faults.hunt is not None:
             self.hunter.start(scenario.faults.hunt, scenario.faults.hunts_ms, names)
         self.schedule.run_for(scenario.base.duration_ms)
         trace.add("world", "everybody stops, everything is well again")
         self.stage.stopping = self.hunter.over = True
+        self.store_faults.heal()
         self.faults.heal()
         self._wait_for("every node runs and stays", self._all_stay, _BEGUN_MS)
         self._wait_for("every replica is in sync again", self._all_in_sync, _HEALED_MS)
