@@ -16,6 +16,7 @@ from penstock.model.errors import PenstockError
 from penstock.simulation.clocks import NodeClock
 from penstock.simulation.cluster.local_time import LocalTime
 from penstock.simulation.cluster.member import Member
+from penstock.simulation.cluster.membership_witness import MembershipWitness
 from penstock.simulation.cluster.metadata import SimulatedMetadata
 from penstock.simulation.cluster.witness import Witness
 from penstock.simulation.disk import SimulatedDisk
@@ -60,15 +61,19 @@ class ClusterMachine(Machine):
         options: StorageOptions,
         clock: NodeClock,
         witness: Witness,
+        members: MembershipWitness,
     ) -> None:
         super().__init__(time, random, trace, disk, options, clock)
         self.name = name
         self.time = time
         self._metadata = metadata
         self.pauses_before_asking_ms: list[int] = []
-        """For how long the machine stands still when the process is about to ask the store next."""
-        self.wrote_as_manager: Callable[[int], None] = lambda epoch: None
-        """Told the epoch of the office whenever the node writes as the manager."""
+        """For how long the machine stands still when the process is about to ask the store next for a lease or an office."""
+        self.pauses_before_writing_ms: list[int] = []
+        """The same before it writes the layout, as the manager or for a partition."""
+        self.node_started: list[Callable[[str, ReplicatedNode], None]] = [members.started]
+        """Told of every life of the node, before it does anything."""
+        self._members = members
         self.member: Member | None = None
         self._witness = witness
         self.observer = partial(witness.appended, name)
@@ -95,7 +100,11 @@ class ClusterMachine(Machine):
         node = self.replicated
         assert node is not None
         self._witness.started(self.name, node)
-        self.member = Member(self, self._metadata, self._schedule, self._trace, node.replication.started_ms)
+        for started in self.node_started:
+            started(self.name, node)
+        self.member = Member(
+            self, self._metadata, self._schedule, self._trace, node.replication.started_ms, self._members
+        )
         return True
 
     def _make_node(self, store: ObservedStore, environment: Environment) -> Node:
@@ -165,8 +174,15 @@ class ClusterMachine(Machine):
 
     def about_to_ask(self) -> None:
         """The process is about to ask the store; the machine may stand still before the question leaves."""
-        if self.pauses_before_asking_ms and not self._paused:
-            self._schedule.after(self.pauses_before_asking_ms.pop(), self.resume)
+        self._stand_still(self.pauses_before_asking_ms)
+
+    def about_to_write(self) -> None:
+        """The same, for a write of the layout."""
+        self._stand_still(self.pauses_before_writing_ms)
+
+    def _stand_still(self, pauses_ms: list[int]) -> None:
+        if pauses_ms and not self._paused:
+            self._schedule.after(pauses_ms.pop(), self.resume)
             self.pause()
 
     def opened(self, link: Link) -> None:

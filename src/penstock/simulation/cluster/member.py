@@ -21,7 +21,7 @@ from penstock.metadata.store.interface import Change
 from penstock.simulation.cluster.alarm import Alarm
 from penstock.simulation.cluster.metadata import SimulatedMetadata
 from penstock.simulation.cluster.mirror import SimulatedMirror
-from penstock.simulation.cluster.office import Office
+from penstock.simulation.cluster.office import ManagerWitness, Office
 from penstock.simulation.schedule import Times
 from penstock.simulation.trace import Trace
 
@@ -40,20 +40,27 @@ class Host(Protocol):
     def about_to_ask(self) -> None:
         """The process is about to ask the store; the machine may stand still before the question leaves."""
 
-    def wrote_as_manager(self, epoch: int) -> None:
-        """The node writes a decision, as the holder of the office since this version."""
+    def about_to_write(self) -> None:
+        """The same, for a write of the layout."""
 
 
 class Member:
     """Keeps one node in the store and tells it of the layout."""
 
     def __init__(
-        self, host: Host, store: SimulatedMetadata, times: Times, trace: Trace, started_ms: int
+        self,
+        host: Host,
+        store: SimulatedMetadata,
+        times: Times,
+        trace: Trace,
+        started_ms: int,
+        witness: ManagerWitness,
     ) -> None:
         self._host = host
         self._store = store
         self._times = times
         self._trace = trace
+        self._witness = witness
         self._name = name = host.name
         self.ended = False
         self.office: Office | None = None
@@ -65,6 +72,7 @@ class Member:
         self._lease_alarm = Alarm(times, self._lease.next_ms, lambda: self._do(self._tick_lease))
         self._layout_alarm = Alarm(times, self._layout.next_ms, lambda: self._do(self._tick_layout))
         self.mirror = SimulatedMirror(store, name, times, self._do)
+        self.mirror.about_to_ask = host.about_to_write
         self.mirror.ready.append(self._join)
         self.mirror.start()
 
@@ -117,7 +125,7 @@ class Member:
                         self._trace,
                         self._do,
                         self._ask,
-                        self._host.wrote_as_manager,
+                        self._witness,
                     )
                 case node_lease.Note(sentence):
                     self._trace.add(self._name, sentence)

@@ -68,8 +68,12 @@ class Trouble:
 
     slow_ms: int = 0
     """Each way takes up to so long."""
+    back_ms: int = 0
+    """Answers come so much later; nobody gives up waiting for them."""
+    loses_requests: float = 0.0
+    """How many requests never arrive."""
     loses_answers: float = 0.0
-    """Of the requests that take effect, how many are not answered."""
+    """Of the requests that change something, how many are not answered."""
     deaf: bool = False
     """Watches tell nothing."""
 
@@ -97,6 +101,10 @@ class SimulatedMetadata:
         self.streams: list[Stream] = []
         self.mirrors: list[SimulatedMirror] = []
         """Everybody who follows the store, also those who have ended; for checkers."""
+        self.arriving: list[Callable[[Request], None]] = []
+        """Told of every request of a process just before it takes effect; for checkers."""
+        self.followed: list[Callable[[SimulatedMirror], None]] = []
+        """Told of every follower, before it hears of anything."""
 
     # -- requests --------------------------------------------------------------------------------------------
 
@@ -104,7 +112,14 @@ class SimulatedMetadata:
         """Whether somebody can speak with the store."""
         return not self.away and who not in self.unreachable_from
 
-    def ask(self, who: str, operation: Callable[[], Result], done: Callable[[Result | None], None]) -> None:
+    def ask(
+        self,
+        who: str,
+        operation: Callable[[], Result],
+        done: Callable[[Result | None], None],
+        *,
+        reads: bool = False,
+    ) -> None:
         """Carries an operation there and its result back; None: nobody knows."""
         trouble, is_told = self.troubles.get(who), False
 
@@ -115,14 +130,16 @@ class SimulatedMetadata:
                 done(result)
 
         def arrive() -> None:
-            if not self.reaches(who):
+            is_lost = trouble is not None and self._random.random() < trouble.loses_requests
+            if is_lost or not self.reaches(who):
                 self._schedule.after(UNAVAILABLE_MS, lambda: tell(None))
                 return
             result = operation()
-            if trouble is not None and self._random.random() < trouble.loses_answers:
+            if trouble is not None and not reads and self._random.random() < trouble.loses_answers:
                 self._schedule.after(UNAVAILABLE_MS, lambda: tell(None))
             else:
-                self._schedule.after(self._delay_ms(trouble), lambda: leave(result))
+                back_ms = trouble.back_ms if trouble is not None else 0
+                self._schedule.after(self._delay_ms(trouble) + back_ms, lambda: leave(result))
 
         def leave(result: Result) -> None:
             if self.reaches(who):
@@ -136,10 +153,17 @@ class SimulatedMetadata:
 
     def request(self, who: str, request: Request, done: Callable[[Outcome], None]) -> None:
         """Carries a request there and its outcome back."""
+
+        def carry_out() -> Outcome:
+            for told in self.arriving:
+                told(request)
+            return self.carry_out(request)
+
         self.ask(
             who,
-            lambda: self.carry_out(request),
+            carry_out,
             lambda outcome: done(outcome if outcome is not None else Unknown("no answer")),
+            reads=isinstance(request, Look),
         )
 
     def carry_out(self, request: Request) -> Outcome:
@@ -261,6 +285,12 @@ class SimulatedMetadata:
         mirror.cache.listen("", heard)
         mirror.start(at_once=self.reaches(who))
         return mirror
+
+    def follow(self, mirror: SimulatedMirror) -> None:
+        """Somebody is about to follow the store."""
+        self.mirrors.append(mirror)
+        for told in self.followed:
+            told(mirror)
 
     def stream(
         self, who: str, after: int, heard: Callable[[StoredChange], None], ended: Callable[[End], None]

@@ -24,9 +24,17 @@ class Watched(Protocol):
 class Store(Protocol):
     """What a mirror needs of the store."""
 
-    mirrors: list[SimulatedMirror]
+    def follow(self, mirror: SimulatedMirror) -> None:
+        """Somebody is about to follow the store."""
 
-    def ask(self, who: str, operation: Callable[[], Result], done: Callable[[Result | None], None]) -> None:
+    def ask(
+        self,
+        who: str,
+        operation: Callable[[], Result],
+        done: Callable[[Result | None], None],
+        *,
+        reads: bool = False,
+    ) -> None:
         """Carries an operation there and its result back; None: nobody knows."""
 
     def request(self, who: str, request: Request, done: Callable[[Outcome], None]) -> None:
@@ -64,13 +72,15 @@ class SimulatedMirror:
         """Called once when the whole store is known."""
         self.follows_changed: list[Callable[[bool], None]] = []
         """Told whether changes of the store are heard of."""
+        self.about_to_ask: Call = lambda: None
+        """Called before a write or a look; the process may stand still before it leaves."""
         self._store = store
         self._schedule = schedule
         self._do: Callable[[Call], None] = do if do is not None else lambda call: call()
         self._mirroring = Mirroring(self.cache)
         self._stream: Watched | None = None
         self._followed = False
-        store.mirrors.append(self)
+        store.follow(self)
 
     def start(self, *, at_once: bool = False) -> None:
         """Begins to load and follow; `at_once` where the store was loaded before."""
@@ -87,13 +97,20 @@ class SimulatedMirror:
         """Writes or looks; `done` is told what came of it, when the cache knows."""
         own = OwnRequest(self._mirroring, request)
 
+        def ask() -> None:
+            self.about_to_ask()
+            self._run(go_on)
+
         def go_on() -> None:
             asked = own.request
             if asked is None:
                 done(own.outcome)
             elif isinstance(asked, ListKey):
                 self._store.ask(
-                    self.who, self._store.listing, lambda found: self._run(lambda: answered(found))
+                    self.who,
+                    self._store.listing,
+                    lambda found: self._run(lambda: answered(found)),
+                    reads=True,
                 )
             else:
                 self._store.request(self.who, asked, lambda outcome: self._run(lambda: answered(outcome)))
@@ -102,7 +119,7 @@ class SimulatedMirror:
             own.answered(outcome if outcome is not None else Unknown("no answer"))
             go_on()
 
-        go_on()
+        ask()
 
     # -- following -------------------------------------------------------------------------------------------
 
@@ -114,10 +131,15 @@ class SimulatedMirror:
         match mirroring.step:
             case Load():
                 self._store.ask(
-                    self.who, self._store.listing, lambda found: self._run(lambda: self._loaded(found))
+                    self.who,
+                    self._store.listing,
+                    lambda found: self._run(lambda: self._loaded(found)),
+                    reads=True,
                 )
             case Check():
-                self._store.ask(self.who, lambda: True, lambda found: self._run(lambda: self._checked(found)))
+                self._store.ask(
+                    self.who, lambda: True, lambda found: self._run(lambda: self._checked(found)), reads=True
+                )
             case Follow(after):
                 self._stream = self._store.stream(self.who, after, self._told, self._broken)
             case Pause(seconds):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from typing import Protocol
 
 from penstock.cluster.changes import Change
 from penstock.cluster.manager.loop import Write
@@ -22,6 +23,13 @@ SETTINGS = ManagerSettings(replace_after_ms=60_000, trust_after_ms=2_000)
 Asks = Callable[[Request, Callable[[Outcome], None]], None]
 
 
+class ManagerWitness(Protocol):
+    """Whoever looks at what managers do."""
+
+    def manager_writes(self, name: str, epoch: int, request: Put | Delete, known: int) -> None:
+        """A node asks for this, as the holder of the office since `epoch`, which knows the entry at version `known`."""
+
+
 class Office:
     """A candidate, and the manager once elected."""
 
@@ -33,16 +41,16 @@ class Office:
         trace: Trace,
         do: Callable[[Callable[[], None]], None],
         ask: Asks,
-        wrote: Callable[[int], None],
+        witness: ManagerWitness,
     ) -> None:
-        """`ask` asks the store for the node; `wrote` is told the epoch of the office whenever its holder writes."""
+        """`ask` asks the store for the node."""
         self._name = name
         self._mirror = mirror
         self._times = times
         self._trace = trace
         self._do = do
         self._ask = ask
-        self._wrote = wrote
+        self._witness = witness
         self.office = ManagerOffice(name, times.now_ms, SETTINGS)
         self._alarm = Alarm(times, self.office.next_ms, lambda: do(self._tick))
         for prefix in (PREFIX, OFFICES):
@@ -78,7 +86,6 @@ class Office:
                 case Ask(number, request):
                     self._ask(request, lambda outcome, number=number: self._answered(number, outcome))  # type: ignore[misc]  # a lambda with its own value
                 case Write(number, change):
-                    self._wrote(self.office.epoch)
                     self._write(number, change)
                 case Elected():
                     self._trace.add(self._name, "manages the cluster now")
@@ -101,4 +108,6 @@ class Office:
         request: Put | Delete = (
             Delete(change.key, change.version) if value is None else Put(change.key, value, change.version)
         )
+        known = self._mirror.cache.version(change.key)
+        self._witness.manager_writes(self._name, self.office.epoch, request, known)
         self._mirror.carry_out(request, written)

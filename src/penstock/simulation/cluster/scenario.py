@@ -116,6 +116,12 @@ def draw_cluster_scenario(random: Random, nodes: int) -> ClusterScenario:
     base.operators = 1 if random.random() < 0.55 else 0
     # With one disk damaged the last good replica is nobody's to give up.
     may_alter = bool(base.operators) and not faults.flips_ms and random.random() < 0.7
+    destructive = bool(base.operators) and random.random() < 0.6
+    store = draw_store_faults(random)
+    if (
+        store.siege_ms or store.coup_ms
+    ):  # it takes a while until a lease has ended and everybody has heard of it
+        base.duration_ms += 5_000
     return ClusterScenario(
         base,
         nodes,
@@ -123,9 +129,9 @@ def draw_cluster_scenario(random: Random, nodes: int) -> ClusterScenario:
         sorted(extra.items(), key=lambda item: item[0]),
         faults,
         late_nodes,
-        destructive=bool(base.operators) and random.random() < 0.6,
+        destructive=destructive,
         altered_replicas=tuple(range(2, nodes - late_nodes + 1)) if may_alter else (),
-        store=draw_store_faults(random),
+        store=store,
     )
 
 

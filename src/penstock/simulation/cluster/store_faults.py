@@ -10,6 +10,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from random import Random
 
+from penstock.cluster.layout import PARTITIONS, DrainEntry, decode_partition, drain_key, encode
+from penstock.cluster.manager.office import OFFICE
+from penstock.cluster.membership.campaign import OFFICES
 from penstock.simulation.cluster.machine import ClusterMachine
 from penstock.simulation.cluster.metadata import SimulatedMetadata, Trouble
 from penstock.simulation.schedule import Schedule
@@ -30,6 +33,10 @@ class StoreFaultPlan:
     """Watches fall silent, and break after a while."""
     stand_still_ms: int = 0
     """A machine stands still between a decision and the request that follows from it."""
+    siege_ms: int = 0
+    """A node that acknowledges alone, where there is one, loses its lease and does not hear of it, nor do some front ends."""
+    coup_ms: int = 0
+    """The same happens to the manager, which has something to decide."""
 
 
 def draw_store_faults(random: Random) -> StoreFaultPlan:
@@ -38,14 +45,21 @@ def draw_store_faults(random: Random) -> StoreFaultPlan:
     def sometimes(share: float, low_ms: int, high_ms: int) -> int:
         return random.randint(low_ms, high_ms) if random.random() < share else 0
 
-    if random.random() < 0.5:
+    chance = random.random()
+    if chance < 0.45:
         return StoreFaultPlan()
+    if chance < 0.52:
+        return StoreFaultPlan(siege_ms=random.randint(1_500, 4_000))
+    if chance < 0.56:
+        return StoreFaultPlan(coup_ms=random.randint(1_500, 4_000))
     return StoreFaultPlan(
         slow_ms=sometimes(0.5, 800, 4_000),
         lost_answers_ms=sometimes(0.5, 800, 4_000),
         breaks_ms=sometimes(0.5, 400, 3_000),
         deaf_ms=sometimes(0.4, 1_500, 6_000),
         stand_still_ms=sometimes(0.4, 1_000, 5_000),
+        siege_ms=sometimes(0.3, 2_000, 5_000),
+        coup_ms=sometimes(0.2, 2_000, 5_000),
     )
 
 
@@ -70,6 +84,7 @@ class StoreFaults:
         self._trace = trace
         self._counts = counts
         self._over = False
+        self._besieged: set[str] = set()
 
     def start(self) -> None:
         """Plans the first of each kind."""
@@ -80,9 +95,14 @@ class StoreFaults:
             (plan.breaks_ms, self._break),
             (plan.deaf_ms, self._deafen),
             (plan.stand_still_ms, self._stand_still),
+            (plan.siege_ms, self._besiege_primary),
+            (plan.coup_ms, self._besiege_manager),
         ):
             if every_ms:
                 self._plan(every_ms, fault)
+        if plan.lost_answers_ms:
+            for machine in self._machines:
+                machine.node_started.append(self._started)
 
     def heal(self) -> None:
         """No more faults."""
@@ -90,6 +110,7 @@ class StoreFaults:
         self._metadata.troubles.clear()
         for machine in self._machines:
             machine.pauses_before_asking_ms.clear()
+            machine.pauses_before_writing_ms.clear()
 
     def _plan(self, every_ms: int, fault: Callable[[], None]) -> None:
         def strike() -> None:
@@ -109,9 +130,14 @@ class StoreFaults:
         return [self._random.choice(nodes if chance < 0.75 else everybody or nodes)]
 
     def _trouble(self, what: str, trouble: Trouble, longest_ms: int) -> None:
-        whom = self._whom()
+        whom = [who for who in self._whom() if who not in self._besieged]
+        if not whom:
+            return
         self._counts[f"store: {what}"] += 1
         self._trace.add("store", f"{what}, for {', '.join(whom)}")
+        self._hold(trouble, whom, longest_ms)
+
+    def _hold(self, trouble: Trouble, whom: list[str], longest_ms: int) -> None:
         for who in whom:
             self._metadata.troubles[who] = trouble
 
@@ -129,6 +155,12 @@ class StoreFaults:
 
     def _lose_answers(self) -> None:
         self._trouble("answers are lost", Trouble(loses_answers=self._random.choice((0.3, 0.6, 1.0))), 3_000)
+
+    def _started(self, name: str, node: object) -> None:
+        """A node registers, and does not always hear what came of it."""
+        if not self._over and name not in self._besieged and self._random.random() < 0.7:
+            self._counts["store: answers to a new process are lost"] += 1
+            self._hold(Trouble(loses_answers=0.5), [name], 3_000)
 
     def _deafen(self) -> None:
         self._trouble("watches fall silent", Trouble(deaf=True), 5_000)
@@ -151,6 +183,79 @@ class StoreFaults:
     def _stand_still(self) -> None:
         """Just before the next question of a process leaves its machine."""
         machine = self._random.choice(self._machines)
-        if machine.is_up and not machine.pauses_before_asking_ms:
+        if self._random.random() < 0.6:
+            found = self._metadata.entries.get(OFFICES + OFFICE)
+            manager = found.value.decode() if found is not None else ""
+            machine = next((one for one in self._machines if one.name == manager), machine)
+        pauses_ms = self._random.choice((machine.pauses_before_asking_ms, machine.pauses_before_writing_ms))
+        if machine.is_up and not pauses_ms:
             self._counts["pause before a request to the store"] += 1
-            machine.pauses_before_asking_ms.append(self._random.choice((300, 1_500, 2_500, 4_000)))
+            pauses_ms.append(self._random.choice((300, 1_500, 2_500, 4_000)))
+
+    # -- sieges ----------------------------------------------------------------------------------------------
+
+    def _besiege_primary(self) -> None:
+        """A node that acknowledges alone, where there is one."""
+        entries = [
+            decode_partition(stored.value)
+            for key, stored in sorted(self._metadata.entries.items())
+            if key.startswith(PARTITIONS)
+        ]
+        alone = [entry.primary for entry in entries if entry.settings.replication == "async"]
+        found = [name for name in alone if name is not None]
+        victim = self._random.choice(found or [machine.name for machine in self._machines])
+        self._besiege(victim, "siege")
+
+    def _besiege_manager(self) -> None:
+        """The manager, which is given something to decide."""
+        found = self._metadata.entries.get(OFFICES + OFFICE)
+        manager = found.value.decode() if found is not None else ""
+        drained = self._random.choice([one.name for one in self._machines if one.name != manager])
+        self._metadata.put(drain_key(drained), encode(DrainEntry(node=drained)))
+        self._schedule.after(
+            self._random.choice((0, 0, 10, 300, 600)), lambda: self._besiege(manager, "coup")
+        )
+        self._schedule.after(self._random.randint(2_000, 7_000), lambda: self._undrain(drained))
+
+    def _undrain(self, name: str) -> None:
+        self._metadata.delete(drain_key(name))
+
+    def _besiege(self, victim: str, kind: str) -> None:
+        """Renewals land and are answered late; then nothing gets through; then questions do, and news does not.
+
+        Some of what a manager wrote before lands late, when others have gone on.
+        """
+        if self._over or self._besieged:
+            return
+        if not any(one.name == victim and one.is_up for one in self._machines):
+            return
+        nodes = [machine.name for machine in self._machines]
+        everybody = dict.fromkeys(mirror.who for mirror in self._metadata.mirrors if not mirror.ended)
+        strays = [who for who in everybody if who not in nodes and self._random.random() < 0.6]
+        whom = [victim, *strays]
+        self._besieged = set(whom)
+        self._counts[f"store: {kind}"] += 1
+        self._trace.add(
+            "store", f"{kind} against {victim}; {', '.join(strays) or 'nobody'} hears nothing with it"
+        )
+        late_ms, lost_ms = self._random.randint(200, 700), self._random.randint(2_000, 4_500)
+        over_ms = late_ms + lost_ms + self._random.randint(300, 2_000)
+        first = Trouble(back_ms=self._random.choice((0, 1_000, 1_900, 1_900)))
+        if kind == "coup" and self._random.random() < 0.5:
+            first = Trouble(slow_ms=2_500)
+        self._set(whom, first)
+        self._schedule.after(late_ms, lambda: self._set(whom, Trouble(loses_requests=1.0, deaf=True)))
+        self._schedule.after(late_ms + lost_ms, lambda: self._set(whom, Trouble(deaf=True)))
+        self._schedule.after(over_ms, lambda: self._set(whom, None))
+
+    def _set(self, whom: list[str], trouble: Trouble | None) -> None:
+        if self._over:
+            return
+        for who in whom:
+            if trouble is not None:
+                self._metadata.troubles[who] = trouble
+            else:
+                self._metadata.troubles.pop(who, None)
+        if trouble is None:
+            self._besieged = set()
+            self._break_streams(whom)

@@ -11,16 +11,17 @@ from penstock.cluster.layout import NodeEntry, PartitionEntry, QueueEntry
 from penstock.cluster.shares import share_of
 from penstock.simulation.checkers import CHECKERS
 from penstock.simulation.clocks import NodeClock
-from penstock.simulation.cluster import loose_queues
+from penstock.simulation.cluster import layout_history, loose_queues
 from penstock.simulation.cluster.fabric import Fabric
 from penstock.simulation.cluster.faults import ClusterFaults
 from penstock.simulation.cluster.hunts import Hunter
 from penstock.simulation.cluster.likeness import left_over, unlike
 from penstock.simulation.cluster.local_time import FREEZE_MS, LocalTime
 from penstock.simulation.cluster.machine import ClusterMachine
+from penstock.simulation.cluster.membership_witness import MembershipWitness
 from penstock.simulation.cluster.metadata import SimulatedMetadata
 from penstock.simulation.cluster.operator import ClusterOperator
-from penstock.simulation.cluster.router import ClusterStage
+from penstock.simulation.cluster.queue_answers import ObservedStage, QueueAnswers
 from penstock.simulation.cluster.scenario import draw_cluster_scenario
 from penstock.simulation.cluster.store_faults import StoreFaults
 from penstock.simulation.cluster.witness import Witness
@@ -44,6 +45,7 @@ CHECKED = ("I1", "I2", "I3", "I4", "I5", "I6", "I7", "I10", "fifo", "log", "grou
 _BEGUN_MS = 30_000
 _HEALED_MS = 60_000
 _SETTLED_MS = 60_000
+_FOLLOWED_MS = 20_000
 _AUDITED_MS = 200_000
 _ALIKE_MS = (0, 100, 400, 2_000, 10_000)
 
@@ -63,6 +65,7 @@ class ClusterWorld:
             self.history.skew_ms = scenario.faults.skew_ms + FREEZE_MS[1] // 10 + 50
         self.metadata = SimulatedMetadata(schedule, random)
         self.witness = Witness(schedule)
+        self.members = MembershipWitness(self.metadata, schedule)
         self.machines: dict[str, ClusterMachine] = {}
         for number in range(1, nodes + 1):
             name = f"node-{number}"
@@ -70,7 +73,16 @@ class ClusterWorld:
             clock = NodeClock(base.clocks, schedule, Random(f"{seed} clock of {name}"))
             time = LocalTime(schedule, scenario.faults.skew_ms, Random(f"{seed} time of {name}"))
             machine = ClusterMachine(
-                name, self.metadata, time, random, trace, disk, base.options, clock, self.witness
+                name,
+                self.metadata,
+                time,
+                random,
+                trace,
+                disk,
+                base.options,
+                clock,
+                self.witness,
+                self.members,
             )
             machine.max_unflushed_bytes = base.max_unflushed_bytes
             self.machines[name] = machine
@@ -79,8 +91,9 @@ class ClusterWorld:
         self.tasks = Tasks(schedule)
         recorder = Recorder(self.history, schedule)
         network = self.fabric.clients[machines[0].name]
-        self.stage = ClusterStage(base, schedule, random, trace, network, self.tasks, recorder)
+        self.stage = ObservedStage(base, schedule, random, trace, network, self.tasks, recorder)
         self.stage.fabric, self.stage.metadata = self.fabric, self.metadata
+        self.stage.answers = QueueAnswers(self.metadata, self.members.history, schedule)
         self.faults = ClusterFaults(
             scenario.faults, machines, self.fabric, self.metadata, self.history, schedule, random, trace
         )
@@ -136,6 +149,9 @@ class ClusterWorld:
         self.tasks.start(Auditor(self.stage).run())
         self._wait_for("the auditor ends", lambda: not self.tasks.active, _AUDITED_MS)
         self._check_alike()
+        self._wait_for(
+            "everybody knows what the store has", lambda: not self.members.differing_followers(), _FOLLOWED_MS
+        )
         self._finish()
         return Outcome(
             self.seed,
@@ -282,7 +298,14 @@ class ClusterWorld:
         self._say_when_sent()
         self._gather_logs()
         history.ended_ms = self.schedule.now_ms
-        self.violations += self.witness.violations
+        self.violations += self.witness.violations + self.members.violations + self.stage.answers.violations
+        self.violations += self.members.check_lives()
+        for sentence in layout_history.broken(self.members.history):
+            self.violations.append(Violation("I11", self.schedule.now_ms, sentence))
+        for who in self.members.differing_followers():
+            self.violations.append(
+                Violation("I11", self.schedule.now_ms, f"{who} does not know what the store has")
+            )
         for machine in self.machines.values():
             for at_ms, sentence in machine.defects:
                 self.violations.append(
