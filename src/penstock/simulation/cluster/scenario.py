@@ -118,6 +118,8 @@ def draw_cluster_scenario(random: Random, nodes: int) -> ClusterScenario:
     may_alter = bool(base.operators) and not faults.flips_ms and random.random() < 0.7
     destructive = bool(base.operators) and random.random() < 0.6
     store = draw_store_faults(random)
+    if faults.flips_ms:
+        store.coup_ms = 0  # it drains nodes, and the last good replica is nobody's to lose
     if (
         store.siege_ms or store.coup_ms
     ):  # it takes a while until a lease has ended and everybody has heard of it

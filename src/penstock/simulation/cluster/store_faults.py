@@ -121,13 +121,15 @@ class StoreFaults:
         self._schedule.after(self._random.randint(every_ms // 3, every_ms * 2), strike)
 
     def _whom(self) -> list[str]:
-        """One who asks the store, or all of them; nodes more often than front ends."""
+        """One who asks the store, all front ends, or everybody; nodes more often than front ends."""
         nodes = [machine.name for machine in self._machines]
         everybody = list(dict.fromkeys(mirror.who for mirror in self._metadata.mirrors if not mirror.ended))
         chance = self._random.random()
-        if chance < 0.25:
+        if chance < 0.2:
             return everybody
-        return [self._random.choice(nodes if chance < 0.75 else everybody or nodes)]
+        if chance < 0.4:
+            return [who for who in everybody if who not in nodes]
+        return [self._random.choice(nodes if chance < 0.8 else everybody or nodes)]
 
     def _trouble(self, what: str, trouble: Trouble, longest_ms: int) -> None:
         whom = [who for who in self._whom() if who not in self._besieged]
@@ -239,10 +241,10 @@ class StoreFaults:
             "store", f"{kind} against {victim}; {', '.join(strays) or 'nobody'} hears nothing with it"
         )
         late_ms, lost_ms = self._random.randint(200, 700), self._random.randint(2_000, 4_500)
-        over_ms = late_ms + lost_ms + self._random.randint(300, 2_000)
         first = Trouble(back_ms=self._random.choice((0, 1_000, 1_900, 1_900)))
-        if kind == "coup" and self._random.random() < 0.5:
-            first = Trouble(slow_ms=2_500)
+        if kind == "coup" and self._random.random() < 0.6:
+            first, late_ms = Trouble(slow_ms=5_000), late_ms + 800
+        over_ms = late_ms + lost_ms + self._random.randint(300, 2_000)
         self._set(whom, first)
         self._schedule.after(late_ms, lambda: self._set(whom, Trouble(loses_requests=1.0, deaf=True)))
         self._schedule.after(late_ms + lost_ms, lambda: self._set(whom, Trouble(deaf=True)))
