@@ -155,8 +155,12 @@ class EtcdProcess:
         """None while it does not run."""
         return self._child.pid if self._child is not None and self._child.poll() is None else None
 
-    def start(self) -> None:
-        """Begins to run, in a session of its own: an interrupt from the keyboard is for us, and we stop it."""
+    def start(self) -> int:
+        """Begins to run, in a session of its own: an interrupt from the keyboard is for us, and we stop it.
+
+        Returns the process id. The program may have ended already; its id is not given to another process before
+        `process_id` or `signal` has looked at it.
+        """
         self.member.directory.mkdir(parents=True, exist_ok=True)
         with self.log_file.open("ab") as log:
             self._child = subprocess.Popen(
@@ -168,6 +172,7 @@ class EtcdProcess:
                 env=_environment(),
                 start_new_session=True,
             )
+        return self._child.pid
 
     async def ready(self, seconds: float = READY_SECONDS) -> None:
         """Returns when it answers and has a leader; raises `EtcdFailedError`."""

@@ -25,7 +25,7 @@ from penstock.runtime.local_cluster.balancer import (
     reload_balancer,
     write_configuration,
 )
-from penstock.runtime.local_cluster.directory import ClusterDirectory, ClusterState
+from penstock.runtime.local_cluster.directory import ClusterDirectory, ClusterState, DirectoryError
 from penstock.runtime.local_cluster.full_disk import why_full, why_not_written
 from penstock.runtime.local_cluster.ports import ports_of, taken_ports
 from penstock.runtime.local_cluster.running import Running
@@ -83,7 +83,10 @@ class LocalCluster:
     def state(self) -> ClusterState:
         """As it is in the file now."""
         state = self.directory.load()
-        assert state is not None, "a cluster has a plan"
+        if state is None:
+            raise DirectoryError(
+                f"{self.directory.state_file} is gone: somebody has deleted it while the cluster was in use"
+            )
         return state
 
     @property
@@ -141,10 +144,8 @@ class LocalCluster:
         place.mkdir(mode=0o700, parents=True, exist_ok=True)
         if planned.role == "etcd":
             etcd = EtcdProcess(self._etcd_member(planned), find_etcd())
-            etcd.start()
+            process = running.identified(etcd.start())
             self._etcds.append(etcd)
-            assert etcd.process_id is not None
-            process = running.identified(etcd.process_id)
         elif planned.role == "balancer":
             program = find_haproxy()
             file = write_configuration(self.plan, place, program)
