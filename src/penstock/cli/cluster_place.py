@@ -54,6 +54,7 @@ def cluster_errors() -> Iterator[None]:
     from penstock.metadata.store.interface import StoreRefusedError, StoreUnavailableError
     from penstock.runtime.etcd_process import EtcdFailedError, EtcdMissingError
     from penstock.runtime.local_cluster.balancer import BalancerMissingError, BalancerRefusedError
+    from penstock.runtime.local_cluster.certificates import AuthorityError
     from penstock.runtime.local_cluster.cluster import StartFailedError, UnknownProcessError
     from penstock.runtime.local_cluster.directory import DirectoryError
 
@@ -73,6 +74,7 @@ def cluster_errors() -> Iterator[None]:
     except (
         StartFailedError,
         DirectoryError,
+        AuthorityError,
         EtcdMissingError,
         EtcdFailedError,
         BalancerMissingError,

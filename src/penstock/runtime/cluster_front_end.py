@@ -29,6 +29,7 @@ from penstock.runtime.engine_link.tcp_link import TcpLink
 from penstock.runtime.front_door import FrontDoor, bind_front_door, open_front_door
 from penstock.runtime.front_end_monitoring import FrontEndSight
 from penstock.runtime.introduction import introduce
+from penstock.runtime.listening import SettingError
 from penstock.runtime.monitoring import Monitoring, open_monitoring
 from penstock.runtime.native_tls import NativeTls, native_certificate, native_url
 from penstock.runtime.records import Records, open_records
@@ -113,8 +114,12 @@ async def open_cluster_front_end(
     config: FrontendConfig, store: MetadataStore | None = None
 ) -> ClusterFrontEnd:
     """A front end that listens; raises `StartError`. A `store` that is given is closed with it."""
-    assert config.cluster_metadata is not None
-    assert config.cluster_secret_file is not None
+    if config.cluster_metadata is None:
+        raise SettingError(
+            "a front end needs the cluster's metadata: name it with --cluster etcd://HOST:PORT"
+        )
+    if config.cluster_secret_file is None:
+        raise SettingError("a front end needs the cluster's secret: name its file with --secret-file FILE")
     secret, tls = cluster_secret(config.cluster_secret_file), cluster_certificate(config)
     clients_tls = native_certificate(config)
     if store is None:

@@ -188,8 +188,6 @@ async def open_cluster_node(config: NodeConfig, store: MetadataStore | None = No
     """A node that is in the layout and listens; raises `StartError`. A `store` that is given is closed with it."""
     if config.cluster_name is None:
         raise SettingError("a node needs a name that it keeps: give it with --name NAME")
-    if config.cluster_metadata is None and store is None:
-        raise SettingError("a node needs the cluster's metadata: name it with --cluster etcd://HOST:PORT")
     if config.cluster_secret_file is None:
         raise SettingError("a node needs the cluster's secret: name its file with --secret-file FILE")
     for listen, said, flag in (
@@ -204,7 +202,8 @@ async def open_cluster_node(config: NodeConfig, store: MetadataStore | None = No
     name, secret = config.cluster_name, cluster_secret(config.cluster_secret_file)
     tls = cluster_certificate(config)
     if store is None:
-        assert config.cluster_metadata is not None
+        if config.cluster_metadata is None:
+            raise SettingError("a node needs the cluster's metadata: name it with --cluster etcd://HOST:PORT")
         store = await open_cluster_store(config.cluster_metadata, secret, tls)
     wanted = [(config.listen, "--listen"), (config.cluster_peers_listen, "--peers-listen")]
     if config.reader_listen is not None:

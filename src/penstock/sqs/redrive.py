@@ -26,6 +26,10 @@ class RedrivePolicy(msgspec.Struct, frozen=True, rename="camel"):
     dead_letter_target_arn: str
     max_receive_count: int
 
+    def __post_init__(self) -> None:
+        if parse_arn(self.dead_letter_target_arn) is None:  # it may have been read from the store
+            raise ValueError(f"{self.dead_letter_target_arn!r} is not the ARN of a queue")
+
     def __str__(self) -> str:
         return msgspec.json.encode(self).decode()
 
@@ -33,7 +37,7 @@ class RedrivePolicy(msgspec.Struct, frozen=True, rename="camel"):
     def target(self) -> QueueArn:
         """The dead-letter queue."""
         arn = parse_arn(self.dead_letter_target_arn)
-        assert arn is not None  # checked when it was parsed
+        assert arn is not None  # checked when it was made
         return arn
 
 
