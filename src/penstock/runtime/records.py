@@ -115,7 +115,7 @@ async def open_records(config: RecordsConfig, shared: MetadataMirror | None = No
 async def _open_store(config: RecordsConfig) -> MetadataStore:
     file = Path(config.metadata_path)
     try:
-        file.parent.mkdir(parents=True, exist_ok=True)
+        file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         return await open_sqlite_store(file)
     except StoreUnavailableError as error:
         raise StartError(f"cannot use the metadata: {error}") from None
@@ -127,7 +127,7 @@ def _master_key(config: RecordsConfig, mirror: MetadataMirror) -> MasterKey:
     has_secrets = bool(mirror.cache.list(KEYS))
     key_file = Path(config.metadata_key_path)
     try:
-        key_file.parent.mkdir(parents=True, exist_ok=True)
+        key_file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
         raise StartError(f"cannot make the directory of {key_file}: {error.strerror or error}") from None
     try:
