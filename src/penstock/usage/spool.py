@@ -198,6 +198,9 @@ def _narrow(place: Path | int, mode: int) -> None:
 
 def _is_consistent(memory: mmap.mmap) -> bool:
     """Whether the places in the header can be those of this ring."""
+    tail: int
+    head: int
+    size: int
     _, _, _, _, tail, head, size = _HEADER.unpack_from(memory)
     return tail <= head <= tail + len(memory) - HEADER_BYTES and size <= HEADER_BYTES - _HEADER.size
 
