@@ -13,6 +13,7 @@ import ssl
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol, TypeVar, cast
 
+from penstock.runtime.bad_connections import BadConnections
 from penstock.wire.handshake import HandshakeError
 from penstock.wire.tls_reasons import is_wrong_name, speaks_no_tls
 
@@ -21,9 +22,6 @@ log = logging.getLogger(__name__)
 HANDSHAKE_SECONDS = 5.0
 STRANGERS_AT_ONCE = 256
 """So many may be in the middle of showing who they are; more wait in the kernel."""
-SILENT_SECONDS = 10.0
-"""Of refusals of one host for one reason, one is told in so long, so that nobody fills the log by trying on and on."""
-HOSTS_REMEMBERED = 1_000
 BACKLOG = 1_024
 
 Stream = TypeVar("Stream", bound=asyncio.Protocol)
@@ -117,7 +115,7 @@ class _SecureDoor:
         self._service = service
         self._room = asyncio.Semaphore(STRANGERS_AT_ONCE)
         self._greetings: set[asyncio.Task[None]] = set()
-        self._silent_until: dict[tuple[str, str], float] = {}
+        self._bad = BadConnections(log)
         self._accepting = asyncio.create_task(self._accept(), name=f"door of {service}")
         # Not before it has ended, or the loop would look at a file that is another one by then.
         self._accepting.add_done_callback(lambda _: listener.close())
@@ -134,7 +132,7 @@ class _SecureDoor:
                 connection, place = await loop.sock_accept(self._listener)
             except OSError as error:
                 self._room.release()
-                log.warning("cannot take a connection (%s): %s", self._service, error)
+                self._bad.tell("files", "cannot take a connection (%s): %s", self._service, error)
                 await asyncio.sleep(1.0)  # too many files are open; it is tried again
                 continue
             task = loop.create_task(self._greet(connection, str(place[0])))
@@ -154,7 +152,7 @@ class _SecureDoor:
             )
         except OSError as error:
             connection.close()
-            self._tell(host, _why(error))
+            self._tell("handshake", host, _why(error))
             if spare is not None and isinstance(error, ssl.SSLError) and speaks_no_tls(error.reason):
                 _say(spare, self._tls.plain_answer)
         finally:
@@ -167,17 +165,11 @@ class _SecureDoor:
         why = self._tls.why_refused(transport.get_extra_info("peercert"))
         if why is None:
             return self._make()
-        self._tell(host, why)
+        self._tell("certificate", host, why)
         return None
 
-    def _tell(self, host: str, why: str) -> None:
-        now = asyncio.get_running_loop().time()
-        if now < self._silent_until.get((host, why), 0.0):
-            return
-        if len(self._silent_until) >= HOSTS_REMEMBERED:
-            self._silent_until.clear()
-        self._silent_until[host, why] = now + SILENT_SECONDS
-        log.warning("refused %s, which connected to %s: %s", host, self._service, why)
+    def _tell(self, kind: str, host: str, why: str) -> None:
+        self._bad.tell(kind, "refused %s, which connected to %s: %s", host, self._service, why)
 
 
 class _Doorkeeper(asyncio.Protocol):

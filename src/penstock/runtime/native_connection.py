@@ -7,7 +7,6 @@ answers is not read from, and is disconnected when they pile up further.
 from __future__ import annotations
 
 import asyncio
-import logging
 import os
 import socket
 from collections.abc import Iterable, Sequence, Sized
@@ -16,12 +15,11 @@ from typing import Protocol, cast
 from penstock.model import limits
 from penstock.model.batch import Buffer
 from penstock.model.errors import ErrorCode, PenstockError
+from penstock.runtime.bad_connections import BadConnections
 from penstock.wire.frames import Frame, FrameReader, encode_frame
 from penstock.wire.handshake import HANDSHAKE_FRAME_BYTES, NONCE_BYTES, HandshakeError, ServerHandshake
 from penstock.wire.messages import SERVICE, Failed, encode_message
 from penstock.wire.tls_reasons import begins_tls
-
-log = logging.getLogger(__name__)
 
 PARTIAL_FRAME_BYTES = 32 * limits.FRAME_BYTES
 """What all connections together may hold of frames that have not arrived whole."""
@@ -73,6 +71,7 @@ class Host(Protocol):
     hello_timeout_seconds: float
     held: set[Connection]
     partial_bytes: int
+    bad: BadConnections
 
     @property
     def connections(self) -> Sized:
@@ -121,7 +120,9 @@ class Connection(asyncio.Protocol):
             connection_socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         number = server.admit(self)
         if number is None:
-            log.warning("refused a connection from %s: %d are open", self.peer, len(server.connections))
+            server.bad.tell(
+                "full", "refused a connection from %s: %d are open", self.peer, len(server.connections)
+            )
             self.refuse(
                 PenstockError(
                     ErrorCode.LIMIT_REACHED,
@@ -248,7 +249,7 @@ class Connection(asyncio.Protocol):
             frames = self._reader.feed(data)
             self._count_partial(self._reader.buffered_bytes)
         except PenstockError as error:
-            log.warning("closed the connection from %s: %s", self.peer, error.message)
+            server.bad.tell("frames", "closed the connection from %s: %s", self.peer, error.message)
             self.refuse(error)
             return
         if frames and self._handshake is not None:
@@ -264,7 +265,7 @@ class Connection(asyncio.Protocol):
         try:
             accepted = handshake.accept(frames[0].head)
         except HandshakeError as error:
-            log.warning("cut off %s: %s", self.peer, error)
+            self._server.bad.tell("stranger", "cut off %s: %s", self.peer, error)
             self.abort()
             return ()
         self._handshake = None
@@ -307,7 +308,9 @@ class Connection(asyncio.Protocol):
             return
         sent_now = self._written_bytes - unread_bytes
         if sent_now == sent_bytes and unread_bytes > ABANDONED_BUFFERS * self._server.write_buffer_bytes:
-            log.warning("disconnected %s: it left %d bytes of answers unread", self.peer, unread_bytes)
+            self._server.bad.tell(
+                "unread", "disconnected %s: it left %d bytes of answers unread", self.peer, unread_bytes
+            )
             self.abort()
             return
         loop = asyncio.get_running_loop()
@@ -319,5 +322,7 @@ class Connection(asyncio.Protocol):
 
     def _no_hello(self) -> None:
         seconds = self._server.hello_timeout_seconds
-        log.warning("closed the connection from %s: no hello within %g s", self.peer, seconds)
+        self._server.bad.tell(
+            "silent", "closed the connection from %s: no hello within %g s", self.peer, seconds
+        )
         self.refuse(PenstockError(ErrorCode.BAD_FRAME, f"no hello arrived within {seconds:g} s"))

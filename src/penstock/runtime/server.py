@@ -10,6 +10,7 @@ import logging
 import socket
 
 from penstock.model.batch import Buffer
+from penstock.runtime.bad_connections import BadConnections
 from penstock.runtime.cluster_streams import Certified, Door, listen
 from penstock.runtime.native_connection import Connection, Handler
 
@@ -41,6 +42,7 @@ class Server:
         self.held: set[Connection] = set()
         """Connections with bytes that wait until the node is no longer congested."""
         self.partial_bytes = 0
+        self.bad = BadConnections(log)
         self.accepting = False
         self._next_connection = 1
         self._listener: Door | None = None
