@@ -102,3 +102,27 @@ def test_nobody_passes_for_another_client(behind: Behind) -> None:
 def test_a_proxy_that_is_not_trusted_is_taken_for_the_client(behind: Behind) -> None:
     behind.use_up(ONE)
     assert any(behind.throttled(OTHER) for _ in range(2 * AT_ONCE))
+
+
+def test_without_users_only_this_machine_is_served_behind_a_proxy_too(tmp_path: Path) -> None:
+    with ExitStack() as stack:
+        program = server(tmp_path, PENSTOCK_SQS_TRUSTED_PROXIES="127.0.0.1")
+        stack.callback(program.kill)
+        place = urlsplit(program.url)
+
+        def status(**headers: str) -> int:
+            connection = http.client.HTTPConnection(place.hostname or "", place.port, timeout=60)
+            usual = {"Content-Type": "application/x-amz-json-1.0", "X-Amz-Target": "AmazonSQS.ListQueues"}
+            given = {name.replace("_", "-"): value for name, value in headers.items()}
+            try:
+                connection.request("POST", "/", "{}", usual | given)
+                return connection.getresponse().status
+            finally:
+                connection.close()
+
+        assert status() == 200
+        assert status(X_Forwarded_For="127.0.0.1") == 200
+        assert status(X_Forwarded_For="203.0.113.9") == 403
+        assert status(X_Forwarded_For="127.0.0.1, 203.0.113.9") == 403
+        assert status(Host="rebound.example", Sec_Fetch_Site="same-origin", User_Agent="Boto3") == 403
+        assert status(Host="localhost:1") == 200
