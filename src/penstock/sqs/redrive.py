@@ -8,7 +8,7 @@ import msgspec
 
 from penstock.sqs.errors import SqsError
 from penstock.sqs.names import QueueArn, parse_arn
-from penstock.sqs.refusals import invalid_value
+from penstock.sqs.refusals import invalid_attribute_value, invalid_value
 
 POLICY_CHARACTERS = 8192
 RECEIVE_COUNT_MAX = 1000
@@ -114,6 +114,14 @@ def dead_letter_not_allowed(policy_text: str) -> SqsError:
         policy_text,
         _REDRIVE,
         "The dead-letter queue's RedriveAllowPolicy does not allow this queue as a source.",
+    )
+
+
+def late_queue_not_allowed(late: QueueArn) -> SqsError:
+    """The refusal when the queue that would get late messages does not allow this source."""
+    return invalid_attribute_value(
+        "Penstock.Ordering",
+        f"Late messages would go to {late}, whose RedriveAllowPolicy does not allow this queue as a source.",
     )
 
 
