@@ -190,6 +190,8 @@ def _known_plan(
     tls: bool,
 ) -> ClusterPlan:
     """The cluster that was here before, with more processes where that is asked for."""
+    import msgspec
+
     from penstock.cluster.local_plan import enlarged
     from penstock.runtime.local_cluster.ports import ports_of
 
@@ -209,6 +211,7 @@ def _known_plan(
             "this cluster was made without --tls, which stays; begin another cluster in another directory with --data",
             USAGE,
         )
+    plan = msgspec.structs.replace(plan, passes_clients_on=True)
     ports = ports_of(plan.base_port)
     plan = enlarged(plan, "node", nodes, ports)
     plan = enlarged(plan, "frontend", frontends, ports)

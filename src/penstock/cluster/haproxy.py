@@ -46,6 +46,8 @@ class BalancerPlan:
     certificate: str | None = None
     """A PEM file with certificate and key: SQS clients then speak TLS with the balancer."""
     max_connections: int = 10_000
+    passes_clients_on: bool = False
+    """Whether front ends are told whose native connections they get: they must trust the balancer (`native.trusted_proxies`)."""
     drain_seconds: int = 60
     """After a reload the connections of before may go on for so long."""
 
@@ -97,7 +99,7 @@ def _lines(plan: BalancerPlan) -> Iterator[str]:
         *(f"server {one.name} {one.sqs}" for one in plan.front_ends),
     )
     if plan.native_listen is not None:
-        yield from _native(plan.native_listen, plan.front_ends)
+        yield from _native(plan.native_listen, plan.front_ends, passes_clients_on=plan.passes_clients_on)
     if plan.page_listen is not None:
         yield from _section(
             "frontend page",
@@ -109,8 +111,9 @@ def _lines(plan: BalancerPlan) -> Iterator[str]:
         )
 
 
-def _native(listen: str, front_ends: Iterable[BalancedFrontEnd]) -> Iterator[str]:
+def _native(listen: str, front_ends: Iterable[BalancedFrontEnd], *, passes_clients_on: bool) -> Iterator[str]:
     session = f"{SESSION_HOURS}h"
+    says = " send-proxy-v2" if passes_clients_on else ""
     yield from _section(
         "frontend native", "mode tcp", f"bind {listen}", f"timeout client {session}", "default_backend native"
     )
@@ -121,7 +124,12 @@ def _native(listen: str, front_ends: Iterable[BalancedFrontEnd]) -> Iterator[str
         f"timeout server {session}",
         f"option httpchk GET {HEALTH_PATH}",
         *(
-            f"server {one.name} {one.native} addr {_host(one.sqs)} port {_port(one.sqs)}"
+            ("# Front ends believe who the client is of the addresses in their native.trusted_proxies.",)
+            if passes_clients_on
+            else ()
+        ),
+        *(
+            f"server {one.name} {one.native}{says} addr {_host(one.sqs)} port {_port(one.sqs)}"
             for one in front_ends
             if one.native is not None
         ),

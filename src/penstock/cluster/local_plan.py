@@ -75,6 +75,9 @@ class ClusterPlan(Document, frozen=True, kw_only=True):
     """The highest number that a process of a role ever had: a name is not given twice."""
     tls: str | None = None
     """The directory of the throw-away certificates with which the processes speak TLS; None: they do not."""
+    passes_clients_on: bool = False
+    """Whether the balancer says whose native connections it passes on, which front ends of earlier versions do not understand.
+    All processes are of one version when the cluster is brought up."""
 
     def of_role(self, role: Role) -> list[Planned]:
         """The processes of one role."""
@@ -151,6 +154,7 @@ def plan_cluster(
         base_port=base_port,
         etcd_url=etcd_url or _own_etcd_url(own[0], tls),
         tls=tls,
+        passes_clients_on=True,
         processes=[*own, Planned(name="balancer", role="balancer", ports=ports("balancer", 1))],
     )
     wanted: tuple[tuple[Role, int], ...] = (("metadata", metadata), ("node", nodes), ("frontend", front_ends))
@@ -216,6 +220,7 @@ def balancer_plan(plan: ClusterPlan, max_connections: int = 10_000) -> BalancerP
             for one in plan.of_role("frontend")
         ],
         max_connections=max_connections,
+        passes_clients_on=plan.passes_clients_on,
     )
 
 

@@ -162,7 +162,10 @@ async def open_cluster_front_end(
         monitoring = await open_monitoring(config, sight)
         if native is not None:
             limit = config.sqs_failed_signatures
-            gateway = await open_gateway(native, link, records, limit, name, clock.now_ms, clients_tls)
+            proxies = config.native_trusted_proxies
+            gateway = await open_gateway(
+                native, link, records, limit, name, clock.now_ms, clients_tls, proxies
+            )
         door = await open_front_door(config, link, clock, records, sqs) if sqs is not None else None
     except BaseException:
         if monitoring is not None:

@@ -16,9 +16,13 @@ from penstock.model import limits
 from penstock.model.batch import Buffer
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.runtime.bad_connections import BadConnections
+from penstock.runtime.http.peer import is_secure, peer_of
+from penstock.runtime.proxy_headers import client_of
+from penstock.sqs.http import Peer
 from penstock.wire.frames import Frame, FrameReader, encode_frame
 from penstock.wire.handshake import HANDSHAKE_FRAME_BYTES, NONCE_BYTES, HandshakeError, ServerHandshake
 from penstock.wire.messages import SERVICE, Failed, encode_message
+from penstock.wire.proxy_protocol import ProxyHeader, begins_header
 from penstock.wire.tls_reasons import begins_tls
 
 PARTIAL_FRAME_BYTES = 32 * limits.FRAME_BYTES
@@ -95,8 +99,10 @@ class Host(Protocol):
 class Connection(asyncio.Protocol):
     """One client."""
 
-    def __init__(self, server: Host) -> None:
+    def __init__(self, server: Host, header: ProxyHeader | None = None) -> None:
+        """`header`: what a balancer that is trusted says of the connection."""
         self._server = server
+        self._header = header
         self._reader = FrameReader()
         self._number = 0
         self._transport: asyncio.Transport
@@ -179,8 +185,17 @@ class Connection(asyncio.Protocol):
         self._reader.allow(frame_bytes)
 
     @property
+    def client(self) -> Peer:
+        """Who this is: the client itself, also behind a balancer."""
+        if self._header is not None:
+            return client_of(self._header, is_secure(self._transport))
+        return peer_of(self._transport)
+
+    @property
     def peer(self) -> str:
         """Who this is, for the log."""
+        if self._header is not None:
+            return f"{self._header.address or 'somebody'} (behind a balancer)"
         name = self._transport.get_extra_info("peername")
         return f"{name[0]}:{name[1]}" if name else "a client"
 
@@ -245,6 +260,11 @@ class Connection(asyncio.Protocol):
             if self._hello_timer is not None and begins_tls(data):
                 raise PenstockError(
                     ErrorCode.BAD_FRAME, "it speaks TLS, and there is no native.tls_certificate"
+                )
+            if self._hello_timer is not None and begins_header(data):
+                raise PenstockError(
+                    ErrorCode.BAD_FRAME,
+                    "it begins with a header of the PROXY protocol, and its address is not among native.trusted_proxies",
                 )
             frames = self._reader.feed(data)
             self._count_partial(self._reader.buffered_bytes)

@@ -22,7 +22,6 @@ from penstock.metadata.store.interface import StoreUnavailableError
 from penstock.model.batch import Buffer
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.routing.cluster_map import ClusterMap
-from penstock.runtime.http.peer import peer_of
 from penstock.runtime.records import Records
 from penstock.runtime.server import Server
 from penstock.sqs.http import Peer
@@ -38,7 +37,7 @@ class NativeSockets:
 
     def peer_of(self, connection: int) -> Peer:
         """Where a client connects from."""
-        return peer_of(self._server.connections[connection].transport)
+        return self._server.connections[connection].client
 
     def allow(self, connection: int, frame_bytes: int) -> None:
         """Frames of a client may be so long from now on."""

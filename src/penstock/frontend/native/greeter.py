@@ -53,7 +53,7 @@ class Greeter:
                 guest = self.reception.prove(client.challenged, said.proof, client.peer.address, now_ms)
                 hello = client.challenged.hello
             else:
-                outcome = self.reception.greet(said)
+                outcome = self.reception.greet(said, client.peer.address)
                 if isinstance(outcome, Challenged):
                     client.challenged = outcome
                     client.proven = client.proven or self._outside.expect(connection)

@@ -101,7 +101,7 @@ def _front_end(planned: Planned, plan: ClusterPlan, directory: ClusterDirectory)
     }
     return {
         "cluster": {**shared, "metadata": _metadata_url(plan)},
-        **({"native": shown} if shown else {}),
+        "native": {**shown, "trusted_proxies": plan.balancer.host},
         "frontend": {
             "native_listen": planned.address("native"),
             "monitoring_listen": planned.address("monitoring") if shows else "off",
