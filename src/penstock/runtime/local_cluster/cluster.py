@@ -16,7 +16,15 @@ from pathlib import Path
 
 import msgspec
 
-from penstock.cluster.local_plan import ROLES, ClusterPlan, Planned, Role, with_another, without
+from penstock.cluster.local_plan import (
+    ROLES,
+    ClusterPlan,
+    Planned,
+    Role,
+    with_another,
+    with_guarded_etcd,
+    without,
+)
 from penstock.runtime.etcd_process import EtcdMember, EtcdProcess, find_etcd
 from penstock.runtime.local_cluster import running, told
 from penstock.runtime.local_cluster.balancer import (
@@ -106,9 +114,18 @@ class LocalCluster:
 
     def bring_up(self) -> None:
         """Starts whatever does not run, role after role; raises `StartFailedError` and what the programs need."""
+        self._guard_etcd()
         self._check_ports([one for one in self.plan.processes if not self.state.is_up(one.name)])
         for role in ROLES:
             self.start(*(one.name for one in self.plan.of_role(role) if not self.state.is_up(one.name)))
+
+    def _guard_etcd(self) -> None:
+        """An etcd of its own takes nobody without a certificate; who runs already has been told where it is."""
+        if not self.state.up:
+            certificates = str(self.directory.etcd_certificates)
+            self.directory.change(
+                lambda state: msgspec.structs.replace(state, plan=with_guarded_etcd(state.plan, certificates))
+            )
 
     def start(self, *names: str) -> None:
         """Starts processes together and waits until they are ready; raises `StartFailedError`."""
