@@ -177,7 +177,7 @@ class _GreetingDoor:
             self._tell("header", host, str(error))
         except OSError as error:
             connection.close()
-            self._tell("handshake", host, _why(error))
+            self._tell(_kind(error), host, _why(error))
         except BaseException:
             connection.close()
             raise
@@ -254,6 +254,16 @@ def _say(connection: socket.socket, last_words: bytes) -> None:
         connection.shutdown(socket.SHUT_WR)
     except OSError:
         pass  # it is gone already
+
+
+def _kind(error: OSError) -> str:
+    """Which of the sentences below it is."""
+    reason = (error.reason or "") if isinstance(error, ssl.SSLError) else ""
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return "certificate"
+    if reason == "PEER_DID_NOT_RETURN_A_CERTIFICATE":
+        return "no certificate"
+    return "no TLS" if speaks_no_tls(reason) else "handshake"
 
 
 def _why(error: OSError) -> str:
