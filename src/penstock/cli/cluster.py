@@ -18,6 +18,7 @@ from penstock.cli.cluster_place import (
     local_cluster,
     with_store,
 )
+from penstock.cli.cluster_seal import seal
 from penstock.cli.cluster_status import status
 from penstock.cli.exits import FAILED, UNREACHABLE, USAGE, CommandError, reported
 from penstock.cli.output import error_console, print_facts, print_hint, print_json, print_line
@@ -85,6 +86,13 @@ def up(
             help="Certificates of a throw-away authority for all processes, and TLS between them.",
         ),
     ] = False,
+    seal_users: Annotated[
+        bool,
+        typer.Option(
+            "--seal-users",
+            help="Once, for a cluster of a version without seals: the users that it has are known to you.",
+        ),
+    ] = False,
     supervise: Annotated[bool, typer.Option("--supervise", help="Start again whoever dies.")] = False,
     json: Json = False,
 ) -> None:
@@ -116,7 +124,7 @@ def up(
         with directory.starting():
             _save(directory, plan)
             cluster = LocalCluster(directory, _progress(json))
-            _bring_up(cluster, first=known is None)
+            _bring_up(cluster, first=known is None, seal_users=seal_users)
         _announce(cluster, detach=detach, json=json)
         if not detach:
             _stay(cluster, supervise=supervise, json=json)
@@ -244,10 +252,10 @@ def _progress(json: bool) -> Progress:
     return progress
 
 
-def _bring_up(cluster: LocalCluster, *, first: bool) -> None:
+def _bring_up(cluster: LocalCluster, *, first: bool, seal_users: bool) -> None:
     """Whatever was started is stopped again where not all of it can be; a cluster that never ran leaves no plan behind."""
     try:
-        cluster.bring_up()
+        cluster.bring_up(seal_users=seal_users)
     except BaseException:
         cluster.bring_down()
         if first:
@@ -351,3 +359,4 @@ app.command("status")(status)
 for name, command in cluster_processes.COMMANDS.items():
     app.command(name)(command)
 app.command("elect")(elect)
+app.command("seal")(seal)

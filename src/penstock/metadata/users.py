@@ -9,7 +9,7 @@ from collections.abc import Iterable
 import msgspec
 
 from penstock.metadata.master_key import MasterKey, Token, WrongMasterKeyError
-from penstock.model.document import Document, DocumentReader
+from penstock.model.document import Document, DocumentReader, UnsealedError
 
 USERS = "users/"
 KEYS = "keys/"
@@ -33,6 +33,8 @@ class User(Document, frozen=True, kw_only=True):
     """By name: the JSON text of each."""
     enabled: bool = True
     created_ms: int
+    number: int = 0
+    """Rises with every record of users and keys that is written (`user_register`)."""
 
 
 class AccessKey(Document, frozen=True, kw_only=True):
@@ -44,6 +46,8 @@ class AccessKey(Document, frozen=True, kw_only=True):
     secret: bytes
     enabled: bool = True
     created_ms: int
+    number: int = 0
+    """As with users."""
 
 
 _encoder = msgspec.json.Encoder()
@@ -67,13 +71,14 @@ def decode_key(stored: bytes) -> AccessKey:
 
 
 def opens_any(master_key: MasterKey, stored: Iterable[bytes]) -> bool:
-    """Whether a master key is the one that any of these access keys was encrypted with; so it is where there are none."""
+    """Whether a master key is the one that any of these access keys was encrypted and sealed with; so it is where there are
+    none."""
     nothing = True
     for one in stored:
         try:
             key = decode_key(one)
             master_key.decrypt(key.secret, key.key_id)
-        except WrongMasterKeyError:
+        except (WrongMasterKeyError, UnsealedError):
             nothing = False
         except msgspec.MsgspecError:
             continue

@@ -13,7 +13,9 @@ import secrets
 from penstock.config.address import Address
 from penstock.config.frontend import FrontendConfig
 from penstock.metadata.mirror import MetadataMirror
+from penstock.metadata.seals import QUEUE_KINDS, front_end_sealers
 from penstock.metadata.store.interface import MetadataStore
+from penstock.metadata.store.sealed import sealed
 from penstock.routing.context import ReadOffer
 from penstock.runtime.clock import WallClock
 from penstock.runtime.cluster_link.cluster_link import ClusterLink
@@ -32,7 +34,9 @@ from penstock.runtime.introduction import introduce
 from penstock.runtime.listening import SettingError
 from penstock.runtime.monitoring import Monitoring, open_monitoring
 from penstock.runtime.native_tls import NativeTls, native_certificate, native_url
-from penstock.runtime.records import Records, open_records
+from penstock.runtime.records import Records, shared_records
+from penstock.runtime.store_guard import warn_of_unguarded_store
+from penstock.runtime.user_keys import open_user_keys
 from penstock.wire.read_ticket import TicketDesk
 
 FIRST_CONTACT_SECONDS = 2.0
@@ -123,8 +127,18 @@ async def open_cluster_front_end(
     secret, tls = cluster_secret(config.cluster_secret_file), cluster_certificate(config)
     clients_tls = native_certificate(config)
     if store is None:
-        store = await open_cluster_store(config.cluster_metadata, secret, tls)
+        store = await open_cluster_store(config.cluster_metadata, secret, tls, seals=config.cluster_seals)
+        await warn_of_unguarded_store(config.cluster_metadata, tls)
     loop, clock = asyncio.get_running_loop(), WallClock()
+    try:
+        with telling_of_a_wait(config.cluster_metadata):
+            keys = await open_user_keys(config, store)
+    except BaseException:
+        await store.close()
+        raise
+    store = sealed(
+        store, front_end_sealers(keys.master), QUEUE_KINDS if config.cluster_seals == "optional" else ()
+    )
     mirror = MetadataMirror(store)
     mirror.start()
     link: ClusterLink | None = None
@@ -134,7 +148,7 @@ async def open_cluster_front_end(
     name = config.cluster_name or f"frontend-{os.getpid()}"
     try:
         with telling_of_a_wait(config.cluster_metadata):
-            records = await open_records(config, mirror)
+            records = await shared_records(config, mirror, keys)
         link = ClusterLink(
             mirror,
             loop,

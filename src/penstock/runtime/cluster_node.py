@@ -61,6 +61,7 @@ from penstock.runtime.peers.registration import Registration
 from penstock.runtime.reader_door import ReaderDoor
 from penstock.runtime.reader_record import ReaderRecord
 from penstock.runtime.server import Server
+from penstock.runtime.store_guard import warn_of_unguarded_store
 from penstock.wire.read_ticket import TicketDesk
 
 log = logging.getLogger(__name__)
@@ -204,7 +205,8 @@ async def open_cluster_node(config: NodeConfig, store: MetadataStore | None = No
     if store is None:
         if config.cluster_metadata is None:
             raise SettingError("a node needs the cluster's metadata: name it with --cluster etcd://HOST:PORT")
-        store = await open_cluster_store(config.cluster_metadata, secret, tls)
+        store = await open_cluster_store(config.cluster_metadata, secret, tls, seals=config.cluster_seals)
+        await warn_of_unguarded_store(config.cluster_metadata, tls)
     wanted = [(config.listen, "--listen"), (config.cluster_peers_listen, "--peers-listen")]
     if config.reader_listen is not None:
         wanted.append((config.reader_listen, "--reader-listen"))

@@ -9,10 +9,12 @@ from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
-from penstock.config.cluster import ClusterOptions
+from penstock.config.cluster import ClusterOptions, Seals
 from penstock.metadata.opening import StoreUrlError, open_metadata_store
 from penstock.metadata.remote.settings import MetadataUrlError, read_secret
+from penstock.metadata.seals import LAYOUT_KINDS, layout_sealers
 from penstock.metadata.store.interface import MetadataStore, StoreRefusedError, StoreUnavailableError
+from penstock.metadata.store.sealed import sealed
 from penstock.runtime.cluster_streams import dial
 from penstock.runtime.cluster_tls import ClusterTls, cluster_tls
 from penstock.runtime.http.tls import TlsError
@@ -32,11 +34,21 @@ async def open_cluster_store(
     secret: bytes,
     tls: ClusterTls | None = None,
     pause: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    seals: Seals = "required",
 ) -> MetadataStore:
     """The store of a URL, once it answers: a process that is started while etcd is away begins when it is back.
 
+    What it holds of the layout is sealed with the cluster's secret; `seals` says whether it must be.
+
     Raises `SettingError` for a URL that cannot be followed, and `StrangerError` where metadata servers refuse this process.
     """
+    accepted = LAYOUT_KINDS if seals == "optional" else ()
+    return sealed(await _open(url, secret, tls, pause), layout_sealers(secret), accepted)
+
+
+async def _open(
+    url: str, secret: bytes, tls: ClusterTls | None, pause: Callable[[float], Awaitable[None]]
+) -> MetadataStore:
     clock = asyncio.get_running_loop().time
     said: float | None = None
     while True:

@@ -27,6 +27,7 @@ from penstock.frontend.queue_metadata import PREFIX as QUEUES
 from penstock.frontend.queue_metadata import key_of
 from penstock.metadata.cache import MetadataCache
 from penstock.metadata.store.interface import Change
+from penstock.metadata.user_register import REGISTER_KEY
 from penstock.metadata.users import KEYS, USERS
 from penstock.model.batch import Buffer
 from penstock.model.errors import ErrorCode, PenstockError
@@ -66,6 +67,7 @@ class NativeDoor:
         """Whoever is behind it; set before the first connection."""
         metadata.listen(USERS, self._users_changed)
         metadata.listen(KEYS, self._users_changed)
+        metadata.listen(REGISTER_KEY, self._users_changed)
         metadata.listen(QUEUES, self._queue_changed)
 
     @property

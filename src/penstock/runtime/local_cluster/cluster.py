@@ -37,6 +37,7 @@ from penstock.runtime.local_cluster.directory import ClusterDirectory, ClusterSt
 from penstock.runtime.local_cluster.full_disk import why_full, why_not_written
 from penstock.runtime.local_cluster.ports import ports_of, taken_ports
 from penstock.runtime.local_cluster.running import Running
+from penstock.runtime.local_cluster.sealing import TROUBLES, seal_from_before
 
 READY_SECONDS = 60.0
 STOP_SECONDS: dict[Role, float] = {
@@ -112,12 +113,18 @@ class LocalCluster:
 
     # -- starting --------------------------------------------------------------------------------------------
 
-    def bring_up(self) -> None:
-        """Starts whatever does not run, role after role; raises `StartFailedError` and what the programs need."""
+    def bring_up(self, *, seal_users: bool = False) -> None:
+        """Starts whatever does not run, role after role; raises `StartFailedError` and what the programs need.
+
+        `seal_users`: whoever asks for it knows the users that an earlier version has written.
+        """
         self._guard_etcd()
         self._check_ports([one for one in self.plan.processes if not self.state.is_up(one.name)])
+        is_beginning = not self.state.up
         for role in ROLES:
             self.start(*(one.name for one in self.plan.of_role(role) if not self.state.is_up(one.name)))
+            if role == "etcd" and is_beginning:
+                self._seal_from_before(seal_users=seal_users)
 
     def _guard_etcd(self) -> None:
         """An etcd of its own takes nobody without a certificate; who runs already has been told where it is."""
@@ -126,6 +133,15 @@ class LocalCluster:
             self.directory.change(
                 lambda state: msgspec.structs.replace(state, plan=with_guarded_etcd(state.plan, certificates))
             )
+
+    def _seal_from_before(self, *, seal_users: bool) -> None:
+        """What an earlier version wrote into the cluster's own etcd is sealed before anybody reads it."""
+        if self.state.sealed or not self.plan.of_role("etcd"):
+            return
+        try:
+            seal_from_before(self.directory, self.plan.etcd_url, users=seal_users)
+        except TROUBLES as error:
+            raise StartFailedError(str(error)) from None
 
     def start(self, *names: str) -> None:
         """Starts processes together and waits until they are ready; raises `StartFailedError`."""

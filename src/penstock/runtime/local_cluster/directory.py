@@ -41,6 +41,8 @@ class ClusterState(Document, frozen=True, kw_only=True):
     plan: ClusterPlan
     running: dict[str, Running] = msgspec.field(default_factory=dict)
     """Whoever was started and not stopped since; who died is still in here."""
+    sealed: bool = False
+    """Whether everything in its own etcd was written under seals, or sealed when it was brought up."""
     watcher: Running | None = None
     """The `cluster up` that stays in the foreground."""
 
