@@ -26,7 +26,12 @@ LAYOUT_KINDS = ("cluster/nodes/", "cluster/queues/", "cluster/partitions/", "clu
 """What nodes and front ends write about where everything is: sealed with the cluster's secret."""
 
 _SEALED = re.compile(rb',"seal":"([0-9a-f]{64})"\}\Z')
+_SEAL_BYTES = len(b',"seal":"') + 64 + len(b'"}')
 _PURPOSE = b"penstock seal 1\0"
+
+
+def _seal_of(stored: bytes) -> re.Match[bytes] | None:
+    return _SEALED.match(stored, max(0, len(stored) - _SEAL_BYTES))
 
 
 class NoSealError(Exception):
@@ -51,7 +56,7 @@ class Sealer:
 
     def open(self, place: str, sealed: bytes) -> bytes:
         """The document without its seal; raises `NoSealError` or `WrongSealError`."""
-        found = _SEALED.search(sealed)
+        found = _seal_of(sealed)
         if found is None:
             raise NoSealError(place)
         document = sealed[: found.start()] + b"}"
@@ -62,7 +67,7 @@ class Sealer:
     @staticmethod
     def bare(stored: bytes) -> bytes:
         """A document without its seal, whatever that is worth."""
-        found = _SEALED.search(stored)
+        found = _seal_of(stored)
         return stored if found is None else stored[: found.start()] + b"}"
 
     def _mark(self, place: str, document: bytes) -> bytes:
