@@ -20,6 +20,11 @@ POLL_SECONDS = 65
 SESSION_HOURS = 24
 """How long a native connection may say nothing; clients ask of themselves whether the other end is there."""
 
+_LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
+_LOCAL_ONLY = (
+    "# A web page may have its own name lead here; its browser says that name.",
+    r"http-request deny unless { req.hdr(host) -m reg -i '^(localhost|127(\.[0-9]{1,3}){3}|\[::1\])(:[0-9]{1,5})?$' }",
+)
 _NAME = re.compile(r"[A-Za-z0-9_.:-]+")
 _PLACE = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9_.*-]*):[0-9]{1,5}")
 
@@ -105,6 +110,7 @@ def _lines(plan: BalancerPlan) -> Iterator[str]:
             "frontend page",
             "mode http",
             f"bind {plan.page_listen}",
+            *(_LOCAL_ONLY if _host(plan.page_listen) in _LOOPBACK else ()),
             "stats enable",
             "stats uri /",
             "stats refresh 2s",
