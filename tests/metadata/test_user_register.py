@@ -13,6 +13,7 @@ import pytest
 
 from penstock.metadata.cache import MetadataCache
 from penstock.metadata.master_key import MasterKey, MasterKeyError
+from penstock.metadata.sealing import look, seal_users
 from penstock.metadata.seals import front_end_sealers
 from penstock.metadata.seen_register import SeenRegister
 from penstock.metadata.store.interface import Change, Entry
@@ -293,3 +294,23 @@ def test_the_number_that_was_seen_only_rises(tmp_path: Path) -> None:
         seen.load()
     with pytest.raises(MasterKeyError, match="cannot write"):
         SeenRegister(tmp_path / "nowhere" / "key").note(1)
+
+
+@async_test
+async def test_who_is_vouched_for_looks_like_nobody_else(tmp_path: Path) -> None:
+    """In a store without seals: records under other names than their own, or with names that play with a terminal."""
+    world = World(tmp_path)
+    honest = User(name="ada", account=ACCOUNT, user_id="AIDAADA", root=True, created_ms=1)
+    for place, user in (
+        (USERS + "ada", honest),
+        (USERS + "eve", honest),
+        (USERS + "\x1b[2Kbob", msgspec.structs.replace(honest, name="\x1b[2Kbob")),
+        (USERS + "sam", msgspec.structs.replace(honest, name="sam", account="everything")),
+    ):
+        await world.attacker.put(place, encode(user))
+    found = await look(world.attacker, MASTER)
+    assert list(found.users) == [USERS + "ada"]
+    assert sorted(found.unreadable) == [USERS + "\x1b[2Kbob", USERS + "eve", USERS + "sam"]
+    await seal_users(world.attacker, MASTER, found, lambda: 1_000, world.seen)
+    assert [user.name for user in await world.users.users()] == ["ada"]
+    assert len(await world.users.strange()) == 3

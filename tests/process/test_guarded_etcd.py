@@ -172,7 +172,9 @@ def test_users_of_an_earlier_version_need_somebody_who_knows_them(cluster: Local
     entries, key, secret = old_user(cluster.directory)
     asyncio.run(put_all(cluster.plan.etcd_url, entries))
     cluster.bring_down()
-    with pytest.raises(StartFailedError, match=r"the roots ada and the users \(none\).*--seal-users"):
+    with pytest.raises(
+        StartFailedError, match=rf"the roots ada \({key}\) and the users \(none\).*--seal-users"
+    ):
         cluster.bring_up()
     cluster.bring_down()
     cluster.bring_up(seal_users=True)

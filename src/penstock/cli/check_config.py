@@ -58,8 +58,10 @@ def check_config(
             else:
                 error_console().print(str(problem), style="red", markup=False)
         raise typer.Exit(FAILED) from None
+    from penstock.metadata.store.etcd_settings import without_password
+
     values = {
-        option.key: option.kind.write(getattr(config, attribute))
+        option.key: without_password(option.kind.write(getattr(config, attribute)))
         for attribute, option in ROLES[checked].values()
     }
     if json:

@@ -264,6 +264,8 @@ def _bring_up(cluster: LocalCluster, *, first: bool, seal_users: bool) -> None:
 
 
 def _announce(cluster: LocalCluster, *, detach: bool, json: bool) -> None:
+    from penstock.metadata.store.etcd_settings import without_password
+
     plan = cluster.plan
     if json:
         print_json(
@@ -289,7 +291,7 @@ def _announce(cluster: LocalCluster, *, detach: bool, json: bool) -> None:
             "nodes": f"{', '.join(one.name for one in plan.of_role('node'))} in {len(zones)} zones",
             "front ends": ", ".join(one.name for one in plan.of_role("frontend")),
             **({"metadata": ", ".join(one.name for one in servers)} if servers else {}),
-            "etcd": plan.etcd_url.partition("?")[0],
+            "etcd": without_password(plan.etcd_url.partition("?")[0]),
             **(
                 {"tls": f"between all processes and with native clients, with certificates in {plan.tls}"}
                 if plan.tls

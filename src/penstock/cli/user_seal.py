@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from penstock.cli.exits import CommandError, reported
-from penstock.cli.output import error_console, print_json, print_line, print_table, state_word
+from penstock.cli.output import error_console, print_json, print_line, print_table, printable, state_word
 from penstock.cli.parameters import Data, Json, Yes
 
 if TYPE_CHECKING:
@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
     from penstock.cli.metadata_store import OpenMetadata
     from penstock.metadata.sealing import Found
+
+NAMED = 5
 
 
 @reported
@@ -87,11 +89,21 @@ def _show(found: Found) -> None:
     ]
     if rows:
         print_table(("user", "account", "root", "state", "keys", "policies", "sealed"), rows, right=(4,))
-    queues = [key for key in found.unsealed if key not in found.users and key not in found.keys]
-    if queues:
-        print_line(
-            f"{len(queues)} entries of queues are not sealed: {', '.join(queues[:5])}{' …' if len(queues) > 5 else ''}"
-        )
+    keys = [
+        (one.key_id, one.user, state_word(one.enabled), "no" if place in unsealed else "yes")
+        for place, (one, _) in found.keys.items()
+    ]
+    if keys:  # one that was given to another user would not be noticed by its number
+        print_table(("access key", "user", "state", "sealed"), keys)
+    known = {*found.users, *found.keys, *found.unreadable}
+    _name("entries of queues are not sealed", [place for place in found.unsealed if place not in known])
+    _name("entries are no records of users or keys, and stay as they are", found.unreadable)
+
+
+def _name(what: str, places: Sequence[str]) -> None:
+    if places:
+        shown = printable(", ".join(places[:NAMED])) + (" …" if len(places) > NAMED else "")
+        print_line(f"{len(places)} {what}: {shown}")
 
 
 def warn_of_strange(strange: Sequence[str]) -> None:
@@ -99,7 +111,7 @@ def warn_of_strange(strange: Sequence[str]) -> None:
     if strange:
         error_console().print(
             f"these records have no right seal, or are older than the register of users names, and let nobody in: "
-            f"{', '.join(strange)}. `penstock user delete` and `penstock user key delete` remove them; `penstock user seal` "
+            f"{printable(', '.join(strange))}. `penstock user delete` and `penstock user key delete` remove them; `penstock user seal` "
             "seals what an earlier version wrote",
             style="yellow",
             markup=False,

@@ -19,7 +19,7 @@ from penstock.metadata.seals import (
     WrongSealError,
     front_end_sealers,
 )
-from penstock.metadata.store.interface import ABSENT, MetadataStore, VersionConflictError
+from penstock.metadata.store.interface import ABSENT, Entry, MetadataStore, VersionConflictError
 from penstock.metadata.user_books import Record, Seen
 from penstock.metadata.user_register import (
     REGISTER_KEY,
@@ -28,7 +28,7 @@ from penstock.metadata.user_register import (
     encode,
     next_number,
 )
-from penstock.metadata.users import KEYS, USERS, AccessKey, User, decode_key, decode_user
+from penstock.metadata.users import KEYS, USERS, AccessKey, User, decode_key, decode_user, is_proper
 from penstock.metadata.users import encode as encode_record
 
 _KEPT_OUT = ("seal", "number")
@@ -61,16 +61,18 @@ async def look(store: MetadataStore, master_key: MasterKey) -> Found:
     found = Found({}, {}, [], [], *await _register(store, sealers[USERS]))
     for entry in (await store.list(USERS)).entries:
         _note(sealers[USERS], entry.key, entry.value, found)
-        try:
-            found.users[entry.key] = (_bare(decode_user(entry.value)), entry.version)
-        except msgspec.MsgspecError:
+        user = _proper(entry, decode_user)
+        if user is None:
             found.unreadable.append(entry.key)
+        else:
+            found.users[entry.key] = (user, entry.version)
     for entry in (await store.list(KEYS)).entries:
         _note(sealers[KEYS], entry.key, entry.value, found)
-        try:
-            found.keys[entry.key] = (_bare(decode_key(entry.value)), entry.version)
-        except msgspec.MsgspecError:
+        key = _proper(entry, decode_key)
+        if key is None:
             found.unreadable.append(entry.key)
+        else:
+            found.keys[entry.key] = (key, entry.version)
     for kind in QUEUE_KINDS:
         for entry in (await store.list(kind)).entries:
             _note(sealers[kind], entry.key, entry.value, found)
@@ -98,6 +100,14 @@ def _is_sealed(sealer: Sealer, key: str, value: bytes) -> bool:
     except (NoSealError, WrongSealError):
         return False
     return True
+
+
+def _proper(entry: Entry, read: Callable[[bytes], Record]) -> Record | None:
+    try:
+        record = read(entry.value)
+    except msgspec.MsgspecError:
+        return None
+    return _bare(record) if is_proper(entry.key, record) else None
 
 
 def _bare(record: Record) -> Record:

@@ -89,6 +89,8 @@ class UserDirectory:
             user = decode_user(entry.value) if entry is not None else None
             if user is None or user.user_id != key.user_id or not (user.enabled and key.enabled):
                 return None
+            if key.key_id != key_id or user.name != key.user:
+                return None  # nobody writes such records
             if not (self._counts(KEYS + key_id, key.number) and self._counts(USERS + user.name, user.number)):
                 _log.warning(
                     "access key %s cannot be used: it, or its user %s, is an older record than the register of users names",

@@ -16,6 +16,7 @@ KEYS = "keys/"
 USER_NAME = re.compile(r"[A-Za-z0-9_+=,.@-]{1,64}")
 POLICY_NAME = re.compile(r"[A-Za-z0-9_+=,.@-]{1,128}")
 ACCOUNT = re.compile(r"[0-9]{12}")
+KEY_ID = re.compile(r"[A-Z0-9]{16,128}")
 DEFAULT_ACCOUNT = "000000000000"
 
 
@@ -68,6 +69,21 @@ def decode_user(stored: bytes) -> User:
 def decode_key(stored: bytes) -> AccessKey:
     """A stored access key; raises `msgspec.MsgspecError` on anything else."""
     return _keys.decode(stored)
+
+
+def is_proper(place: str, record: User | AccessKey) -> bool:
+    """Whether a record is one that an administrator can have made, and stands where it belongs.
+
+    Seals show that; where an operator is to vouch for a record that has none, this keeps it from looking like another.
+    """
+    if isinstance(record, User):
+        return (
+            place == USERS + record.name
+            and USER_NAME.fullmatch(record.name) is not None
+            and ACCOUNT.fullmatch(record.account) is not None
+            and all(POLICY_NAME.fullmatch(name) for name in record.policies)
+        )
+    return place == KEYS + record.key_id and KEY_ID.fullmatch(record.key_id) is not None
 
 
 def opens_any(master_key: MasterKey, stored: Iterable[bytes]) -> bool:

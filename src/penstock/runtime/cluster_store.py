@@ -13,6 +13,7 @@ from penstock.config.cluster import ClusterOptions, Seals
 from penstock.metadata.opening import StoreUrlError, open_metadata_store
 from penstock.metadata.remote.settings import MetadataUrlError, read_secret
 from penstock.metadata.seals import LAYOUT_KINDS, layout_sealers
+from penstock.metadata.store.etcd_settings import without_password
 from penstock.metadata.store.interface import MetadataStore, StoreRefusedError, StoreUnavailableError
 from penstock.metadata.store.sealed import sealed
 from penstock.runtime.cluster_streams import dial
@@ -58,14 +59,16 @@ async def _open(
             with telling_of_a_wait(url):
                 return await open_metadata_store(url, secret, partial(dial, tls=tls))
         except StoreUrlError as error:
-            raise SettingError(f"cannot use --cluster {url}: {error}") from None
+            raise SettingError(f"cannot use --cluster {without_password(url)}: {error}") from None
         except StoreRefusedError as error:
             raise StrangerError(str(error)) from None
         except StoreUnavailableError as error:
             if said is None or clock() >= said + SAID_AGAIN_SECONDS:
                 said = clock()
                 log.warning(
-                    "cannot reach the cluster's metadata at %s, and waits until it answers: %s", url, error
+                    "cannot reach the cluster's metadata at %s, and waits until it answers: %s",
+                    without_password(url),
+                    error,
                 )
         await pause(AGAIN_SECONDS)
 
@@ -76,7 +79,8 @@ def telling_of_a_wait(url: str) -> Iterator[None]:
     sentence = (
         "the cluster's metadata at %s does not answer; this process goes on trying and begins when it does"
     )
-    timer = asyncio.get_running_loop().call_later(SLOW_SECONDS, log.warning, sentence, url)
+    shown = without_password(url)
+    timer = asyncio.get_running_loop().call_later(SLOW_SECONDS, log.warning, sentence, shown)
     try:
         yield
     finally:

@@ -46,12 +46,10 @@ async def _seal(directory: ClusterDirectory, url: str, *, users: bool) -> None:
         found = await sealing.look(store, key)
         if found.users and not found.sealed:
             if not users:
-                roots = sorted(user.name for user, _ in found.users.values() if user.root)
-                others = sorted(user.name for user, _ in found.users.values() if not user.root)
                 raise UsersUnsealedError(
-                    f"this cluster is from a version whose etcd took writes from every program of this machine. It has the roots "
-                    f"{', '.join(roots) or '(none)'} and the users {', '.join(others) or '(none)'}: if you know all of them, start it "
-                    "once with `penstock cluster up --seal-users`; if not, begin another cluster in another directory with --data"
+                    "this cluster is from a version whose etcd took writes from every program of this machine. It has "
+                    f"{_named(found, root=True)} and {_named(found, root=False)}: if you know all of them, and their keys, start it once "
+                    "with `penstock cluster up --seal-users`; if not, begin another cluster in another directory with --data"
                 )
             seen = SeenRegister(directory.master_key_file)
             await sealing.seal_users(store, key, found, lambda: time.time_ns() // 1_000_000, seen)
@@ -59,6 +57,17 @@ async def _seal(directory: ClusterDirectory, url: str, *, users: bool) -> None:
         await sealing.seal_kinds(store, layout_sealers(read_secret(directory.secret_file)), KEPT_LAYOUT)
     finally:
         await store.close()
+
+
+def _named(found: sealing.Found, *, root: bool) -> str:
+    """Users with their keys: one that was given to another user would not be noticed otherwise."""
+    users = [user for user, _ in found.users.values() if user.root == root]
+    keys_of: dict[str, list[str]] = {user.user_id: [] for user in users}
+    for key, _ in found.keys.values():
+        if key.user_id in keys_of:
+            keys_of[key.user_id].append(key.key_id)
+    named = [f"{user.name} ({', '.join(sorted(keys_of[user.user_id])) or 'no keys'})" for user in users]
+    return f"the {'roots' if root else 'users'} {', '.join(sorted(named)) or '(none)'}"
 
 
 TROUBLES = (UsersUnsealedError, StoreUnavailableError, MasterKeyError, MetadataUrlError, VersionConflictError)
