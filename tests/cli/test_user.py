@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -192,3 +193,17 @@ def test_without_the_master_key_no_other_is_made(run: Run, tmp_path: Path) -> No
         assert "put the file back" in run(*command).errors
     assert not (tmp_path / "data" / "metadata.key").exists()
     assert run("limit", "list").code == 0
+
+
+def test_what_cannot_be_written_down_loses_no_secret(run: Run, tmp_path: Path) -> None:
+    """The key may lie in a directory where nothing can be written."""
+    (tmp_path / "data").mkdir(mode=0o700)
+    (tmp_path / "data" / "metadata.key.seen").mkdir()
+    created = run("user", "create", "admin", "--root")
+    assert created.code == 1  # it cannot be read either
+    (tmp_path / "data" / "metadata.key.seen").rmdir()
+    (tmp_path / "data" / f".metadata.key.seen.{os.getpid()}").mkdir()
+    created = run("user", "create", "admin", "--root")
+    assert created.code == 0, created.errors
+    assert "AWS_SECRET_ACCESS_KEY=" in created.output
+    assert "is not found out here" in created.errors

@@ -132,12 +132,18 @@ def up(
 
 def _find_running_etcd(url: str) -> None:
     """Nodes would wait for an etcd that is away; a person at a prompt wants to know now."""
+    import asyncio
+
     from penstock.manager.manager import OFFICE
     from penstock.metadata.election import PREFIX
     from penstock.metadata.store.interface import StoreUnavailableError
+    from penstock.runtime.store_guard import why_unguarded
 
     try:
         with_store(url, lambda store: store.get(PREFIX + OFFICE))
+        why = asyncio.run(why_unguarded(url, None))
+        if why is not None:
+            error_console().print(why, style="yellow", markup=False)
     except StoreUnavailableError as error:
         raise CommandError(
             f"{error}. Start it first; without --etcd a new cluster gets one of its own.", UNREACHABLE

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 from penstock.cli.exits import NOT_FOUND, USAGE, CommandError
+from penstock.cli.output import error_console
 from penstock.config import ConfigurationError, FrontendConfig, load_frontend_config, load_serve_config
 from penstock.config.sources import given_attributes
 from penstock.metadata.master_key import (
@@ -39,13 +40,27 @@ from penstock.runtime.user_keys import UserKeys, seal_own_file
 Result = TypeVar("Result")
 
 
+class _Noting(SeenRegister):
+    """What was done is done, also where it cannot be written down how new it is; a person is told."""
+
+    def note(self, number: int) -> None:
+        try:
+            super().note(number)
+        except MasterKeyError as error:
+            error_console().print(
+                f"{error}: whoever puts back older records of users is not found out here",
+                style="yellow",
+                markup=False,
+            )
+
+
 class OpenMetadata:
     """A store that is open, and the means to change users in it."""
 
     def __init__(self, store: MetadataStore, key_file: Path, *, has_users: bool) -> None:
         self.store = store
         """As it is, seals and all; users are not to be read or written here."""
-        self.seen = SeenRegister(key_file)
+        self.seen = _Noting(key_file)
         self._key_file = key_file
         self._has_users = has_users
         self._users: UserAdministration | None = None

@@ -76,6 +76,17 @@ class Sealer:
         return hmac.digest(self._key, said, "sha256").hex().encode()
 
 
+def is_wrongly_sealed(sealer: Sealer, place: str, stored: bytes) -> bool:
+    """Whether a document has a seal, and not the right one: another key made it, or somebody made it up."""
+    try:
+        sealer.open(place, stored)
+    except WrongSealError:
+        return True
+    except NoSealError:
+        pass
+    return False
+
+
 Sealers = Mapping[str, Sealer]
 """By what keys begin with."""
 

@@ -9,10 +9,11 @@ from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
+from penstock.cluster.layout import NODES, QUEUES
 from penstock.config.cluster import ClusterOptions, Seals
 from penstock.metadata.opening import StoreUrlError, open_metadata_store
 from penstock.metadata.remote.settings import MetadataUrlError, read_secret
-from penstock.metadata.seals import LAYOUT_KINDS, layout_sealers
+from penstock.metadata.seals import LAYOUT_KINDS, is_wrongly_sealed, layout_sealers
 from penstock.metadata.store.etcd_settings import without_password
 from penstock.metadata.store.interface import MetadataStore, StoreRefusedError, StoreUnavailableError
 from penstock.metadata.store.sealed import sealed
@@ -41,10 +42,35 @@ async def open_cluster_store(
 
     What it holds of the layout is sealed with the cluster's secret; `seals` says whether it must be.
 
-    Raises `SettingError` for a URL that cannot be followed, and `StrangerError` where metadata servers refuse this process.
+    Raises `SettingError` for a URL that cannot be followed, and `StrangerError` where metadata servers refuse this process, or
+    where the layout is sealed with another secret.
     """
     accepted = LAYOUT_KINDS if seals == "optional" else ()
-    return sealed(await _open(url, secret, tls, pause), layout_sealers(secret), accepted)
+    store = await _open(url, secret, tls, pause)
+    try:
+        await _check_secret(store, secret)
+    except BaseException:
+        await store.close()
+        raise
+    return sealed(store, layout_sealers(secret), accepted)
+
+
+async def _check_secret(store: MetadataStore, secret: bytes) -> None:
+    """To a process with another secret the cluster would look empty, and it would begin to manage it."""
+    sealers = layout_sealers(secret)
+    for kind in (NODES, QUEUES):
+        try:
+            entries = (await store.list(kind)).entries
+        except StoreUnavailableError:
+            return  # it is looked at again, by whoever follows it
+        wrong = [entry.key for entry in entries if is_wrongly_sealed(sealers[kind], *entry[:2])]
+        if len(wrong) < len(entries):
+            return  # somebody shares the secret, or writes no seals
+        if wrong:
+            raise StrangerError(
+                f"the cluster's metadata is sealed with another secret than this process has: all of its {len(wrong)} entries below "
+                f"{kind}. Give it the cluster's secret"
+            )
 
 
 async def _open(
