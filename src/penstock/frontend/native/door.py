@@ -151,8 +151,7 @@ class NativeDoor:
         if not rule.recorded_as:
             flows = self._subscriptions.flows(connection, client, request_id, request, now_ms)
             return frame if flows else None
-        onward = () if looked else onward_queues(request)
-        if onward:
+        if rule.about is About.NAME and not looked and (onward := onward_queues(request)):
             # What another front end has just written of these queues may not have been heard of here.
             client.asked[request_id] = record.asked(rule.recorded_as, "", frame, now_ms, timer_us)
             again = partial(self._admit_again, connection, client, frame, now_ms, timer_us)
