@@ -160,6 +160,15 @@ async def test_where_the_store_cannot_be_asked_nothing_is_made(tmp_path: Path) -
         assert caught.value.code is ErrorCode.METADATA_UNAVAILABLE
 
 
+@async_test
+async def test_who_may_not_make_the_queue_makes_nobody_look(tmp_path: Path) -> None:
+    """The store is not asked on behalf of somebody without rights, or beyond a limit."""
+    async with visited(tmp_path) as (there, _, mallory), there.as_(mallory) as client:
+        await there.deafen()
+        await there.lose_store()
+        await refused(client.create_queue("vip", dead_letter_queue="mal"), r"sqs:CreateQueue on .*vip")
+
+
 # --- the ways of a dead letter --------------------------------------------------------------------------------
 
 

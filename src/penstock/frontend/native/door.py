@@ -151,16 +151,11 @@ class NativeDoor:
         if not rule.recorded_as:
             flows = self._subscriptions.flows(connection, client, request_id, request, now_ms)
             return frame if flows else None
-        if rule.about is About.NAME and not looked and (onward := onward_queues(request)):
-            # What another front end has just written of these queues may not have been heard of here.
-            client.asked[request_id] = record.asked(rule.recorded_as, "", frame, now_ms, timer_us)
-            again = partial(self._admit_again, connection, client, frame, now_ms, timer_us)
-            self._look([key_of(name) for name in onward], again)
-            return None
         queue = ""
         try:
             queue = self._permissions.check(visit, rule, request, now_ms)
-            self._limits.check(visit.session.user, rule, request, frame, now_ms)
+            if not looked:
+                self._limits.check(visit.session.user, rule, request, frame, now_ms)
         except PenstockError as error:
             about = error.queue if isinstance(error, AccessDeniedError) else queue
             asked = record.asked(rule.recorded_as, about, frame, now_ms, timer_us)
@@ -169,6 +164,11 @@ class NativeDoor:
         subscription = request.queue_id if isinstance(request, messages.Subscribe) else 0
         asked = record.asked(rule.recorded_as, queue, frame, now_ms, timer_us, subscription)
         client.asked[request_id] = asked
+        if rule.about is About.NAME and not looked and (onward := onward_queues(request)):
+            # What another front end has just written of these queues may not have been heard of here.
+            again = partial(self._admit_again, connection, client, frame, now_ms, timer_us)
+            self._look([key_of(name) for name in onward], again)
+            return None
         if isinstance(request, messages.LocateLog):
             return _rewritten(frame, _with_holder(visit, request, asked))
         if rule.about is About.ALL:
@@ -187,7 +187,9 @@ class NativeDoor:
         """The metadata that a request depends on was read, or could not be."""
         if self._clients.get(connection) is not client:
             return
-        asked = client.asked.pop(frame.request_id)
+        asked = client.asked.pop(frame.request_id, None)
+        if asked is None:
+            return
         if error is not None:
             self._refuse(connection, client, frame.request_id, asked, error, self._now_ms())
             return
