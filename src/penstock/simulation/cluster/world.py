@@ -362,7 +362,7 @@ class ClusterWorld:
         history.ended_ms = self.schedule.now_ms
         self.violations += self.witness.violations + self.members.violations + self.stage.answers.violations
         self.violations += self.members.check_lives()
-        broken = layout_history.broken(self.members.history)
+        broken = list(layout_history.broken(self.members.history))
         broken += [f"{who} does not know what the store has" for who in self.members.differing_followers()]
         self.violations += [Violation("I11", self.schedule.now_ms, sentence) for sentence in broken]
         for machine in self.machines.values():
