@@ -67,7 +67,7 @@ def status(
 
         cluster = running_cluster(data) if etcd is None else None
         try:
-            view, manager = with_store(etcd_of(data, etcd), _read)
+            view, manager = with_store(etcd_of(data, etcd), _read, _secret(cluster))
         except StoreUnavailableError:
             if cluster is not None and not json:
                 _show_processes(_process_rows(cluster))  # which of them died may be the reason
@@ -109,6 +109,18 @@ async def _read(store: MetadataStore) -> tuple[ClusterView, str | None]:
 
     holder = await store.get(PREFIX + OFFICE)
     return await read_view(store), holder.value.decode("utf-8", "replace") if holder is not None else None
+
+
+def _secret(cluster: LocalCluster | None) -> bytes | None:
+    """With which seals are looked at; None: the cluster may have processes of a version without seals."""
+    from penstock.metadata.remote.settings import MetadataUrlError, read_secret
+
+    if cluster is None or not cluster.state.sealed:
+        return None
+    try:
+        return read_secret(cluster.directory.secret_file)
+    except MetadataUrlError:
+        return None
 
 
 def _lags(

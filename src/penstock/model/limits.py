@@ -50,7 +50,7 @@ RUNS_PER_RECORD = 1_000_000
 
 PAGE_ROWS = 1_024
 """The tables beside the messages of a partition are kept, and put into snapshots, in pages of about so many rows."""
-CAPTURE_PAGES = 16
+CAPTURE_PAGES = 8
 """A state that goes into a snapshot or to a replica is copied so many pages at a time, between requests."""
 
 QUEUES_PER_NODE = 100_000

@@ -62,6 +62,7 @@ from penstock.runtime.peers.registration import Registration
 from penstock.runtime.reader_door import ReaderDoor
 from penstock.runtime.reader_record import ReaderRecord
 from penstock.runtime.server import Server
+from penstock.runtime.store_guard import warn_of_unguarded_store
 from penstock.wire.read_ticket import TicketDesk
 
 log = logging.getLogger(__name__)
@@ -142,7 +143,9 @@ class ClusterNode:
         self.registration = registration
         self.mirror.start()
         await self.mirror.ready.wait()
-        self._follower = LayoutFollower(self.name, self.mirror, self._driver, self.links, registration)
+        self._follower = LayoutFollower(
+            self.name, self.mirror, self._driver, self.links, registration, now_ms
+        )
         self._follower.start()
         self._tasks.append(asyncio.create_task(registration.run(), name="registration"))
         await registration.registered.wait()
@@ -189,8 +192,6 @@ async def open_cluster_node(config: NodeConfig, store: MetadataStore | None = No
     """A node that is in the layout and listens; raises `StartError`. A `store` that is given is closed with it."""
     if config.cluster_name is None:
         raise SettingError("a node needs a name that it keeps: give it with --name NAME")
-    if config.cluster_metadata is None and store is None:
-        raise SettingError("a node needs the cluster's metadata: name it with --cluster etcd://HOST:PORT")
     if config.cluster_secret_file is None:
         raise SettingError("a node needs the cluster's secret: name its file with --secret-file FILE")
     for listen, said, flag in (
@@ -205,8 +206,10 @@ async def open_cluster_node(config: NodeConfig, store: MetadataStore | None = No
     name, secret = config.cluster_name, cluster_secret(config.cluster_secret_file)
     tls = cluster_certificate(config)
     if store is None:
-        assert config.cluster_metadata is not None
-        store = await open_cluster_store(config.cluster_metadata, secret, tls)
+        if config.cluster_metadata is None:
+            raise SettingError("a node needs the cluster's metadata: name it with --cluster etcd://HOST:PORT")
+        store = await open_cluster_store(config.cluster_metadata, secret, tls, seals=config.cluster_seals)
+        await warn_of_unguarded_store(config.cluster_metadata, tls)
     wanted = [(config.listen, "--listen"), (config.cluster_peers_listen, "--peers-listen")]
     if config.reader_listen is not None:
         wanted.append((config.reader_listen, "--reader-listen"))

@@ -154,7 +154,8 @@ class Follower:
                 if number >= first:
                     head = bytes(body[offset:middle])
                     record = decode_record(head)
-                    assert not isinstance(record, QueueCreated | QueueDeleted | QueueRemoved)
+                    if isinstance(record, QueueCreated | QueueDeleted | QueueRemoved):
+                        raise TooOldError(f"a record {type(record).__name__} in the log of a partition")
                     # A copy, so that a batch in memory does not keep all that it came with.
                     batch = Batch(bytes(body[middle:end])) if isinstance(record, Sent) else None
                     logbook.copy(partition, record, head, batch)
@@ -286,7 +287,8 @@ class Follower:
                 middle, end = offset + head_size, offset + head_size + payload_size
                 head = bytes(body[offset:middle])
                 sent = decode_record(head)
-                assert isinstance(sent, Sent)
+                if not isinstance(sent, Sent):
+                    raise TooOldError(f"a record {type(sent).__name__} before a batch")
                 if is_wanted(partition, sent):  # else it came before, or nothing of it lives
                     payload = bytes(body[middle:end])
                     position = self._parts.logbook.write_batch(

@@ -32,8 +32,8 @@ log = logging.getLogger("penstock.backend")
 
 BYTES_PER_TURN = 4 * MEBIBYTE
 """How much of a state goes to the journal in one turn: answers of other queues wait for the same flush."""
-PAGES_PER_TURN = 4
-"""So many pages of a state are built in one turn. A page takes a few milliseconds where it is full of timers."""
+PAGES_PER_TURN = 2
+"""So many pages of a state are built in one turn. A page takes five milliseconds where every other message of it is gone."""
 RETRY_MS = 1_000
 """How long after a full disk the next attempt is made."""
 

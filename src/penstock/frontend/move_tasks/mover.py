@@ -8,7 +8,10 @@ uncounted, as all these numbers are approximate.
 
 from __future__ import annotations
 
+import logging
 from typing import Any
+
+import msgspec
 
 from penstock.frontend.move_tasks.ending import Ending, ending_of, failure_of
 from penstock.frontend.move_tasks.pace import SLICE_MS, Pace
@@ -28,6 +31,8 @@ from penstock.model.errors import PenstockError
 from penstock.model.limits import SECOND_MS
 from penstock.model.partition_numbers import going_on, number_of
 from penstock.wire.messages import Redrive, Redriven
+
+log = logging.getLogger(__name__)
 
 HEARTBEAT_MS = 1 * SECOND_MS
 BACK_OFF_MS = 1 * SECOND_MS
@@ -64,7 +69,7 @@ class Mover:
 
     def _heard(self, change: Change) -> None:
         native = change.key.removeprefix(PREFIX)
-        task = decode(change.value).running() if change.value is not None else None
+        task = _running(native, change.value) if change.value is not None else None
         if task is None:
             self._active.pop(native, None)
         else:
@@ -188,6 +193,15 @@ class Mover:
         entry = self._metadata.get(key_of(native))
         if entry is not None:
             yield from delete(entry.key, entry.version)  # the source is gone, and its tasks with it
+
+
+def _running(native: str, stored: bytes) -> MoveTask | None:
+    """The task that is to be carried on; one that cannot be believed, or is of a newer version, is not."""
+    try:
+        return decode(stored).running()
+    except msgspec.MsgspecError as error:
+        log.error("the message move tasks of queue %s are left alone: %s", native, error)
+        return None
 
 
 def _not_yet() -> Steps[Ending | None]:

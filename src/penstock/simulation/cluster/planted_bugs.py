@@ -30,6 +30,7 @@ from penstock.simulation.cluster.planted_changes import (
     purges_one_partition,
     sends_by_name,
 )
+from penstock.simulation.cluster.planted_membership import MEMBERSHIP_BUGS
 from penstock.simulation.cluster.scenario import ClusterScenario
 from penstock.simulation.planted_patches import Patch, forget_leases, forget_producers
 
@@ -366,3 +367,4 @@ CLUSTER_BUGS: dict[str, ClusterBug] = {
         lambda scenario: scenario.keeps_numbers,
     ),
 }
+CLUSTER_BUGS.update({name: ClusterBug(*bug) for name, bug in MEMBERSHIP_BUGS.items()})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from random import Random
 
 import msgspec
@@ -11,6 +11,7 @@ import msgspec
 from penstock.model.limits import KIBIBYTE
 from penstock.model.settings import QueueSettings
 from penstock.simulation.cluster.hunts import HUNTS, HuntName
+from penstock.simulation.cluster.store_faults import StoreFaultPlan, draw_store_faults
 from penstock.simulation.queue_plan import QueuePlan
 from penstock.simulation.scenario import KINDS, FaultPlan, Scenario, draw_scenario
 
@@ -71,6 +72,8 @@ class ClusterScenario:
     """Dead-letter queues that are acknowledged by their primary alone."""
     altered_replicas: tuple[int, ...] = ()
     """How many replicas operators may give a queue; none: they leave that alone."""
+    store: StoreFaultPlan = field(default_factory=StoreFaultPlan)
+    """What goes wrong on the way to the metadata store."""
 
     @property
     def keeps_numbers(self) -> bool:
@@ -126,6 +129,14 @@ def draw_cluster_scenario(random: Random, nodes: int) -> ClusterScenario:
     base.operators = 1 if random.random() < 0.55 else 0
     # With one disk damaged the last good replica is nobody's to give up.
     may_alter = bool(base.operators) and not faults.flips_ms and random.random() < 0.7
+    destructive = bool(base.operators) and random.random() < 0.6
+    store = draw_store_faults(random)
+    if faults.flips_ms:
+        store.coup_ms = 0  # it drains nodes, and the last good replica is nobody's to lose
+    if (
+        store.siege_ms or store.coup_ms
+    ):  # it takes a while until a lease has ended and everybody has heard of it
+        base.duration_ms += 5_000
     scenario = ClusterScenario(
         base,
         nodes,
@@ -133,8 +144,9 @@ def draw_cluster_scenario(random: Random, nodes: int) -> ClusterScenario:
         sorted(extra.items(), key=lambda item: item[0]),
         faults,
         late_nodes,
-        destructive=bool(base.operators) and random.random() < 0.6,
+        destructive=destructive,
         altered_replicas=tuple(range(2, nodes - late_nodes + 1)) if may_alter else (),
+        store=store,
     )
     _loosen_dead_letters(scenario)
     return scenario

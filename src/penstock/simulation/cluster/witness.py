@@ -93,6 +93,9 @@ class Witness:
                 self._violated(
                     "I8", f"epoch {led.epoch} of partition {queue_id} is led by {leader} and by {me}"
                 )
+            known = node.replication.state.layout.get(queue_id)
+            if known is None or known.entry.serving != led.epoch:
+                continue  # it has acknowledged nothing yet, and may be replaced by one in sync before (`in_sync_before`)
             committed = led.primary.committed
             if committed > self._seen.get((queue_id, led.epoch), 0):
                 self._seen[queue_id, led.epoch] = committed
