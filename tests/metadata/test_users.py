@@ -23,6 +23,7 @@ from penstock.metadata.store.memory import MemoryContents, MemoryStore
 from penstock.metadata.user_administration import NotFoundError, UserAdministration, UserError
 from penstock.metadata.user_directory import UserDirectory
 from penstock.metadata.users import KEYS, USERS, decode_key
+from penstock.model.document import DOCUMENTS
 from tests.runtime.harness import async_test, until
 
 MASTER = MasterKey(bytes(32))
@@ -228,7 +229,7 @@ async def test_a_user_that_needs_a_newer_version_is_nobody_here(caplog: pytest.L
     entry = await world.store.get(USERS + "root")
     assert entry is not None
     await world.store.put(
-        USERS + "root", msgspec.json.encode({**msgspec.json.decode(entry.value), "needs": 2})
+        USERS + "root", msgspec.json.encode({**msgspec.json.decode(entry.value), "needs": DOCUMENTS + 1})
     )
     await world.heard()
     assert world.directory.find_key(key.key_id) is None

@@ -80,8 +80,9 @@ def test_a_document_that_needs_more_says_in_one_sentence_that_the_process_is_too
         READER.decode(data)
     assert raised.value.code == ErrorCode.UNSUPPORTED_VERSION
     assert raised.value.message == (
-        "a newer Penstock wrote it, and this process is too old for it (it needs version 2 of the documents, this one "
-        "knows 1): upgrade this process"
+        "a newer Penstock wrote it, and this process is too old for it (it needs version "
+        f"{DOCUMENTS + 1} of the documents, this one "
+        f"knows {DOCUMENTS}): upgrade this process"
     )
     assert isinstance(raised.value, PenstockError | msgspec.ValidationError)
 

@@ -123,7 +123,7 @@ def test_silent_sessions_are_forgotten_once_nothing_of_them_waits() -> None:
     sorter.emit(910)
     assert sorter.forget_idle(1_099) == 0
     assert sorter.forget_idle(1_100) == 1
-    assert sorter.sessions == 1
+    assert len(sorter.sessions) == 1
 
 
 def test_a_session_may_be_forgotten_before_a_batch_of_it_that_went_along_with_another() -> None:
@@ -143,7 +143,7 @@ def test_of_too_many_sessions_the_most_silent_are_forgotten() -> None:
         sorter.insert(run_of([session], session, 0, session), session)
         sorter.emit(session)
         sorter.forget_idle(session)
-    assert sorter.sessions == 3
+    assert len(sorter.sessions) == 3
     assert isinstance(sorter.judge(run_of([7], 7, 0, 10)), Late)
     assert isinstance(sorter.judge(run_of([6], 6, 0, 10)), Accepted)
 

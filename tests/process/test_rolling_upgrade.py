@@ -13,6 +13,7 @@ import pytest
 import penstock
 from penstock.cluster.layout import decode_partition, decode_queue, partition_key, queue_key
 from penstock.metadata.store.interface import MetadataStore, VersionConflictError
+from penstock.model.document import DOCUMENTS
 from penstock.model.errors import ErrorCode, PenstockError
 from tests.etcd_servers import EtcdServers
 from tests.process.few_programs import few_programs
@@ -20,8 +21,8 @@ from tests.process.test_cluster_nodes import Program
 
 PATIENCE_SECONDS = 120
 SENTENCE = (
-    "queue 'orders': a newer Penstock wrote it, and this process is too old for it (it needs version 2 of the documents, "
-    "this one knows 1): upgrade this process"
+    "queue 'orders': a newer Penstock wrote it, and this process is too old for it (it needs version "
+    f"{DOCUMENTS + 1} of the documents, this one knows {DOCUMENTS}): upgrade this process"
 )
 
 
@@ -98,8 +99,8 @@ async def refuse_what_needs_a_newer_version(client: penstock.Client, store: Meta
     """The queue is refused in one sentence; the others go on."""
     others = await client.create_queue("others", replicas=2)
     (number,) = (await stored(store, "orders"))[0].partitions
-    await plant(store, partition_key(number), needs=2)
-    await plant(store, queue_key("orders"), needs=2)
+    await plant(store, partition_key(number), needs=DOCUMENTS + 1)
+    await plant(store, queue_key("orders"), needs=DOCUMENTS + 1)
     refused = await first_refusal(client, "orders")
     assert (refused.code, refused.message) == (ErrorCode.UNSUPPORTED_VERSION, SENTENCE)
     with pytest.raises(PenstockError, match="too old for it"):

@@ -94,7 +94,8 @@ def _check_log(partition: Partition) -> None:
     assert log.messages == sum(run.messages for run in batches)
     assert log.files == Counter(run.position >> 32 for run in batches)
     for file in log.files:
-        assert list(log.positions_in({file})) == [r.position for r in batches if r.position >> 32 == file]
+        lie_there = [run.position for run in batches if run.position >> 32 == file]
+        assert [position for position, _, _ in log.places_in({file})] == lie_there
     positions = {run.first: run.position for run in batches}
     for chunk in partition.table.chunks.values():  # the table and the log agree on where a batch lies
         for low, position in zip(chunk.starts, chunk.positions, strict=True):
@@ -105,7 +106,7 @@ def _check_log(partition: Partition) -> None:
 
 def _check_leases(partition: Partition, messages: dict[int, int]) -> None:
     held: list[int] = []
-    for lease in partition.leases.leases.values():
+    for _, lease in partition.leases:
         assert lease.parts
         for _, runs in lease.parts:
             assert runs == normalized(runs) != []
@@ -113,12 +114,12 @@ def _check_leases(partition: Partition, messages: dict[int, int]) -> None:
     assert len(held) == len(set(held)), "a message is under two leases"
     assert set(held) == {s for s, byte in messages.items() if byte & states.STATE_BITS == states.LEASED}
     if held:
-        first_end = min(until for lease in partition.leases.leases.values() for until, _ in lease.parts)
+        first_end = min(until for _, lease in partition.leases for until, _ in lease.parts)
         assert partition.leases.next_ms() == first_end
 
 
 def _check_groups(partition: Partition, messages: dict[int, int]) -> None:
-    groups, _ = partition.groups.dump()
+    groups = partition.groups.rows()
     names = {number: name for name, number, _ in groups}
     assert len(names) == len(groups)
     counted: Counter[int] = Counter()
@@ -133,8 +134,7 @@ def _check_groups(partition: Partition, messages: dict[int, int]) -> None:
 
 def _check_timers(partition: Partition, messages: dict[int, int]) -> None:
     """A message that is delayed has exactly one timer: more could end a later delay early, none never."""
-    _, slots = partition.delays.dump()
-    timed = Counter(sequence for _, runs in slots for sequence in expand(runs))
+    timed = Counter(sequence for _, runs in partition.delays for sequence in expand(runs))
     for sequence, byte in messages.items():
         if byte & states.STATE_BITS == states.DELAYED:
             assert timed[sequence] == 1

@@ -87,7 +87,8 @@ class Rig:
         """Moves what lives in the files elsewhere, as a checkpoint does."""
         self._sends += SENDS_PER_FILE
         new_file = 1 + self._sends // SENDS_PER_FILE
-        living = dict.fromkeys(living_files.living_positions(self.partition, files, set()))
+        places = living_files.living_places(self.partition, files, set())
+        living = dict.fromkeys(position for position, _, _ in places if position >= 0)
         moved = {old: new_file << 32 | 64 * (i + SENDS_PER_FILE) for i, old in enumerate(living)}
         self._sends += SENDS_PER_FILE
         self.log.append(moved)
@@ -180,7 +181,8 @@ class Rig:
 
 def _apply(partition: Partition, entry: Entry) -> None:
     if isinstance(entry, dict):
-        living_files.relocate(partition, entry)
+        files = {position >> 32 for position in entry}
+        living_files.relocate(partition, list(living_files.living_places(partition, files, set())), entry)
         return
     head, payload, position = entry
     record = decode_record(head)

@@ -98,16 +98,6 @@ def test_it_survives_replay_and_snapshot() -> None:
     assert second.lease == first.lease
 
 
-def test_a_snapshot_from_before_there_were_attempts_can_be_read() -> None:
-    rig, _ = served()
-    image = snapshot._reader.decode(snapshot.dump(rig.partition))
-    names = image.__struct_fields__
-    fields = [getattr(image, name) for name in names[: names.index("attempts")]]
-    loaded = snapshot.load(snapshot._encoder.encode(fields))
-    assert len(loaded.attempts) == 0
-    assert loaded.table.messages == 3
-
-
 def test_the_table_is_bounded_by_number() -> None:
     table = AttemptTable()
     for number in range(limits.ATTEMPTS_PER_QUEUE + 10):

@@ -63,11 +63,11 @@ def test_a_piece_ends_where_the_next_begins() -> None:
 def test_only_living_pieces_are_moved() -> None:
     chunk = three_pieces()
     chunk.bury(0, 3)
-    moved = {at(1, 0): at(9, 0), at(1, 64): at(9, 64), at(5, 5): at(9, 128)}
     assert chunk.living_pieces({1}) == [(2, at(1, 64))]
-    assert chunk.relocate(moved) == [(at(1, 64), at(9, 64))]
+    assert [chunk.is_living(piece) for piece in range(3)] == [False, True, True]
+    chunk.relocate(2, at(9, 64))
     assert chunk.files == {2: 1, 9: 1}
-    assert chunk.relocate(moved) == []
+    assert chunk.positions[2] == at(9, 64)
     chunk.count_files()
     assert chunk.files == {2: 1, 9: 1}
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from penstock.model import limits
 from penstock.model.batch import encode
 from penstock.model.settings import QueueSettings
 from penstock.queue import settling
 from penstock.queue.decision import Admitted
-from penstock.queue.deduplication import DeduplicationWindow, OriginTable, ProducerTable, StoredBatch
+from penstock.queue.deduplication import DeduplicationWindow, OriginTable
 from tests.queue.rig import START_MS, Rig, expand
 
 WINDOW_MS = 1_000
@@ -140,55 +139,10 @@ def test_a_retry_is_known_after_a_restart() -> None:
     assert send(rig, b"a").duplicates == [0]
 
 
-def batch_at(first: int, sent_ms: int = 0) -> StoredBatch:
-    return StoredBatch(first, 1, sent_ms, [])
-
-
-def test_only_recent_batches_are_remembered_and_older_ones_are_refused() -> None:
-    table = ProducerTable()
-    most = limits.PRODUCER_BATCHES_REMEMBERED
-    for number in range(1, most + 11):
-        table.add(7, number, batch_at(number))
-    assert table.stored(7, 10) is None
-    assert table.too_old(7, 10)
-    assert table.stored(7, 11) is not None
-    assert not table.too_old(7, most + 11)
-    assert not table.too_old(8, 1)
-
-
-def test_a_number_that_came_out_of_order_and_was_forgotten_is_refused_too() -> None:
-    table = ProducerTable()
-    table.add(7, 5, batch_at(1))
-    for number in [1, 2, 3, 4, *range(6, limits.PRODUCER_BATCHES_REMEMBERED + 2)]:
-        table.add(7, number, batch_at(number))
-    assert table.stored(7, 5) is None
-    assert table.too_old(7, 5), "it was stored once: taking it for new would store it twice"
-
-
 def test_numbers_may_start_at_zero() -> None:
     rig = Rig()
     assert rig.send(encode([b"x"]), producer=7, number=0).runs == [(1, 1)]
     assert rig.send(encode([b"x"]), producer=7, number=0).runs == [(1, 1)]
-
-
-def test_idle_producers_are_forgotten() -> None:
-    table = ProducerTable()
-    for producer in range(1, 11):
-        table.add(producer, 1, batch_at(producer, sent_ms=producer))
-    table.add(5, 2, batch_at(11, sent_ms=11))
-    table.add(99, 1, batch_at(12, sent_ms=limits.PRODUCER_IDLE_MS + 10))
-    assert [producer for producer, *_ in table.dump()] == [5, 99]
-
-
-def test_producers_survive_a_snapshot_in_their_order() -> None:
-    table = ProducerTable()
-    for number in range(limits.PRODUCER_BATCHES_REMEMBERED + 3):
-        table.add(7, number, StoredBatch(number, 2, number, [(0, 5)]))
-    table.add(1, 1, batch_at(9))
-    copy = ProducerTable()
-    copy.load(table.dump())
-    assert copy.dump() == table.dump()
-    assert copy.too_old(7, 2)
 
 
 # -- messages that moved in ----------------------------------------------------------------------------------

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from array import array
+
 from penstock.model.batch import encode
 from tests.queue.rig import Rig, expand
 
@@ -90,6 +92,5 @@ def test_group_names_are_forgotten_with_their_last_message_and_numbers_used_agai
         assert granted is not None
         rig.delete(granted.lease, sorted(granted.runs))
         assert len(rig.partition.groups) == 0
-    names, free = rig.partition.groups.dump()
-    assert names == []
-    assert sorted(free) == list(range(1, 51))
+    assert rig.partition.groups.rows() == []
+    assert sorted(array("I", rig.partition.groups.free())) == list(range(1, 51))

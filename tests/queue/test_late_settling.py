@@ -132,7 +132,7 @@ def test_some_are_extended_and_others_of_the_lease_come_back_to_it() -> None:
     rig, lease = leased()
     rig.release(lease, [(3, 2)])
     assert rig.extend(lease, [(1, 10)], 5_000, START_MS + 10, received=1) == Outcome(10, 0, [])
-    assert expand(rig.partition.leases.leases[lease].runs()) == list(range(1, 11))
+    assert expand(dict(rig.partition.leases)[lease].runs()) == list(range(1, 11))
     rig.upkeep(START_MS + 5_009)
     assert rig.take(20, START_MS + 5_009) == []
 

@@ -8,16 +8,18 @@ from collections.abc import Iterator
 
 import pytest
 
+from penstock.model import limits
 from penstock.model.batch import Batch, encode
 from penstock.model.settings import QueueSettings
 from penstock.queue.partition import Partition
+from penstock.queue.producers import ProducerTable
 from tests.queue.rig import START_MS, Rig
 
 
-def footprint(partition: Partition) -> int:
-    """Bytes of everything reachable from a partition, code and classes left out."""
+def footprint(root: Partition | ProducerTable) -> int:
+    """Bytes of everything reachable from a partition or a part of one, code and classes left out."""
     seen: set[int] = set()
-    return sum(sys.getsizeof(thing) for thing in _reachable(partition, seen))
+    return sum(sys.getsizeof(thing) for thing in _reachable(root, seen))
 
 
 def _reachable(root: object, seen: set[int]) -> Iterator[object]:
@@ -88,3 +90,24 @@ def test_a_queue_whose_messages_are_deleted_at_once_does_not_grow(ordering: str)
         if turn in (3_000, 5_999):
             sizes.append(footprint(rig.partition))
     assert sizes[1] < sizes[0] * 1.5 + 20_000
+
+
+@pytest.mark.parametrize("special", [False, True], ids=["plain", "with stamps and duplicates"])
+def test_as_many_producers_as_there_may_be_take_16_megabytes(special: bool) -> None:
+    table = ProducerTable()
+    scattered = [(producer * 0x9E3779B97F4A7C15) % 2**63 for producer in range(1, 100_001)]
+    for number in (1, 2):
+        for producer in scattered:
+            duplicates = [(0, 1)] if special and producer % 3 == 0 else None
+            table.add(producer, number, number, 1, START_MS, duplicates, int(special))
+    assert len(table) == limits.PRODUCERS_PER_QUEUE
+    assert table.batches == limits.PRODUCER_BATCHES_PER_QUEUE
+    assert footprint(table) <= 16_000_000
+
+
+def test_a_thousand_producers_with_a_thousand_batches_each_take_less() -> None:
+    table = ProducerTable()
+    for number in range(1, 1_025):
+        for producer in range(1, 1_001):
+            table.add(producer, number, number, 1, START_MS)
+    assert footprint(table) <= 8_000_000

@@ -2,60 +2,25 @@
 
 from __future__ import annotations
 
+import base64
+import json
+import zlib
+from pathlib import Path
 from random import Random
 
 import msgspec
 import pytest
 
+from penstock.model import document, limits
 from penstock.model.batch import encode
-from penstock.model.records import SettingsChanged
-from penstock.model.settings import QueueSettings
-from penstock.queue import moving, settling, snapshot
-from penstock.queue.decision import Written
+from penstock.model.document import DocumentReader, TooOldError
+from penstock.queue import first_images, pages, settling, snapshot
+from penstock.queue.building import Builder
+from penstock.queue.leases import LeaseTable
+from penstock.queue.producers import ProducerTable
 from tests.queue import recount
 from tests.queue.rig import START_MS, Rig, expand
-
-
-def busy(ordering: str = "best-effort") -> Rig:
-    """A queue that uses everything at once."""
-    rig = Rig(
-        QueueSettings(
-            ordering="fifo" if ordering == "fifo" else "best-effort",
-            visibility_timeout_ms=500,
-            max_receives=300,
-            dead_letter_queue="dead",
-            default_ttl_ms=9_000,
-        )
-    )
-    groups = [b"a", b"", b"b", b"c"] * 5
-    for number in range(1, 5):
-        rig.send(
-            encode(
-                [b"body"] * 20,
-                groups=groups,
-                delays_ms=[0, 0, 700, 0] * 5,
-                ttls_ms=[5_000] * 20,
-                deduplication_ids=[b"%d" % (i % 7) for i in range(20)] if number == 1 else None,
-                attributes=[b"\x80"] * 20,
-            ),
-            START_MS + number,
-            producer=5,
-            number=number,
-        )
-    rig.send_plain(5_000, START_MS + 150)
-    for _ in range(260):
-        granted = rig.receive(200, START_MS + 200)
-        assert granted is not None
-        rig.release(granted.lease, sorted(granted.runs), START_MS + 200)
-    granted = rig.receive(30, START_MS + 250)
-    assert granted is not None
-    held = sorted(granted.runs)
-    rig.delete(granted.lease, held[:1], START_MS + 260)
-    rig.extend(granted.lease, held[1:2], 77, START_MS + 260)
-    rig.release(granted.lease, held[2:3], START_MS + 270, delay_ms=40)
-    rig.carry_out(moving.start_move(rig.partition, [(3_000, 5)], "other", START_MS + 280))
-    rig.write([Written(SettingsChanged(rig.partition.settings, START_MS + 290))])
-    return rig
+from tests.queue.scenes import SCENES, busy
 
 
 @pytest.mark.parametrize("ordering", ["best-effort", "fifo"])
@@ -132,11 +97,105 @@ def test_an_empty_queue_and_a_purged_one_come_back() -> None:
     assert rig.partition.leases.next == 3
 
 
+@pytest.mark.parametrize("scene", SCENES)
+def test_every_part_of_a_state_comes_back(scene: str) -> None:
+    rig = SCENES[scene]()
+    dumped = snapshot.dump(rig.partition)
+    assert snapshot.dump(snapshot.load(dumped)) == dumped
+    assert snapshot.dump(rig.replayed()) == dumped
+    recount.check(snapshot.load(dumped))
+
+
+@pytest.mark.parametrize("rows", [1, 2, 3, 7])
+@pytest.mark.parametrize("scene", [scene for scene in SCENES if scene not in ("best-effort", "fifo")])
+def test_pages_may_be_of_any_size(scene: str, rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    large = snapshot.dump(SCENES[scene]().partition)
+    monkeypatch.setattr(limits, "PAGE_ROWS", rows)
+    dumped = snapshot.dump(SCENES[scene]().partition)
+    assert snapshot.dump(snapshot.load(dumped)) == dumped
+    again = snapshot.load(dumped)
+    monkeypatch.undo()
+    assert snapshot.dump(snapshot.load(snapshot.dump(again))) == large
+
+
+@pytest.mark.parametrize("size", [1, 2, 7, 1_000])
+def test_a_state_may_come_in_pieces_of_any_size(size: int) -> None:
+    dumped = snapshot.dump(SCENES["log"]().partition)
+    builder = Builder()
+    for start in range(0, len(dumped), size):
+        builder.feed(dumped[start : start + size])
+        while not builder.build(1):
+            pass
+    assert snapshot.dump(builder.finish()) == dumped
+    builder = Builder()
+    builder.feed(dumped[:-1])
+    with pytest.raises(ValueError, match="ends before its last page"):
+        builder.finish()
+
+
+# -- versions ------------------------------------------------------------------------------------------------
+
+FIRST = json.loads((Path(__file__).parent / "states_of_version_1.json").read_text())
+"""What version 1 wrote of the scenes."""
+
+
+def of_version_1(scene: str) -> bytes:
+    return zlib.decompress(base64.b64decode(FIRST[scene]))
+
+
+@pytest.mark.parametrize("scene", FIRST)
+def test_a_state_of_version_1_is_the_same_state(scene: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(LeaseTable, "begin_epoch", lambda *_: None)  # it had no epochs in numbers of leases
+    loaded, expected = snapshot.load(of_version_1(scene)), SCENES[scene]().partition
+    recount.check(loaded)
+    assert list(loaded.producers.producers()) == list(expected.producers.producers())
+    loaded.producers, expected.producers = ProducerTable(), ProducerTable()  # rows may lie elsewhere in it
+    assert snapshot.dump(loaded) == snapshot.dump(expected)
+
+
+def test_a_state_of_version_1_from_another_node_has_marked_positions() -> None:
+    loaded = snapshot.load(of_version_1("log"), elsewhere=True)
+    assert loaded.log is not None
+    assert all(file >> 31 for file in (*loaded.table.files, *loaded.log.files))
+
+
+def test_a_state_from_before_there_were_attempts_can_be_read() -> None:
+    image = msgspec.msgpack.decode(of_version_1("log"))
+    names = first_images.PartitionImage.__struct_fields__
+    image[3]["consumption"] = "queue"
+    loaded = snapshot.load(msgspec.msgpack.encode(image[: names.index("attempts")]))
+    assert len(loaded.attempts) == 0
+    assert loaded.table.messages == 213
+
+
 def test_another_version_is_refused_with_its_number() -> None:
-    image = msgspec.msgpack.decode(snapshot.dump(Rig().partition))
-    image[0] = 99
-    with pytest.raises(ValueError, match="version 99"):
-        snapshot.load(msgspec.msgpack.encode(image))
+    image = msgspec.msgpack.decode(of_version_1("empty"))
+    for version in (0, 99):
+        image[0] = version
+        with pytest.raises((ValueError, msgspec.DecodeError), match=f"version {version}"):
+            snapshot.load(msgspec.msgpack.encode(image))
+
+
+def test_a_page_of_a_newer_version_says_so() -> None:
+    newer = msgspec.msgpack.encode([99, 1])
+    state = pages.prefix(1) + b"\xc6" + len(newer).to_bytes(4, "big") + newer
+    with pytest.raises(TooOldError, match="a page of a state of kind 99"):
+        snapshot.load(state)
+
+
+def test_a_program_of_version_1_is_told_that_it_is_too_old() -> None:
+    """It reads a state as one document of its own, in which the settings say what they need."""
+    state = snapshot.dump(SCENES["log"]().partition)
+    reader: DocumentReader[first_images.PartitionImage] = DocumentReader(
+        first_images.PartitionImage, "msgpack"
+    )
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(document, "DOCUMENTS", 1)
+        with pytest.raises(TooOldError, match="it needs version 2 of the documents, this one knows 1"):
+            reader.decode(state)
+
+
+# -- damage --------------------------------------------------------------------------------------------------
 
 
 def test_a_damaged_snapshot_is_refused_or_loads_but_never_breaks() -> None:

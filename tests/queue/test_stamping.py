@@ -138,9 +138,9 @@ def test_duplicates_in_a_stamped_batch_leave_the_ids_of_the_others() -> None:
     let_out(rig, START_MS)
     sorting = rig.partition.sorting
     assert sorting is not None
-    image = sorting.dump(rig.partition.order)  # type: ignore[arg-type]  # a sorted queue has that order
-    assert image.window is not None
-    assert image.window.floor == (NOW_US, 2, 9)
+    floor = sorting.begin_capture().floor
+    assert floor is not None
+    assert floor[0] == (NOW_US, 2, 9)
 
 
 def test_a_session_that_was_silent_for_long_begins_anew() -> None:
@@ -242,7 +242,7 @@ def test_what_is_known_of_stamps_stays_bounded() -> None:
         rig.delete(granted.lease, granted.runs)
     heads = rig.partition.late_heads
     assert heads is not None
-    assert len(heads.dump().firsts) <= 8 * 600
+    assert len(heads.columns()[0]) <= 600
     assert heads.newest_us == 3_999
 
 

@@ -102,10 +102,12 @@ def test_an_emptied_file_is_told_once() -> None:
     table.bury([(50, 1)])
     assert table.emptied == [1]
     assert table.files == {2: 1}
-    table.relocate({2 << 32: 3 << 32})
+    table.relocate(0, 0, 1 << 32, 9 << 32)  # nothing lives there
+    table.relocate(0, 5, 1 << 32, 9 << 32)  # something else lies there
+    table.relocate(0, 5, 2 << 32, 3 << 32)
     assert table.emptied == [1, 2]
     assert table.files == {3: 1}
-    assert list(table.living_positions({3})) == [3 << 32]
+    assert list(table.living_places({3})) == [(3 << 32, 0, 5)]
 
 
 def test_receives_are_counted_beyond_a_byte() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import msgspec
 
@@ -22,6 +22,8 @@ class CatalogueImage(msgspec.Struct, array_like=True):
     queues: list[tuple[int, str, QueueSettings, int, bool]]
     """(id, name, settings when created, created, deleting)."""
 
+
+_QUEUES_AT_ONCE = 64
 
 _encoder = msgspec.msgpack.Encoder()
 _reader: DocumentReader[CatalogueImage] = DocumentReader(CatalogueImage, "msgpack")
@@ -133,13 +135,20 @@ class Catalogue:
             default=0,
         )
 
+    def capture(self, index: int) -> Iterator[bytes]:
+        """For the snapshot: the catalogue as it is when the first piece is asked for; pieces of a `CatalogueImage`."""
+        partitions, deleting = list(self.partitions.values()), set(self.deleting)
+        beginning = _encoder.encode((index, self.next_id, ()))
+        yield beginning[:-1] + b"\xdd" + len(partitions).to_bytes(4, "big")
+        for start in range(0, len(partitions), _QUEUES_AT_ONCE):
+            yield b"".join(
+                _encoder.encode((p.queue_id, p.name, p.settings, p.created_ms, p.queue_id in deleting))
+                for p in partitions[start : start + _QUEUES_AT_ONCE]
+            )
+
     def dump(self, index: int) -> bytes:
-        """For the snapshot."""
-        queues = [
-            (p.queue_id, p.name, p.settings, p.created_ms, p.queue_id in self.deleting)
-            for p in self.partitions.values()
-        ]
-        return _encoder.encode(CatalogueImage(index, self.next_id, queues))
+        """All of it at once."""
+        return b"".join(self.capture(index))
 
     def load(self, data: bytes | memoryview) -> int:
         """From the snapshot: queues without their messages; returns the index it stands at."""

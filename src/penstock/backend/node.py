@@ -220,6 +220,7 @@ class Node:
     def take_jobs(self) -> list[Job]:
         """Work for the helper thread."""
         self._checkpointer.drop_emptied()
+        self._parts.captures.step()
         step = self._checkpointer.step(self._now_ms)
         jobs = [*self._jobs, *self._store.take_jobs(), *self._log_reads.take_jobs()]
         self._jobs = []
@@ -298,7 +299,10 @@ class Node:
 
     def has_more(self) -> bool:
         """Whether another turn is wanted though nothing arrives."""
-        return bool(self._parts.movers or self._parts.waiting.awake or self._parts.readers.awake)
+        parts = self._parts
+        if parts.movers or parts.waiting.awake or parts.readers.awake:
+            return True
+        return bool(parts.captures) or self._checkpointer.has_more
 
     def close(self, now_ms: int) -> None:
         """Last words: everything appended is on disk and marked as closed well."""

@@ -171,7 +171,7 @@ def _replay_replica(parts: NodeParts, entry: Entry, images: dict[int, list[bytes
     images.setdefault(entry.partition, []).append(bytes(entry.payload))
     if part + 1 == parts_in_all and len(images[entry.partition]) == parts_in_all:
         state = b"".join(images.pop(entry.partition))
-        parts.catalogue.partitions[entry.partition] = snapshot.load_from_elsewhere(state)
+        parts.catalogue.partitions[entry.partition] = snapshot.load(state, elsewhere=True)
         parts.catalogue.damage.pop(entry.partition, None)
         if parts.store.replica_log is not None:
             parts.store.replica_log.image_replayed(entry.partition)

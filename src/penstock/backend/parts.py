@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
 from penstock.backend.bodies import BodyReader
+from penstock.backend.captures import Captures
 from penstock.backend.catalogue import Catalogue
 from penstock.backend.environment import not_synchronized
 from penstock.backend.held_sends import HeldSends
@@ -127,6 +128,8 @@ class NodeParts:
     """Who waits to read a retained log."""
     members: MemberLeases = field(default_factory=MemberLeases)
     """Until when members of groups of readers are taken to be alive."""
+    captures: Captures = field(default_factory=Captures)
+    """States that are being captured, for snapshots and for replicas."""
     cluster: ClusterPart | None = None
     """None: the node is alone."""
 

@@ -17,7 +17,7 @@ from msgspec import UNSET, UnsetType
 
 from penstock.model.errors import ErrorCode, PenstockError
 
-DOCUMENTS = 1
+DOCUMENTS = 2
 """What this version of Penstock understands. It rises with the first version that writes a greater `needs`."""
 NEEDS, LATER = "needs", "later"
 RESERVED = (NEEDS, LATER)

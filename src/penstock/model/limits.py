@@ -48,10 +48,21 @@ RECEIPTS_PER_REQUEST = 10_000
 RUNS_PER_RECORD = 1_000_000
 """A record has a bounded size (15 bytes a run), however scattered the messages are that it is about."""
 
+PAGE_ROWS = 1_024
+"""The tables beside the messages of a partition are kept, and put into snapshots, in pages of about so many rows."""
+CAPTURE_PAGES = 8
+"""A state that goes into a snapshot or to a replica is copied so many pages at a time, between requests."""
+
 QUEUES_PER_NODE = 100_000
 PRODUCERS_PER_QUEUE = 100_000
 PRODUCER_BATCHES_REMEMBERED = 1_024
+PRODUCER_BATCHES_PER_QUEUE = 128_000
+"""Of all producers of a partition together; where there are more, those are forgotten first whose producer has most."""
+PRODUCER_DUPLICATES_BYTES = 512 * KIBIBYTE
+"""For what batches of producers left out as duplicates; batches whose duplicates are not remembered are refused."""
 PRODUCER_IDLE_MS = 1 * HOUR_MS
+PRODUCER_CROWDED_IDLE_MS = 5 * MINUTE_MS
+"""Where a partition has as many producers as it may, those that were silent for so long make room for others."""
 
 SLOWEST_CLOCK_PERCENT = 90
 """After the system's clock was set back, a node's clock runs at this pace until the system's has caught up."""

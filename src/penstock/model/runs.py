@@ -6,7 +6,7 @@ A run is `(first, count)`. Everything that happens to messages happens to runs o
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 Run = tuple[int, int]
 Runs = list[Run]
@@ -45,6 +45,12 @@ def runs_in_order(sequences: Iterable[int]) -> Runs:
         else:
             runs.append((sequence, 1))
     return runs
+
+
+def pieces_of(runs: Runs, most: int) -> Iterator[Runs]:
+    """The runs in their order, at most so many of them at a time."""
+    for start in range(0, len(runs), most):
+        yield runs[start : start + most]
 
 
 def normalized(runs: Iterable[Run]) -> Runs:

@@ -14,14 +14,16 @@ last batch whose window is over.
 
 from __future__ import annotations
 
-from collections import OrderedDict, deque
+from collections import deque
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import msgspec
 
 from penstock.model import limits
+from penstock.model.aged_map import AgedMap
 from penstock.model.runs import Runs
-from penstock.ordering.pending_runs import PendingRuns
+from penstock.ordering.pending_runs import Entry, PendingRuns, images_in_order
 from penstock.ordering.stamped_run import RunImage, StampedRun
 from penstock.ordering.timestamp_id import BEFORE_ALL, TimestampId
 from penstock.ordering.window_sorter import Accepted, Emitted, Late
@@ -53,13 +55,19 @@ class CausalImage(msgspec.Struct, frozen=True, array_like=True):
     arrivals: list[Arrival]
 
 
-class _Session:
+class Session:
+    """One producer's."""
+
     __slots__ = ("arrived_us", "floor", "pending")
 
     def __init__(self) -> None:
         self.floor = BEFORE_ALL
         self.arrived_us = 0
         self.pending = PendingRuns()
+
+
+_SessionRow = tuple[int, TimestampId, int, list[Entry]]
+"""(session, floor, arrived, what waits)."""
 
 
 class CausalSorter:
@@ -71,23 +79,18 @@ class CausalSorter:
         """A session that has sent nothing for so long is forgotten; what it sends then begins a new one."""
         self.most_sessions = most_sessions
         """Of more, those without waiting messages that have been silent longest are forgotten earlier."""
-        self._sessions: OrderedDict[int, _Session] = OrderedDict()
+        self.sessions: AgedMap[int, Session] = AgedMap()
         """In the order of their last arrival."""
         self._arrivals: deque[Arrival] = deque()
 
     @property
     def pending(self) -> int:
         """How many messages wait."""
-        return sum(session.pending.count for session in self._sessions.values())
-
-    @property
-    def sessions(self) -> int:
-        """How many sessions are remembered."""
-        return len(self._sessions)
+        return sum(session.pending.count for session in self.sessions.values())
 
     def judge(self, run: StampedRun) -> Accepted | Late:
         """Whether the messages are in time for their session; changes nothing."""
-        session = self._sessions.get(run.process)
+        session = self.sessions.get(run.process)
         oldest = run.id_at(0)
         if session is None or oldest > session.floor:
             return Accepted(len(run))
@@ -96,10 +99,8 @@ class CausalSorter:
 
     def insert(self, run: StampedRun, arrived_us: int, late: int = 0) -> None:
         """Takes in the messages of the run that are in time; arrivals come in rising order of their sequences."""
-        session = self._sessions.get(run.process)
-        if session is None:
-            session = self._sessions[run.process] = _Session()
-        self._sessions.move_to_end(run.process)
+        session = self.sessions.get(run.process) or Session()
+        self.sessions.put(run.process, session)
         session.arrived_us = max(arrived_us, session.arrived_us)
         if late == len(run):
             return
@@ -127,9 +128,10 @@ class CausalSorter:
         arrivals = self._arrivals
         while arrivals and arrivals[0].sequence <= sequence:
             arrival = arrivals.popleft()
-            session = self._sessions.get(arrival.session)
+            session = self.sessions.get(arrival.session)
             if session is None:  # a batch before it took it along, and since then the session was forgotten
                 continue
+            self.sessions.touch(arrival.session)
             taken = session.pending.take_through(arrival.greatest_us)
             if taken is not None:  # else a batch before it took it along
                 session.floor = taken.last
@@ -145,34 +147,67 @@ class CausalSorter:
         """Forgets sessions that have been silent for long, and the most silent ones where there are too many; says
         how many. `now_us` is the time of a record."""
         forgotten = 0
-        while self._sessions:
-            number, session = next(iter(self._sessions.items()))
+        while (oldest := self.sessions.oldest()) is not None:
+            number, session = oldest
             idle = session.arrived_us + self.idle_us <= now_us
-            if session.pending.count or not (idle or len(self._sessions) > self.most_sessions):
+            if session.pending.count or not (idle or len(self.sessions) > self.most_sessions):
                 break
-            del self._sessions[number]
+            self.sessions.pop(number)
             forgotten += 1
         return forgotten
 
     def clear(self) -> None:
         """The queue was purged: nothing waits; floors stay where they are."""
         self._arrivals.clear()
-        for session in self._sessions.values():
+        for number, session in self.sessions.items():
+            self.sessions.touch(number)
             session.pending.clear()
 
+    # --- snapshots ------------------------------------------------------------------------------------------
+
+    def begin_capture(self) -> tuple[Iterator[list[SessionImage]], list[Arrival]]:
+        """The sorter as it is now, until `sessions` has no capture any more: sessions, some at a time, and arrivals.
+
+        A session with much that waits comes in several images.
+        """
+        capture = self.sessions.begin_capture(_rows)
+        return _images(capture.images()), list(self._arrivals)
+
     def dump(self) -> CausalImage:
-        """For the snapshot."""
-        sessions = [
-            SessionImage(number, session.floor, session.arrived_us, session.pending.dump())
-            for number, session in self._sessions.items()
-        ]
-        return CausalImage(sessions, list(self._arrivals))
+        """All of it at once."""
+        parts, arrivals = self.begin_capture()
+        sessions = [image for part in parts for image in part]
+        self.sessions.capture = None
+        return CausalImage(sessions, arrivals)
 
     def load(self, image: CausalImage) -> None:
-        """From the snapshot."""
-        self._arrivals = deque(image.arrivals)
-        self._sessions = OrderedDict()
+        """From the snapshot; more may follow."""
+        self._arrivals.extend(image.arrivals)
         for kept in image.sessions:
-            session = self._sessions[kept.session] = _Session()
-            session.floor, session.arrived_us = kept.floor, kept.arrived_us
+            session = self.sessions.get(kept.session)
+            if session is None:
+                session = Session()
+                session.floor, session.arrived_us = kept.floor, kept.arrived_us
+                self.sessions.put(kept.session, session)
             session.pending.load(kept.runs)
+
+
+def _rows(page: dict[int, Session]) -> list[_SessionRow]:
+    return [
+        (number, session.floor, session.arrived_us, session.pending.entries())
+        for number, session in page.items()
+    ]
+
+
+def _images(pages: Iterator[list[_SessionRow]]) -> Iterator[list[SessionImage]]:
+    for page in pages:
+        few: list[SessionImage] = []
+        for number, floor, arrived_us, entries in page:
+            if not entries:
+                few.append(SessionImage(number, floor, arrived_us, []))
+                continue
+            for runs in images_in_order(entries):
+                if runs:
+                    yield [*few, SessionImage(number, floor, arrived_us, runs)]
+                    few = []
+        yield few

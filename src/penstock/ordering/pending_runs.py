@@ -7,8 +7,8 @@ whole ranges, whatever their length; those that do are merged by one stable sort
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable
-from heapq import heapify, heappop, heappush, heapreplace
+from collections.abc import Iterable, Iterator
+from heapq import heappop, heappush, heapreplace
 from typing import NamedTuple
 
 from penstock.model.runs import Runs, runs_in_order
@@ -16,6 +16,8 @@ from penstock.ordering.stamped_run import RunImage, StampedRun, run_from_image
 from penstock.ordering.timestamp_id import TimestampId
 
 HEADS_REMEMBERED = 256
+_AT_ONCE = 4_096
+_IMAGES_AT_ONCE = 64
 
 Entry = tuple[int, int, int, int, int, StampedRun]
 """Time, process and counter of the first message left, its sequence number, its place in the run, the run."""
@@ -85,15 +87,30 @@ class PendingRuns:
         self._heap.clear()
         self.count = 0
 
-    def dump(self) -> list[RunImage]:
-        """For the snapshot; equal states give equal bytes."""
-        return [run.image(start) for _, _, _, _, start, run in sorted(self._heap, key=_by_sequence)]
+    def entries(self) -> list[Entry]:
+        """What waits, in no order; runs never change."""
+        return list(self._heap)
 
     def load(self, images: Iterable[RunImage]) -> None:
-        """From the snapshot."""
-        self._heap = [_entry(run_from_image(image), 0) for image in images]
-        heapify(self._heap)
-        self.count = sum(len(entry[5]) for entry in self._heap)
+        """Some runs from the snapshot."""
+        for image in images:
+            self.insert(run_from_image(image))
+
+
+def images_in_order(entries: list[Entry]) -> Iterator[list[RunImage]]:
+    """The entries by their sequence numbers, some at a time: however many there are, no step takes long.
+
+    Equal states give equal images. An empty list says that there is more to do.
+    """
+    stretches: dict[int, list[Entry]] = {}
+    for start in range(0, len(entries), _AT_ONCE):
+        for entry in entries[start : start + _AT_ONCE]:
+            stretches.setdefault(entry[3] // _AT_ONCE, []).append(entry)
+        yield []
+    for number in sorted(stretches):
+        in_order = sorted(stretches[number], key=_by_sequence)
+        for start in range(0, len(in_order), _IMAGES_AT_ONCE):
+            yield [run.image(place) for _, _, _, _, place, run in in_order[start : start + _IMAGES_AT_ONCE]]
 
 
 def _by_sequence(entry: Entry) -> int:

@@ -17,13 +17,14 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import deque
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 import msgspec
 
 from penstock.model.runs import Runs
 from penstock.ordering.clock_interval import ClockInterval
-from penstock.ordering.pending_runs import HEADS_REMEMBERED, PendingRuns
+from penstock.ordering.pending_runs import HEADS_REMEMBERED, PendingRuns, images_in_order
 from penstock.ordering.stamped_run import RunImage, StampedRun
 from penstock.ordering.timestamp_id import BEFORE_ALL, TimestampId, last_of
 
@@ -178,12 +179,21 @@ class WindowSorter:
 
     # --- snapshots ------------------------------------------------------------------------------------------
 
+    def capture(self) -> tuple[TimestampId, list[TimestampId], Iterator[list[RunImage]]]:
+        """The sorter as it is now: the floor, what left lately, and what waits, some at a time."""
+        return self.floor, list(self._heads), images_in_order(self._pending.entries())
+
     def dump(self) -> SorterImage:
-        """For the snapshot."""
-        return SorterImage(self.floor, list(self._heads), self._pending.dump())
+        """All of it at once."""
+        floor, heads, parts = self.capture()
+        return SorterImage(floor, heads, [run for part in parts for run in part])
 
     def load(self, image: SorterImage) -> None:
-        """From the snapshot."""
+        """From the snapshot; more of what waits may follow."""
         self.floor = image.floor
         self._heads = deque(image.heads, maxlen=HEADS_REMEMBERED)
-        self._pending.load(image.runs)
+        self.load_runs(image.runs)
+
+    def load_runs(self, runs: Iterable[RunImage]) -> None:
+        """More of what waits."""
+        self._pending.load(runs)

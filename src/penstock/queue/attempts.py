@@ -6,60 +6,61 @@ same. An attempt whose whole lease ended by time is forgotten with it: asking ag
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from typing import NamedTuple
 
 from penstock.model import limits
-
-AttemptImage = tuple[bytes, int, int, int, int]
-"""(attempt, lease, messages, ended, until)."""
+from penstock.model.aged_map import AgedMap
 
 
-class Attempt:
+class Attempt(NamedTuple):
     """A receive that was served."""
 
-    __slots__ = ("ended", "lease", "messages", "until_ms")
-
-    def __init__(self, lease: int, messages: int, ended: int, until_ms: int) -> None:
-        self.lease = lease
-        self.messages = messages
-        """How many it was served with."""
-        self.ended = ended
-        """Those of them whose lease ended by time."""
-        self.until_ms = until_ms
+    lease: int
+    messages: int
+    """How many it was served with."""
+    ended: int
+    """Those of them whose lease ended by time."""
+    until_ms: int
 
 
 class AttemptTable:
     """The attempts of the last five minutes, oldest first."""
 
     def __init__(self) -> None:
-        self._attempts: OrderedDict[bytes, Attempt] = OrderedDict()
+        self.rows: AgedMap[bytes, Attempt] = AgedMap()
         self._by_lease: dict[int, bytes] = {}
 
     def __len__(self) -> int:
-        return len(self._attempts)
+        return len(self.rows)
 
     def find(self, identifier: bytes, now_ms: int) -> Attempt | None:
         """How the attempt was served, if it was and is not too long ago."""
-        found = self._attempts.get(identifier)
+        found = self.rows.get(identifier)
         return found if found is not None and now_ms < found.until_ms else None
 
     def add(self, identifier: bytes, lease: int, messages: int, at_ms: int) -> None:
         """The attempt was served with a lease; an earlier one under the same id no longer counts."""
         self._drop(identifier)
-        self._attempts[identifier] = Attempt(lease, messages, 0, at_ms + limits.ATTEMPT_MS)
-        self._by_lease[lease] = identifier
-        if len(self._attempts) > limits.ATTEMPTS_PER_QUEUE:
-            self._drop(next(iter(self._attempts)))
+        self.put(identifier, Attempt(lease, messages, 0, at_ms + limits.ATTEMPT_MS))
+        if len(self.rows) > limits.ATTEMPTS_PER_QUEUE and (oldest := self.rows.oldest()) is not None:
+            self._drop(oldest[0])
+
+    def put(self, identifier: bytes, attempt: Attempt) -> None:
+        """An attempt that is not there, the youngest of all."""
+        self.rows.put(identifier, attempt)
+        self._by_lease[attempt.lease] = identifier
 
     def lease_ended(self, lease: int, messages: int) -> None:
         """So many messages of a lease came back because its time was over."""
         identifier = self._by_lease.get(lease)
-        if identifier is None:
+        attempt = self.rows.get(identifier) if identifier is not None else None
+        if identifier is None or attempt is None:
             return
-        attempt = self._attempts[identifier]
-        attempt.ended += messages
-        if attempt.ended >= attempt.messages:
+        ended = attempt.ended + messages
+        if ended >= attempt.messages:
             self._drop(identifier)
+        else:
+            self.rows.replace(identifier, attempt._replace(ended=ended))
 
     def forget_lease(self, lease: int) -> None:
         """Whoever asks anew gets a fresh receive: the lease's messages were never seen, or who has them resumed it."""
@@ -69,27 +70,15 @@ class AttemptTable:
 
     def forget(self, now_ms: int) -> None:
         """Drops those that are too long ago, oldest first; stops at the first that is not."""
-        while self._attempts:
-            oldest = next(iter(self._attempts))
-            if self._attempts[oldest].until_ms > now_ms:
-                return
-            self._drop(oldest)
+        for _, attempt in self.rows.pop_while(lambda attempt: attempt.until_ms <= now_ms):
+            del self._by_lease[attempt.lease]
 
     def _drop(self, identifier: bytes) -> None:
-        known = self._attempts.pop(identifier, None)
+        known = self.rows.pop(identifier)
         if known is not None:
             del self._by_lease[known.lease]
 
     def clear(self) -> None:
         """A purge forgets attempts."""
-        self._attempts.clear()
-        self._by_lease.clear()
-
-    def dump(self) -> list[AttemptImage]:
-        """For the snapshot."""
-        return [(key, a.lease, a.messages, a.ended, a.until_ms) for key, a in self._attempts.items()]
-
-    def load(self, dumped: list[AttemptImage]) -> None:
-        """From the snapshot."""
-        self._attempts = OrderedDict((key, Attempt(*values)) for key, *values in dumped)
-        self._by_lease = {attempt.lease: key for key, attempt in self._attempts.items()}
+        self.rows.clear()
+        self._by_lease = {}

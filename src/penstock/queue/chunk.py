@@ -139,24 +139,18 @@ class Chunk:
                     found.append((piece, position))
         return found
 
-    def relocate(self, moved: dict[int, int]) -> list[tuple[int, int]]:
-        """Living pieces at an old position now lie at the new one; returns (old, new) of each."""
-        found = []
-        starts, states = self.starts, self.states
-        for piece, position in enumerate(self.positions):
-            new = moved.get(position)
-            if new is None:
-                continue
-            low = starts[piece]
-            high = starts[piece + 1] if piece + 1 < len(starts) else len(states)
-            if states.count(0, low, high) == high - low:
-                continue
-            self._lose_piece(piece)
-            file = new >> FILE_SHIFT
-            self.files[file] = self.files.get(file, 0) + 1
-            self.positions[piece] = new
-            found.append((position, new))
-        return found
+    def is_living(self, piece: int) -> bool:
+        """Whether something of the piece lives."""
+        low = self.starts[piece]
+        high = self.starts[piece + 1] if piece + 1 < len(self.starts) else len(self.states)
+        return self.states.count(0, low, high) != high - low
+
+    def relocate(self, piece: int, new: int) -> None:
+        """A living piece lies at another position now."""
+        self._lose_piece(piece)
+        file = new >> FILE_SHIFT
+        self.files[file] = self.files.get(file, 0) + 1
+        self.positions[piece] = new
 
     def piece_of(self, index: int) -> tuple[int, int]:
         """(position, end) of the piece that holds the message: `end` is where the next piece starts."""

@@ -12,28 +12,40 @@ from __future__ import annotations
 
 from array import array
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
+from penstock.model import limits
+from penstock.model.page_capture import PageCapture
 from penstock.model.runs import Run, Runs, runs_in_order
 from penstock.queue import states
 from penstock.queue.budget import Budget
 from penstock.queue.chunk import CHUNK_BITS, CHUNK_MASK, Chunk
 from penstock.queue.table import MessageTable
 
+GroupRow = tuple[bytes, int, int]
+"""(name, number, messages that live) of a group."""
+
+OrderRow = tuple[int, "array[int]", int, int]
+"""(number, sequences, start, stop): the messages of a group in their order. The column may have grown since."""
+
 
 class GroupNames:
     """Numbers for group names, for as long as a message of the group lives. 0 is "no group"."""
 
     def __init__(self) -> None:
+        self._page_rows = limits.PAGE_ROWS
         self._numbers: dict[bytes, int] = {}
         self._names: dict[int, bytes] = {}
         self._living: dict[int, int] = {}
-        self._free: list[int] = []
+        self._free: array[int] = array("I")
+        self.capture: PageCapture[range, list[GroupRow]] | None = None
 
-    def enter(self, names: Iterable[bytes]) -> array[int]:
+    def enter(self, names: Sequence[bytes]) -> array[int]:
         """The group numbers of new messages, in order."""
         column: list[int] = []
         numbers, living = self._numbers, self._living
+        if self.capture is not None:
+            self._announce(names)
         for name in names:
             number = numbers.get(name, 0)
             if number:
@@ -46,6 +58,19 @@ class GroupNames:
             column.append(number)
         return array("I", column)
 
+    def _announce(self, names: Sequence[bytes]) -> None:
+        """Pages change in which the groups are, or in which there is room for them."""
+        free = [
+            *range(len(self._numbers) + 1, len(self._numbers) + len(names) + 1),
+            *self._free[-len(names) :],
+        ]
+        self._before([*(number for name in names if (number := self._numbers.get(name))), *free])
+
+    def _before(self, numbers: Iterable[int]) -> None:
+        if self.capture is not None:
+            for page in {number // self._page_rows for number in numbers}:
+                self.capture.before(page)
+
     def name(self, number: int) -> bytes:
         """The name of a group that lives; empty for none."""
         return self._names.get(number, b"")
@@ -53,6 +78,8 @@ class GroupNames:
     def leave(self, departures: Mapping[int, int]) -> None:
         """So many messages of each group are gone; a group without any is forgotten and its number free."""
         living = self._living
+        if self.capture is not None:
+            self._before(departures)
         for number, count in departures.items():
             if not number:
                 continue
@@ -66,16 +93,46 @@ class GroupNames:
     def __len__(self) -> int:
         return len(self._numbers)
 
-    def dump(self) -> tuple[list[tuple[bytes, int, int]], list[int]]:
-        """For the snapshot."""
-        return [(name, number, self._living[number]) for name, number in self._numbers.items()], self._free
+    def rows(self) -> list[GroupRow]:
+        """(name, number, messages that live) of all groups, by number."""
+        return self._rows(range(1, self.last + 1))
 
-    def load(self, dumped: tuple[list[tuple[bytes, int, int]], list[int]]) -> None:
-        """From the snapshot."""
-        groups, self._free = dumped
-        self._numbers = {name: number for name, number, _ in groups}
-        self._names = {number: name for name, number, _ in groups}
-        self._living = {number: living for _, number, living in groups}
+    @property
+    def last(self) -> int:
+        """The highest number that was ever given."""
+        return len(self._numbers) + len(self._free)
+
+    def _rows(self, numbers: range) -> list[GroupRow]:
+        names, living = self._names, self._living
+        return [(names[number], number, living[number]) for number in numbers if number in names]
+
+    # -- the snapshot ----------------------------------------------------------------------------------------
+
+    def begin_capture(self) -> PageCapture[range, list[GroupRow]]:
+        """Captures the names as they are now, until `capture` is None again."""
+        pages = pages_up_to(self.last, self._page_rows)
+        self.capture = PageCapture(pages, self._rows)
+        return self.capture
+
+    def free(self) -> bytes:
+        """The numbers that may be given to new groups, the next one last."""
+        return self._free.tobytes()
+
+    def load(self, rows: Iterable[GroupRow]) -> None:
+        """Some groups from the snapshot."""
+        for name, number, living in rows:
+            self._numbers[name] = number
+            self._names[number] = name
+            self._living[number] = living
+
+    def load_free(self, numbers: bytes) -> None:
+        """Some free numbers from the snapshot, behind those that are there."""
+        self._free.frombytes(numbers)
+
+
+def pages_up_to(last: int, rows: int) -> dict[int, range]:
+    """Pages of a table whose rows are numbered without gaps, and 0."""
+    return {page: range(page * rows, (page + 1) * rows) for page in range(last // rows + 1)}
 
 
 class _Group:
@@ -106,11 +163,6 @@ class _Group:
         if head == len(sequences) or (self.gone > 64 and self.gone * 2 > len(sequences)):
             self._compact(chunks)
         return state
-
-    def living(self, chunks: dict[int, Chunk]) -> array[int]:
-        """The messages that are not gone."""
-        self.trim(chunks)
-        return self._living(chunks)
 
     def _living(self, chunks: dict[int, Chunk]) -> array[int]:
         sequences = self.sequences[self.head :]
@@ -143,11 +195,15 @@ class FifoGroups:
         self._turns: deque[int] = deque()
         """Groups that are `queued`: those that may have something to give."""
         self._chosen: Runs = []
+        self._page_rows = limits.PAGE_ROWS
+        self.capture: PageCapture[range, list[OrderRow]] | None = None
 
     def sent(self, run: Run, groups: array[int] | None) -> None:
         """New messages join the end of their groups, ready or not."""
         known = self._groups
         numbers = groups if groups is not None else bytes(run[1])
+        if self.capture is not None:
+            self._before(numbers)
         for sequence, number in enumerate(numbers, run[0]):
             group = known.get(number)
             if group is None:
@@ -170,6 +226,9 @@ class FifoGroups:
     def _check(self, numbers: Iterable[int]) -> None:
         """Gives a turn to each of the groups whose first message is ready; forgets those that are empty."""
         chunks, groups = self._table.chunks, self._groups
+        if self.capture is not None:
+            numbers = list(numbers)
+            self._before(numbers)
         for number in numbers:
             group = groups.get(number)
             if group is None:
@@ -280,14 +339,30 @@ class FifoGroups:
                             break
         return runs_in_order(found)
 
-    def dump(self) -> list[tuple[int, bytes]]:
-        """For the snapshot of a queue whose order does not follow from its columns: what is not gone, by group."""
-        found = ((number, group.living(self._table.chunks)) for number, group in sorted(self._groups.items()))
-        return [(number, sequences.tobytes()) for number, sequences in found if sequences]
+    # -- the snapshot of a queue whose order does not follow from its columns ----------------------------------
 
-    def load(self, dumped: list[tuple[int, bytes]]) -> None:
-        """From the snapshot."""
-        for number, sequences in dumped:
+    def _before(self, numbers: Iterable[int]) -> None:
+        if self.capture is not None:
+            for page in {number // self._page_rows for number in numbers}:
+                self.capture.before(page)
+
+    def begin_capture(self, last: int) -> PageCapture[range, list[OrderRow]]:
+        """Captures the order as it is now, until `capture` is None again; no group has a higher number than `last`."""
+        self.capture = PageCapture(pages_up_to(last, self._page_rows), self._rows)
+        return self.capture
+
+    def _rows(self, numbers: range) -> list[OrderRow]:
+        groups = self._groups
+        return [
+            (number, group.sequences, group.head, len(group.sequences))
+            for number in numbers
+            if (group := groups.get(number)) is not None
+        ]
+
+    def load(self, number: int, sequences: Iterable[int]) -> None:
+        """Some messages of a group from the snapshot, behind those that are there; the table has them already."""
+        group = self._groups.get(number)
+        if group is None:
             group = self._groups[number] = _Group()
-            group.sequences = array("Q", sequences)
-        self._check([number for number, _ in dumped])
+        group.sequences.extend(sequences)
+        self._check((number,))

@@ -10,24 +10,11 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left, bisect_right, insort
 
-import msgspec
-
 from penstock.model.runs import Runs, count_of, difference
 from penstock.queue.lanes import Ahead
 from penstock.queue.table import MessageTable
 
 _SWEEP_AT_LEAST = 512
-
-
-class HeadsImage(msgspec.Struct, frozen=True, array_like=True):
-    """In a snapshot."""
-
-    newest_us: int
-    firsts: bytes
-    ends: bytes
-    stamps: bytes
-    sweep_at: int
-    ahead: list[Ahead]
 
 
 class LateHeads:
@@ -42,11 +29,11 @@ class LateHeads:
         self._firsts = array("Q")
         self._ends = array("Q")
         self._stamps = array("Q")
-        self._sweep_at = _SWEEP_AT_LEAST
+        self.sweep_at = _SWEEP_AT_LEAST
 
     def sent(self, first: int, count: int, stamp_us: int, *, late: bool) -> None:
         """A batch is being sent whose oldest message has this stamp; it is not in the table yet."""
-        if len(self._firsts) > self._sweep_at:
+        if len(self._firsts) > self.sweep_at:
             self._sweep()
         if late:
             insort(self.ahead, (stamp_us, first, count))
@@ -60,7 +47,7 @@ class LateHeads:
         self._firsts = array("Q", [self._firsts[i] for i in kept])
         self._ends = array("Q", [self._ends[i] for i in kept])
         self._stamps = array("Q", [self._stamps[i] for i in kept])
-        self._sweep_at = max(_SWEEP_AT_LEAST, 2 * len(kept))
+        self.sweep_at = max(_SWEEP_AT_LEAST, 2 * len(kept))
         self.ahead[:] = self._living()
 
     def leased(self, runs: Runs) -> None:
@@ -90,15 +77,15 @@ class LateHeads:
     def _living(self) -> list[Ahead]:
         return [entry for entry in self.ahead if self._table.is_alive((entry[1], entry[2]))]
 
-    def dump(self) -> HeadsImage:
-        """For the snapshot."""
-        columns = (self._firsts.tobytes(), self._ends.tobytes(), self._stamps.tobytes())
-        return HeadsImage(self.newest_us, *columns, self._sweep_at, self._living())
+    # -- the snapshot ----------------------------------------------------------------------------------------
 
-    def load(self, image: HeadsImage) -> None:
-        """From the snapshot."""
-        self.newest_us = image.newest_us
-        self._firsts, self._ends = array("Q", image.firsts), array("Q", image.ends)
-        self._stamps = array("Q", image.stamps)
-        self._sweep_at = image.sweep_at
-        self.ahead[:] = image.ahead
+    def columns(self) -> tuple[array[int], array[int], array[int]]:
+        """First messages, ends and stamps of batches. Columns only grow at their end, or are given up for others."""
+        return self._firsts, self._ends, self._stamps
+
+    def load(self, firsts: bytes, ends: bytes, stamps: bytes) -> None:
+        """Some batches from the snapshot, behind those that are there."""
+        for column, data in zip(self.columns(), (firsts, ends, stamps), strict=True):
+            column.frombytes(data)
+        if len({len(column) for column in self.columns()}) != 1:
+            raise ValueError("the stamps of batches have columns of different lengths")

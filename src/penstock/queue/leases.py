@@ -6,13 +6,19 @@ Invariant: a message in state LEASED belongs to exactly one lease here, and ever
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator
 from heapq import heapify, heappop, heappush
 
+from penstock.model import limits
 from penstock.model.epoch_numbers import first_of_epoch
+from penstock.model.page_capture import PageCapture
 from penstock.model.runs import Runs, difference, intersection, normalized
 
 Part = tuple[int, Runs]
 """(until, runs): the messages of a lease that end together."""
+
+LeaseRow = tuple[int, int, list[Part]]
+"""(number, at, parts) of a lease in a snapshot."""
 
 _REBUILD_AT_LEAST = 4_096
 
@@ -38,7 +44,10 @@ class LeaseTable:
 
     def __init__(self) -> None:
         self.next = 1
-        self.leases: dict[int, Lease] = {}
+        self._page_rows = limits.PAGE_ROWS
+        self._pages: dict[int, dict[int, Lease]] = {}
+        """By number, in pages of neighbouring numbers. The parts of a lease are never changed, but replaced."""
+        self.capture: PageCapture[dict[int, Lease], list[LeaseRow]] | None = None
         self._heap: list[tuple[int, int]] = []
         """(until, lease) of every part; those of parts that are gone stay until they come up or are too many."""
         self._rebuild_at = _REBUILD_AT_LEAST
@@ -50,29 +59,47 @@ class LeaseTable:
     def add(self, number: int, runs: Runs, at_ms: int, until_ms: int) -> None:
         """A new lease; numbers only rise."""
         self.next = number + 1
-        self.leases[number] = Lease(at_ms, [(until_ms, runs)])
+        self._page(number)[number] = Lease(at_ms, [(until_ms, runs)])
         self._watch(until_ms, number)
+
+    def _page(self, number: int) -> dict[int, Lease]:
+        """The page of a lease, about to change."""
+        key = number // self._page_rows
+        if self.capture is not None:
+            self.capture.before(key)
+        page = self._pages.get(key)
+        if page is None:
+            page = self._pages[key] = {}
+        return page
 
     def get(self, number: int) -> Lease | None:
         """The lease, if it is live."""
-        return self.leases.get(number)
+        page = self._pages.get(number // self._page_rows)
+        return page.get(number) if page is not None else None
+
+    def __iter__(self) -> Iterator[tuple[int, Lease]]:
+        """All of them, by rising numbers."""
+        for key in sorted(self._pages):
+            yield from sorted(self._pages[key].items())
 
     def remove(self, number: int, runs: Runs) -> None:
         """Takes messages out of a lease; an empty lease is gone."""
-        lease = self.leases.get(number)
+        lease = self.get(number)
         if lease is None:
             return
-        if len(lease.parts) == 1 and lease.parts[0][1] == runs:
-            del self.leases[number]
-            return
-        lease.parts = [(until, rest) for until, part in lease.parts if (rest := difference(part, runs))]
-        if not lease.parts:
-            del self.leases[number]
+        page = self._page(number)
+        if len(lease.parts) != 1 or lease.parts[0][1] != runs:
+            lease.parts = [(until, rest) for until, part in lease.parts if (rest := difference(part, runs))]
+            if lease.parts:
+                return
+        del page[number]
+        if not page:
+            del self._pages[number // self._page_rows]
 
     def remove_anywhere(self, runs: Runs) -> None:
         """Takes messages out of whichever leases hold them; for the rare end that comes from elsewhere."""
         ends = [first + count for first, count in runs]
-        for number, lease in list(self.leases.items()):
+        for number, lease in list(self):
             held = lease.runs()
             low = bisect_right(ends, held[0][0])
             high = bisect_left(runs, (held[-1][0] + held[-1][1], 0), lo=low)
@@ -81,7 +108,7 @@ class LeaseTable:
 
     def extend(self, number: int, runs: Runs, until_ms: int) -> None:
         """Some or all messages of a lease now end at another time."""
-        lease = self.leases[number]
+        lease = self._page(number)[number]
         parts: list[Part] = []
         together = runs
         for until, part in lease.parts:
@@ -95,10 +122,10 @@ class LeaseTable:
 
     def resume(self, number: int, runs: Runs, at_ms: int, until_ms: int) -> None:
         """Messages that a lease held once are out under it again, whether or not it still holds others."""
-        if number in self.leases:
+        if self.get(number) is not None:
             self.extend(number, runs, until_ms)
         else:
-            self.leases[number] = Lease(at_ms, [(until_ms, runs)])
+            self._page(number)[number] = Lease(at_ms, [(until_ms, runs)])
             self._watch(until_ms, number)
 
     def _watch(self, until_ms: int, number: int) -> None:
@@ -108,7 +135,10 @@ class LeaseTable:
 
     def _watch_all(self) -> None:
         """With a visibility timeout of hours, leases that were deleted long ago would fill the heap."""
-        self._heap = [(until, number) for number, lease in self.leases.items() for until, _ in lease.parts]
+        pages = self._pages.values()
+        self._heap = [
+            (until, number) for page in pages for number, lease in page.items() for until, _ in lease.parts
+        ]
         heapify(self._heap)
         self._rebuild_at = max(_REBUILD_AT_LEAST, 2 * len(self._heap))
 
@@ -117,7 +147,7 @@ class LeaseTable:
         heap = self._heap
         while heap:
             until_ms, number = heap[0]
-            lease = self.leases.get(number)
+            lease = self.get(number)
             if lease is not None and any(until == until_ms for until, _ in lease.parts):
                 return until_ms
             heappop(heap)
@@ -131,8 +161,9 @@ class LeaseTable:
             entry = heappop(self._heap)
             seen.append(entry)
             number = entry[1]
-            if number not in found:
-                parts = self.leases[number].parts
+            lease = self.get(number)
+            if number not in found and lease is not None:
+                parts = lease.parts
                 found[number] = normalized(run for until, runs in parts if until <= now_ms for run in runs)
         for entry in seen:
             heappush(self._heap, entry)
@@ -140,14 +171,24 @@ class LeaseTable:
 
     def clear(self) -> None:
         """Nothing is out any more; numbers go on."""
-        self.leases.clear()
+        self._pages = {}
         self._heap.clear()
 
-    def dump(self) -> list[tuple[int, int, list[Part]]]:
-        """For the snapshot."""
-        return [(number, lease.at_ms, lease.parts) for number, lease in self.leases.items()]
+    # -- the snapshot ----------------------------------------------------------------------------------------
 
-    def load(self, dumped: list[tuple[int, int, list[Part]]]) -> None:
-        """From the snapshot."""
-        self.leases = {number: Lease(at_ms, parts) for number, at_ms, parts in dumped}
-        self._watch_all()
+    def begin_capture(self) -> PageCapture[dict[int, Lease], list[LeaseRow]]:
+        """Captures the leases as they are now, until `capture` is None again."""
+        self.capture = PageCapture(self._pages, _rows)
+        return self.capture
+
+    def load(self, rows: Iterable[LeaseRow]) -> None:
+        """Some leases from the snapshot."""
+        for number, at_ms, parts in rows:
+            self._page(number)[number] = Lease(at_ms, parts)
+            for until_ms, _ in parts:
+                heappush(self._heap, (until_ms, number))
+        self._rebuild_at = max(_REBUILD_AT_LEAST, 2 * len(self._heap))
+
+
+def _rows(page: dict[int, Lease]) -> list[LeaseRow]:
+    return [(number, lease.at_ms, lease.parts) for number, lease in sorted(page.items())]

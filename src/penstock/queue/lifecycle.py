@@ -30,9 +30,6 @@ from penstock.queue.log_index import LogIndex
 from penstock.queue.outgoing_moves import OutgoingMoves
 from penstock.queue.table import MessageTable
 
-LifecycleImage = tuple[bool, bool, int, int, list[LifecycleRow]]
-"""(following, ended, next number, dropped, waiting)."""
-
 Named = tuple[int, int, str | None]
 """(first, count, group) of messages that are there."""
 
@@ -316,20 +313,6 @@ class Lifecycle:
         for _ in range(self.gaps.messages(self.first, through + 1)):
             self.waiting.popleft()
         self.gaps.forget(self.first + 1, 0)
-
-    # -- the snapshot ----------------------------------------------------------------------------------------
-
-    def dump(self) -> LifecycleImage:
-        """For the snapshot."""
-        return self.following, self.ended, self.next, self.dropped, list(self.waiting)
-
-    @classmethod
-    def load(cls, image: LifecycleImage) -> Lifecycle:
-        """From the snapshot."""
-        lifecycle = cls()
-        lifecycle.following, lifecycle.ended, lifecycle.next, lifecycle.dropped, waiting = image
-        lifecycle.waiting = deque(waiting)
-        return lifecycle
 
 
 def followed(partition: Followed, wanted: bool, at_ms: int) -> Lifecycle | None:

@@ -2,14 +2,15 @@
 
 Columns of 32 bytes a batch and nothing a message. A batch ends where the next begins, or where numbers were left out before
 the next one (`model/number_gaps.py`). The log is cut at its front only, batch by batch; what is cut stays in the columns until there
-is enough of it to be worth moving the rest.
+is enough of it to be worth making new ones. So columns only ever grow at their end, but for the positions of batches that
+are copied elsewhere; a capture keeps the columns, and the positions that batches had.
 """
 
 from __future__ import annotations
 
 from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
 from penstock.model.number_gaps import NumberGaps
@@ -17,8 +18,8 @@ from penstock.queue.chunk import FILE_SHIFT
 
 _COMPACT_AT_LEAST = 4_096
 
-LogImage = tuple[int, bytes, bytes, bytes, bytes, bytes]
-"""Where the log ends, and the columns: firsts, positions, stored bytes, message bytes, times."""
+LogColumns = tuple[bytes, bytes, bytes, bytes, bytes]
+"""Firsts, positions, stored bytes, message bytes, times."""
 
 
 class LoggedRun(NamedTuple):
@@ -55,6 +56,7 @@ class LogIndex:
         """Batches per file."""
         self._spans: dict[int, tuple[int, int]] = {}
         """All batches of a file are among these numbers, mostly alone."""
+        self.capture: LogCapture | None = None
         self.emptied: list[int] = []
         """Files in which nothing of the log lies any more; whoever owns files takes them from here."""
 
@@ -111,43 +113,45 @@ class LogIndex:
         return self.gaps.messages(begin, self.begin)
 
     def _compact(self) -> None:
-        for column in (self._firsts, self._positions, self._stored, self._sizes, self._sent_ms):
-            del column[: self._start]
+        start = self._start
+        self._firsts, self._positions = self._firsts[start:], self._positions[start:]
+        self._stored, self._sizes = self._stored[start:], self._sizes[start:]
+        self._sent_ms = self._sent_ms[start:]
         self._base += self._start
         self._start = 0
 
-    def relocate(self, moved: Mapping[int, int]) -> None:
-        """Whatever still lies at an old position now lies at the new one."""
-        for file in {position >> FILE_SHIFT for position in moved}:
-            for place in self._places_in(file):
-                old = self._positions[place]
-                new = moved.get(old)
-                if new is not None and old >> FILE_SHIFT == file:  # others may lie among this file's
-                    self._positions[place] = new
-                    self._enter_file(new >> FILE_SHIFT, self._base + place)
-                    self._leave_file(file)
-            self._narrow(file)
+    def relocate(self, number: int, old: int, new: int) -> None:
+        """If a batch still lies at the old position, it lies at the new one now."""
+        place = number - self._base
+        if not self._start <= place < len(self._positions) or self._positions[place] != old:
+            return
+        if self.capture is not None:
+            self.capture.moved.setdefault(number, old)
+        self._positions[place] = new
+        self._enter_file(new >> FILE_SHIFT, number)
+        self._leave_file(old >> FILE_SHIFT)
+
+    def number_of(self, first: int) -> int | None:
+        """The number of the batch that begins with that message."""
+        place = bisect_left(self._firsts, first, self._start)
+        return self._base + place if place < len(self._firsts) and self._firsts[place] == first else None
+
+    def position_of(self, number: int) -> int | None:
+        """Where a batch lies; None where it is gone."""
+        place = number - self._base
+        return self._positions[place] if self._start <= place < len(self._positions) else None
 
     # -- files -----------------------------------------------------------------------------------------------
 
-    def positions_in(self, files: Collection[int]) -> Iterator[int]:
-        """The positions of all batches in the files, file by file."""
+    def places_in(self, files: Collection[int]) -> Iterator[tuple[int, int, int]]:
+        """(position, number, -1) of all batches in the files, file by file. The log may change meanwhile."""
         for file in sorted(files):
-            for place in self._places_in(file):
-                position = self._positions[place]
-                if position >> FILE_SHIFT == file:
-                    yield position
-
-    def _places_in(self, file: int) -> range:
-        low, high = self._spans.get(file, (0, 0))
-        return range(max(low - self._base, self._start), max(high - self._base, self._start))
-
-    def _narrow(self, file: int) -> None:
-        """Batches leave a file in order, so what is behind need not be looked at again."""
-        for place in self._places_in(file):
-            if self._positions[place] >> FILE_SHIFT == file:
-                self._spans[file] = (self._base + place, self._spans[file][1])
-                return
+            for number in range(*self._spans.get(file, (0, 0))):
+                position = self.position_of(number)
+                if (
+                    position is not None and position >> FILE_SHIFT == file
+                ):  # others may lie among this file's
+                    yield position, number, -1
 
     def _enter_file(self, file: int, number: int) -> None:
         if file in self.files:
@@ -237,28 +241,47 @@ class LogIndex:
 
     # -- the snapshot ----------------------------------------------------------------------------------------
 
-    def dump(self) -> LogImage:
-        """For the snapshot."""
-        start = self._start
-        return (
-            self.next,
-            self._firsts[start:].tobytes(),
-            self._positions[start:].tobytes(),
-            self._stored[start:].tobytes(),
-            self._sizes[start:].tobytes(),
-            self._sent_ms[start:].tobytes(),
-        )
-
-    def load(self, image: LogImage) -> None:
-        """From the snapshot."""
-        self.next, firsts, positions, stored, sizes, sent_ms = image
-        self._firsts, self._positions = array("Q", firsts), array("Q", positions)
-        self._stored, self._sizes = array("I", stored), array("I", sizes)
-        self._sent_ms = array("Q", sent_ms)
-        self._start = self._base = 0
+    def begin_capture(self) -> LogCapture:
+        """Captures the index as it is now, until `capture` is None again."""
         columns = (self._firsts, self._positions, self._stored, self._sizes, self._sent_ms)
-        if len({len(column) for column in columns}) != 1:
+        self.capture = LogCapture(columns, self._start, len(self._firsts), self._base)
+        return self.capture
+
+    def load(self, columns: LogColumns) -> None:
+        """Some batches from the snapshot, behind those that are there."""
+        number = len(self._firsts)
+        own = (self._firsts, self._positions, self._stored, self._sizes, self._sent_ms)
+        for column, data in zip(own, columns, strict=True):
+            column.frombytes(data)
+        if len({len(column) for column in own}) != 1:
             raise ValueError("the log has columns of different lengths")
-        self.bytes = sum(self._sizes)
-        for number, position in enumerate(self._positions):
-            self._enter_file(position >> FILE_SHIFT, number)
+        self.bytes += sum(self._sizes[number:])
+        for place in range(number, len(self._positions)):
+            self._enter_file(self._positions[place] >> FILE_SHIFT, place)
+
+
+class LogCapture:
+    """The index of a log as it was at one moment."""
+
+    __slots__ = ("_base", "_columns", "_start", "_stop", "moved")
+
+    def __init__(self, columns: tuple[array[int], ...], start: int, stop: int, base: int) -> None:
+        self._columns = columns
+        self._start = start
+        self._stop = stop
+        self._base = base
+        self.moved: dict[int, int] = {}
+        """Where batches lay that were copied elsewhere since, by number."""
+
+    def parts(self, batches: int) -> Iterator[LogColumns]:
+        """The columns, so many batches at a time."""
+        for start in range(self._start, self._stop, batches):
+            stop = min(start + batches, self._stop)
+            firsts, positions, stored, sizes, sent_ms = (column[start:stop] for column in self._columns)
+            for place in range(start, stop) if self.moved else ():
+                if (old := self.moved.get(self._base + place)) is not None:
+                    positions[place - start] = old
+            yield (
+                *(firsts.tobytes(), positions.tobytes(), stored.tobytes()),
+                *(sizes.tobytes(), sent_ms.tobytes()),
+            )

@@ -19,7 +19,7 @@ from penstock.model.records import (
     OriginsForgotten,
     Sent,
 )
-from penstock.model.runs import Runs, intersection, normalized
+from penstock.model.runs import Runs, count_of, intersection, normalized, pieces_of
 from penstock.queue import states
 from penstock.queue.decision import Decision, Written
 from penstock.queue.partition import Partition
@@ -29,10 +29,10 @@ from penstock.queue.stamping import late_queue
 def start_move(partition: Partition, runs: Runs, target: str, now_ms: int) -> Decision[int]:
     """Sends ready messages of the runs on their way (redrive); the reply is how many."""
     ready = partition.table.among(states.RUNS_IN[states.READY], normalized(runs))
-    if not ready:
-        return Decision((), 0)
-    record = MoveStarted(ready, target, "redrive", now_ms)
-    return Decision((Written(record),), sum(count for _, count in ready))
+    pieces = pieces_of(ready, limits.RUNS_PER_RECORD)
+    return Decision(
+        [Written(MoveStarted(piece, target, "redrive", now_ms)) for piece in pieces], count_of(ready)
+    )
 
 
 def arrive(
@@ -77,21 +77,19 @@ def arrive(
 
 def finish_move(partition: Partition, runs: Runs, now_ms: int) -> list[Written]:
     """The target has them on disk."""
-    left = _moving(partition, runs)
-    return [Written(MoveFinished(left, now_ms))] if left else []
+    pieces = pieces_of(_moving(partition, runs), limits.RUNS_PER_RECORD)
+    return [Written(MoveFinished(piece, now_ms)) for piece in pieces]
 
 
 def abandon_move(partition: Partition, runs: Runs, now_ms: int) -> list[Written]:
     """The target does not exist: messages that expired are gone, all others are ready here again."""
     written: list[Written] = []
     for (_, reason), moving in list(partition.moves.items()):
-        left = intersection(moving, normalized(runs))
-        if not left:
-            continue
-        if reason == "expired":
-            written.append(Written(Expired(left, "ttl", now_ms)))
-        else:
-            written.append(Written(MoveAbandoned(left, now_ms)))
+        for piece in pieces_of(intersection(moving, normalized(runs)), limits.RUNS_PER_RECORD):
+            if reason == "expired":
+                written.append(Written(Expired(piece, "ttl", now_ms)))
+            else:
+                written.append(Written(MoveAbandoned(piece, now_ms)))
     return written
 
 
@@ -126,7 +124,8 @@ def rescue(partition: Partition, now_ms: int) -> list[Written]:
 def forget_origins(partition: Partition, source_id: int, runs: Runs, now_ms: int) -> list[Written]:
     """The source knows that they arrived."""
     known = partition.origins.arrived(source_id, runs)
-    return [Written(OriginsForgotten(source_id, known, now_ms))] if known else []
+    pieces = pieces_of(known, limits.RUNS_PER_RECORD)
+    return [Written(OriginsForgotten(source_id, piece, now_ms)) for piece in pieces]
 
 
 def _moving(partition: Partition, runs: Runs) -> Runs:

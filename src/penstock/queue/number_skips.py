@@ -18,6 +18,8 @@ def leave_out(first: int, table: MessageTable, log: LogIndex | None, gaps: Numbe
     begin = table.next if log is None else log.begin
     gaps.add(table.next, first)
     gaps.forget(begin, GAPS_REMEMBERED)
+    if table.capture is not None:
+        table.capture.before(table.next >> CHUNK_BITS)
     chunk = table.chunks.get(table.next >> CHUNK_BITS)
     if chunk is not None and chunk.number == first >> CHUNK_BITS:
         chunk.leave_out(first - table.next)

@@ -15,6 +15,10 @@ class OutgoingMoves(dict[MoveKey, Runs]):
         """Messages leave."""
         self[key] = normalized([*self.get(key, []), *runs])
 
+    def load(self, key: MoveKey, runs: Runs) -> None:
+        """Some messages from the snapshot, behind those that are there."""
+        self.setdefault(key, []).extend(runs)
+
     def end(self, runs: Runs) -> int:
         """Takes messages out of what is on its way; returns how many of them were dead letters."""
         dead = 0

@@ -19,7 +19,7 @@ from penstock.model.settings import QueueSettings
 from penstock.ordering.commit_wait import CommitWait
 from penstock.queue import states
 from penstock.queue.attempts import AttemptTable
-from penstock.queue.deduplication import DeduplicationWindow, OriginTable, ProducerTable, StoredBatch
+from penstock.queue.deduplication import DeduplicationWindow, OriginTable
 from penstock.queue.groups import FifoGroups, GroupNames
 from penstock.queue.lanes import Lanes
 from penstock.queue.late_heads import LateHeads
@@ -28,6 +28,7 @@ from penstock.queue.lifecycle import Lifecycle, followed
 from penstock.queue.log_index import LogIndex
 from penstock.queue.number_skips import leave_out
 from penstock.queue.outgoing_moves import OutgoingMoves
+from penstock.queue.producers import ProducerTable
 from penstock.queue.reader_groups import ReaderGroups
 from penstock.queue.sorted_order import SortedOrder, let_out
 from penstock.queue.state_column import state_column
@@ -277,21 +278,15 @@ class Partition:
         if record.origin is None:
             if batch.columns & DEDUPLICATION:
                 until_ms = sent_ms + self.settings.deduplication_window_ms
-                for sequence, identifier in enumerate(batch.names(DEDUPLICATION) or (), first):
-                    if identifier:
-                        self.window.add(identifier, sequence, until_ms)
+                self.window.add_batch(batch.names(DEDUPLICATION) or (), first, until_ms)
             self.window.forget(sent_ms)
         else:
             self.origins.add(record.origin.source_id, record.origin.runs)
         if record.producer:
-            stored = StoredBatch(
-                first,
-                record.count,
-                sent_ms,
-                record.duplicates or [],
-                record.stamp_us if record.stamp_us and self._by_server(record) else 0,
+            stamp_us = record.stamp_us if record.stamp_us and self._by_server(record) else 0
+            self.producers.add(
+                record.producer, record.number, first, record.count, sent_ms, record.duplicates, stamp_us
             )
-            self.producers.add(record.producer, record.number, stored)
         self.totals.sent += record.count
 
     def _time_to_live(self, record: records.Sent, batch: Batch) -> None:

@@ -119,10 +119,10 @@ class ReaderGroups:
             for name, group in self._groups.items()
         ]
 
-    def load(self, dumped: list[GroupImage]) -> None:
-        """From the snapshot."""
-        self._groups = {
-            image.name: ReaderGroup(
+    def load(self, images: list[GroupImage]) -> None:
+        """Some groups from the snapshot."""
+        for image in images:
+            self._groups[image.name] = ReaderGroup(
                 image.offset,
                 image.committed_ms,
                 image.generation,
@@ -131,5 +131,3 @@ class ReaderGroups:
                 image.ordinal,
                 image.partitions,
             )
-            for image in dumped
-        }

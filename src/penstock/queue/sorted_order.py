@@ -12,21 +12,20 @@ Late messages never enter it either: `Sent.late` says how many of a batch there 
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from itertools import takewhile
 from typing import NamedTuple
 
-import msgspec
-
 from penstock.model import limits
+from penstock.model.aged_map import AgedMap
 from penstock.model.batch import STAMPS, Batch
 from penstock.model.origin import Lateness
 from penstock.model.records import Sent
 from penstock.model.runs import Runs, difference, intersection, normalized
 from penstock.model.settings import QueueSettings
-from penstock.ordering.causal_sorter import CausalImage, CausalSorter
+from penstock.ordering.causal_sorter import Arrival, CausalImage, CausalSorter, Session, SessionImage
 from penstock.ordering.clock_interval import ClockInterval
-from penstock.ordering.stamped_run import StampedRun, run_of, run_of_range
+from penstock.ordering.stamped_run import RunImage, StampedRun, run_of, run_of_range
 from penstock.ordering.timestamp_id import TimestampId
 from penstock.ordering.window_sorter import Late, SorterImage, Verdict, WindowSorter
 from penstock.queue import states
@@ -47,14 +46,19 @@ class LateBatch(NamedTuple):
     lateness: Lateness
 
 
-class SortedImage(msgspec.Struct, frozen=True, array_like=True):
-    """The window in a snapshot."""
+LateRow = tuple[int, Runs, Lateness]
+"""(first message of the batch, late ones, how late) in a snapshot."""
 
-    window: SorterImage | None
-    causal: CausalImage | None
-    late: list[tuple[int, Runs, Lateness]]
-    order: list[tuple[int, bytes]]
-    """What was let out and is not gone, by group, in the order of letting out."""
+
+class SortedCapture(NamedTuple):
+    """The window as it was at one moment."""
+
+    floor: tuple[TimestampId, list[TimestampId]] | None
+    """Of a `clock` queue, with what left lately."""
+    waiting: Iterator[list[RunImage]]
+    sessions: Iterator[list[SessionImage]]
+    arrivals: list[Arrival]
+    late: list[LateRow]
 
 
 class SortedOrder:
@@ -212,24 +216,36 @@ class SortedOrder:
 
     # -- snapshots -------------------------------------------------------------------------------------------
 
-    def dump(self, order: FifoGroups) -> SortedImage:
-        """For the snapshot."""
-        return SortedImage(
-            self._window.dump() if self._window is not None else None,
-            self._causal.dump() if self._causal is not None else None,
-            [(first, batch.runs, batch.lateness) for first, batch in self.late.items()],
-            order.dump(),
-        )
+    def begin_capture(self) -> SortedCapture:
+        """The window as it is now, until the sessions have no capture any more.
 
-    def load(self, image: SortedImage, order: FifoGroups) -> None:
-        """From the snapshot."""
-        if self._window is not None and image.window is not None:
-            self._window.load(image.window)
-        if self._causal is not None and image.causal is not None:
-            self._causal.load(image.causal)
-        self.late = {first: LateBatch(runs, lateness) for first, runs, lateness in image.late}
-        self._unsent = dict.fromkeys(self.late)
-        order.load(image.order)
+        The order of what was let out is captured with its groups."""
+        late = [(first, batch.runs, batch.lateness) for first, batch in self.late.items()]
+        if self._causal is not None:
+            return SortedCapture(None, iter(()), *self._causal.begin_capture(), late)
+        assert self._window is not None
+        floor, heads, waiting = self._window.capture()
+        return SortedCapture((floor, heads), waiting, iter(()), [], late)
+
+    @property
+    def sessions(self) -> AgedMap[int, Session] | None:
+        """The sessions of a `causal` queue."""
+        return self._causal.sessions if self._causal is not None else None
+
+    def load(self, window: SorterImage | None, causal: CausalImage | None, late: Iterable[LateRow]) -> None:
+        """From the snapshot; more may follow."""
+        if self._window is not None and window is not None:
+            self._window.load(window)
+        if self._causal is not None and causal is not None:
+            self._causal.load(causal)
+        for first, runs, lateness in late:
+            self.late[first] = LateBatch(runs, lateness)
+            self._unsent[first] = None
+
+    def load_runs(self, runs: Iterable[RunImage]) -> None:
+        """More of what waits on a `clock` queue."""
+        if self._window is not None:
+            self._window.load_runs(runs)
 
 
 def stamped_run(record: Sent, batch: Batch) -> StampedRun:

@@ -33,6 +33,8 @@ KNOWN = bytes(
 )
 """Every state byte there is."""
 
+WITHOUT_GROUP = bytes(byte for byte in KNOWN if not byte & GROUPED)
+
 NEW = {state: bytes(byte | state for byte in range(256)) for state in (READY, DELAYED, HELD)}
 """Makes a state byte of a priority."""
 

@@ -1,4 +1,4 @@
-"""The message table of a partition: chunks of columns, counts, and the run operations on them.
+"""The message table of a partition: counts, and the run operations on its chunks; looking is in `message_view`.
 
 Nothing here decides; callers say which runs move into which state, and the table keeps the columns, the
 counts and the living pieces per file in step. Runs of one message, which FIFO queues are full of, have a way of
@@ -7,29 +7,32 @@ their own in every loop: without slices and calls a lease takes 0.3 µs instead 
 
 from __future__ import annotations
 
-import re
 from array import array
-from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from penstock.model import limits
-from penstock.model.runs import Run, Runs
+from penstock.model.page_capture import PageCapture
+from penstock.model.runs import Run
 from penstock.queue import states
 from penstock.queue.chunk import CHUNK_BITS, CHUNK_MASK, CHUNK_MESSAGES, FILE_SHIFT, Chunk
+from penstock.queue.message_view import MessageView
 from penstock.queue.states import LEASED, MANY, PRIORITY_BITS, READY, STATE_BITS
 
-Piece = tuple[Chunk, int, int]
+Place = tuple[int, int, int]
+"""(position, chunk, piece) of a piece of a batch; of a batch in the retained log (position, its number, -1)."""
+PAUSE: Place = (-1, 0, -1)
+"""Nothing was found for a while: whoever looks may do something else first."""
+CHUNKS_AT_ONCE = 4_096
 
 
-class MessageTable:
+class MessageTable(MessageView):
     """Messages [1, next) of a partition; those that are gone cost nothing once their chunk is.
 
     Numbers may have gaps of any size: there are no chunks in them, and nothing goes through numbers one by one.
     """
 
     def __init__(self) -> None:
-        self.next = 1
-        self.chunks: dict[int, Chunk] = {}
+        super().__init__()
         self.counts = dict.fromkeys(states.NAMES, 0)
         self.ready_by_priority = [0] * limits.PRIORITIES
         self.bytes = 0
@@ -37,6 +40,7 @@ class MessageTable:
         self.emptied: list[int] = []
         """Files in which nothing of this partition lives any more; whoever owns files takes them from here."""
         self.many_attempts: dict[int, int] = {}
+        self.capture: PageCapture[Chunk, bytes] | None = None
 
     @property
     def messages(self) -> int:
@@ -60,6 +64,8 @@ class MessageTable:
         while done < count:
             number, index = self.next >> CHUNK_BITS, self.next & CHUNK_MASK
             chunk = self.chunks.get(number)
+            if self.capture is not None:
+                self.capture.before(number)
             if chunk is None:
                 chunk = self.chunks[number] = Chunk(number)
                 if index:  # the chunk starts in the middle: what was before is gone
@@ -91,28 +97,17 @@ class MessageTable:
 
     # -- changing --------------------------------------------------------------------------------------------
 
-    def pieces(self, run: Run) -> list[Piece]:
-        """The parts of a run, chunk by chunk; parts whose chunk is gone are left out."""
-        first, count = run
-        start = first & CHUNK_MASK
-        if start + count <= CHUNK_MESSAGES:  # the usual case: one piece
-            chunk = self.chunks.get(first >> CHUNK_BITS)
-            if chunk is None or start >= len(chunk.states):
-                return []
-            return [(chunk, start, min(start + count, len(chunk.states)))]
-        end = first + count
-        found: list[Piece] = []
-        while first < end:
-            start = first & CHUNK_MASK
-            stop = min(start + end - first, CHUNK_MESSAGES)
-            chunk = self.chunks.get(first >> CHUNK_BITS)
-            if chunk is not None and start < len(chunk.states):
-                found.append((chunk, start, min(stop, len(chunk.states))))
-            first += stop - start
-        return found
+    def _before(self, runs: Iterable[Run]) -> None:
+        """The chunks of the runs are about to change."""
+        if self.capture is not None:
+            for first, count in runs:
+                for number in range(first >> CHUNK_BITS, (first + count - 1 >> CHUNK_BITS) + 1):
+                    self.capture.before(number)
 
-    def move(self, runs: Iterable[Run], into: int) -> None:
+    def move(self, runs: Sequence[Run], into: int) -> None:
         """Moves the living messages of the runs into a state."""
+        if self.capture is not None:
+            self._before(runs)
         table, counts, ready = states.INTO[into], self.counts, self.ready_by_priority
         for run in runs:
             first, count = run
@@ -136,8 +131,10 @@ class MessageTable:
                 self._count(part, 1)
                 chunk.states[start:stop] = part
 
-    def lease(self, runs: Iterable[Run]) -> None:
+    def lease(self, runs: Sequence[Run]) -> None:
         """Moves the messages of the runs, all ready, out, and counts one more receive for each."""
+        if self.capture is not None:
+            self._before(runs)
         table, more = states.INTO[LEASED], states.ONE_MORE
         leased = 0
         for run in runs:
@@ -178,8 +175,10 @@ class MessageTable:
             if chunk.attempts[index] == MANY:
                 self.many_attempts[base + index] = self.many_attempts.get(base + index, MANY - 1) + 1
 
-    def bury(self, runs: Iterable[Run]) -> int:
+    def bury(self, runs: Sequence[Run]) -> int:
         """Marks the living messages of the runs gone; returns how many there were."""
+        if self.capture is not None:
+            self._before(runs)
         buried = 0
         for run in runs:
             first, count = run
@@ -264,8 +263,10 @@ class MessageTable:
                 counts += part
         return counts
 
-    def uncount(self, runs: Iterable[Run]) -> None:
+    def uncount(self, runs: Sequence[Run]) -> None:
         """Takes the last receive of each message of the runs away."""
+        if self.capture is not None:
+            self._before(runs)
         for run in runs:
             for chunk, start, stop in self.pieces(run):
                 assert chunk.attempts is not None, "what was leased was counted"
@@ -278,8 +279,10 @@ class MessageTable:
                         self.many_attempts[base + index] = left
                         chunk.attempts[index] = MANY
 
-    def remember_first_received(self, runs: Iterable[Run], at_ms: int) -> None:
+    def remember_first_received(self, runs: Sequence[Run], at_ms: int) -> None:
         """Keeps the time of the first receive, once a message comes back from one."""
+        if self.capture is not None:
+            self._before(runs)
         for run in runs:
             for chunk, start, stop in self.pieces(run):
                 chunk.remember_first_received(start, stop, at_ms)
@@ -294,105 +297,36 @@ class MessageTable:
                 times += [value or default_ms for value in chunk.first_received_ms[start:stop]]
         return times
 
-    # -- looking ---------------------------------------------------------------------------------------------
-
-    def state(self, sequence: int) -> int:
-        """The state byte of one message; GONE for what never was."""
-        chunk = self.chunks.get(sequence >> CHUNK_BITS)
-        index = sequence & CHUNK_MASK
-        return chunk.states[index] if chunk is not None and index < len(chunk.states) else states.GONE
-
-    def count_groups(self, runs: Iterable[Run]) -> Counter[int]:
-        """How many messages of the runs are in each group, in the order in which groups appear; 0 is none."""
-        found: Counter[int] = Counter()
-        for run in runs:
-            first, count = run
-            if count == 1:
-                chunk = self.chunks.get(first >> CHUNK_BITS)
-                if chunk is not None:
-                    found[chunk.groups[first & CHUNK_MASK] if chunk.groups is not None else 0] += 1
-                continue
-            for chunk, start, stop in self.pieces(run):
-                if chunk.groups is None:
-                    found[0] += stop - start
-                else:
-                    found.update(chunk.groups[start:stop])
-        return found
-
-    def size_of(self, runs: Iterable[Run]) -> int:
-        """The bytes of all messages of the runs."""
-        return sum(sum(chunk.sizes[start:stop]) for run in runs for chunk, start, stop in self.pieces(run))
-
-    def is_alive(self, run: Run) -> bool:
-        """Whether any message of the run is not gone."""
-        first, count = run
-        if count == 1:
-            return bool(self.state(first))
-        return any(
-            chunk.states.count(0, start, stop) != stop - start
-            for chunk, start, stop in self.living(first, first + count)
-        )
-
-    def runs_in(self, pattern: re.Pattern[bytes], first: int, end: int, most: int) -> Runs:
-        """Up to `most` messages in the states of the pattern, lowest first, as runs."""
-        runs: Runs = []
-        for chunk, start, stop in self.living(first, end):
-            base = chunk.number << CHUNK_BITS
-            for match in pattern.finditer(chunk.states, start, stop):
-                count = min(match.end() - match.start(), most)
-                low = base + match.start()
-                if runs and runs[-1][0] + runs[-1][1] == low:
-                    runs[-1] = (runs[-1][0], runs[-1][1] + count)
-                else:
-                    runs.append((low, count))
-                most -= count
-                if not most:
-                    return runs
-        return runs
-
-    def among(self, pattern: re.Pattern[bytes], runs: Iterable[Run]) -> Runs:
-        """Those messages of the runs that are in the states of the pattern."""
-        return [
-            found for first, count in runs for found in self.runs_in(pattern, first, first + count, count)
-        ]
-
-    def living(self, first: int, end: int) -> Iterator[Piece]:
-        """The chunks between two sequence numbers that still exist, cut to them, in order."""
-        low, high = first >> CHUNK_BITS, (end - 1) >> CHUNK_BITS
-        numbers = range(low, high + 1) if high - low < len(self.chunks) else list(self.chunks)
-        for number in numbers:
-            chunk = self.chunks.get(number)
-            if chunk is None or not low <= number <= high:
-                continue
-            start = first & CHUNK_MASK if number == low else 0
-            stop = ((end - 1) & CHUNK_MASK) + 1 if number == high else CHUNK_MESSAGES
-            yield chunk, start, min(stop, len(chunk.states))
-
-    def first_living(self) -> int:
-        """The lowest sequence number that may be living."""
-        for number in self.chunks:
-            return number << CHUNK_BITS
-        return self.next
-
     # -- files -----------------------------------------------------------------------------------------------
 
-    def living_positions(self, files: set[int]) -> Iterator[int]:
-        """Positions of everything living in the files; twice in a row where a batch crosses chunks."""
-        for chunk in self.chunks.values():
-            if not files.isdisjoint(chunk.files):
-                for _, position in chunk.living_pieces(files):
-                    yield position
+    def living_places(self, files: set[int]) -> Iterator[Place]:
+        """(position, chunk, piece) of everything living in the files. The table may change meanwhile."""
+        for passed, number in enumerate(list(self.chunks), 1):
+            chunk = self.chunks.get(number)
+            if chunk is not None and not files.isdisjoint(chunk.files):
+                for piece, position in chunk.living_pieces(files):
+                    yield position, number, piece
+            elif passed % CHUNKS_AT_ONCE == 0:
+                yield PAUSE
 
-    def relocate(self, moved: dict[int, int]) -> None:
-        """Whatever still lives at an old position now lies at the new one."""
-        files = {position >> FILE_SHIFT for position in moved}
-        for chunk in self.chunks.values():
-            if files.isdisjoint(chunk.files):
-                continue
-            for old, new in chunk.relocate(moved):
-                file = new >> FILE_SHIFT
-                self.files[file] = self.files.get(file, 0) + 1
-                self._lose_piece(old >> FILE_SHIFT)
+    def relocate(self, number: int, piece: int, old: int, new: int) -> None:
+        """If the piece of a chunk still lives at the old position, it lies at the new one now."""
+        chunk = self.chunks.get(number)
+        if chunk is None or piece >= len(chunk.positions) or chunk.positions[piece] != old:
+            return
+        if not chunk.is_living(piece):
+            return
+        if self.capture is not None:
+            self.capture.before(number)
+        chunk.relocate(piece, new)
+        file = new >> FILE_SHIFT
+        self.files[file] = self.files.get(file, 0) + 1
+        self._lose_piece(old >> FILE_SHIFT)
+
+    def begin_capture(self, image: Callable[[Chunk], bytes]) -> PageCapture[Chunk, bytes]:
+        """Captures the chunks as they are now, until `capture` is None again."""
+        self.capture = PageCapture(self.chunks, image)
+        return self.capture
 
     def memory_bytes(self) -> int:
         """What the columns occupy."""

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_right
-from collections.abc import Callable
-from heapq import heapify, heappop, heappush
+from collections.abc import Callable, Iterable, Iterator
+from heapq import heappop, heappush
+from typing import NamedTuple
 
 from penstock.model import limits
+from penstock.model.page_capture import PageCapture
 from penstock.model.runs import Run, Runs, normalized
 
 _SWEEP_AT_LEAST = 512
@@ -20,12 +22,32 @@ _SWEEP_AT_LEAST = 512
 Alive = Callable[[Run], bool]
 
 
+class SlotRow(NamedTuple):
+    """The runs of a slot as they were: the list may have grown since, by new runs and in its last one."""
+
+    slot: int
+    runs: Runs
+    length: int
+    last: Run
+
+    def part(self, start: int, stop: int) -> Runs:
+        """Some of the runs."""
+        part = self.runs[start : min(stop, self.length)]
+        if stop >= self.length > start:
+            part[-1] = self.last
+        return part
+
+
 class SlotTimers:
     """Runs by the slot in which they are due. A run may be stale when it fires; the caller looks at states."""
 
     def __init__(self) -> None:
-        self._slots: dict[int, Runs] = {}
-        self._sweep_at = _SWEEP_AT_LEAST
+        self._span = limits.PAGE_ROWS * limits.TIMER_SLOT_MS
+        self._pages: dict[int, dict[int, Runs]] = {}
+        """By slot, in pages of neighbouring slots. Of a list of runs only the last one ever changes."""
+        self._count = 0
+        self.capture: PageCapture[dict[int, Runs], list[SlotRow]] | None = None
+        self.sweep_at = _SWEEP_AT_LEAST
         # Which slots to look at next; each slot is in exactly one of these.
         self._heap: list[int] = []
         self._due: list[int] = []
@@ -34,9 +56,11 @@ class SlotTimers:
     def add(self, due_ms: int, run: Run) -> None:
         """The messages of the run are due at `due_ms`, rounded up."""
         slot = -(-due_ms // limits.TIMER_SLOT_MS) * limits.TIMER_SLOT_MS
-        runs = self._slots.get(slot)
+        page = self._page(slot)
+        runs = page.get(slot)
         if runs is None:
-            self._slots[slot] = [run]
+            page[slot] = [run]
+            self._count += 1
             heappush(self._heap, slot)
             return
         if runs[-1][0] + runs[-1][1] == run[0]:
@@ -47,6 +71,29 @@ class SlotTimers:
             self._passed.remove(slot)
             heappush(self._heap, slot)
 
+    def _page(self, slot: int) -> dict[int, Runs]:
+        """The page of a slot, about to change."""
+        key = slot // self._span
+        if self.capture is not None:
+            self.capture.before(key)
+        page = self._pages.get(key)
+        if page is None:
+            page = self._pages[key] = {}
+        return page
+
+    def _pop(self, slot: int) -> Runs:
+        page = self._page(slot)
+        runs = page.pop(slot)
+        if not page:
+            del self._pages[slot // self._span]
+        self._count -= 1
+        return runs
+
+    def __iter__(self) -> Iterator[tuple[int, Runs]]:
+        """All slots with their runs, by time."""
+        for key in sorted(self._pages):
+            yield from sorted(self._pages[key].items())
+
     def next_ms(self) -> int | None:
         """When the next slot is due."""
         if self._due:
@@ -56,7 +103,7 @@ class SlotTimers:
     def due(self, now_ms: int) -> Runs:
         """What is due and neither taken nor passed over; it stays until it is."""
         self._collect(now_ms)
-        return normalized(run for slot in self._due for run in self._slots[slot])
+        return normalized(run for slot in self._due for run in self._pages[slot // self._span][slot])
 
     def pass_over(self) -> None:
         """Nothing of what is due is left: not worth a record, and not worth looking at again."""
@@ -69,7 +116,7 @@ class SlotTimers:
         slots = [slot for slot in (*self._passed, *self._due) if slot <= at_ms]
         self._passed.difference_update(slots)
         self._due = [slot for slot in self._due if slot > at_ms]
-        return normalized(run for slot in slots for run in self._slots.pop(slot))
+        return normalized(run for slot in slots for run in self._pop(slot))
 
     def _collect(self, now_ms: int) -> None:
         while self._heap and self._heap[0] <= now_ms:
@@ -78,35 +125,49 @@ class SlotTimers:
     def sweep(self, alive: Alive) -> None:
         """Forgets timers of messages that are gone, once there are many; without this a long time to live
         would cost memory long after its messages were deleted."""
-        if len(self._slots) < self._sweep_at:
+        if self._count < self.sweep_at:
             return
-        living = {slot: [run for run in runs if alive(run)] for slot, runs in self._slots.items()}
-        self._set({slot: runs for slot, runs in living.items() if runs})
-        self._sweep_at = max(_SWEEP_AT_LEAST, 2 * len(self._slots))
+        living = [(slot, [run for run in runs if alive(run)]) for slot, runs in self]
+        self.clear()
+        self.load((slot, runs) for slot, runs in living if runs)
+        self.sweep_at = max(_SWEEP_AT_LEAST, 2 * self._count)
 
     def clear(self) -> None:
         """Forgets everything."""
-        self._set({})
-
-    def _set(self, slots: dict[int, Runs]) -> None:
-        self._slots = slots
-        self._heap = list(slots)
-        heapify(self._heap)
+        self._pages = {}
+        self._count = 0
+        self._heap.clear()
         self._due.clear()
         self._passed.clear()
 
-    def dump(self) -> tuple[int, list[tuple[int, Runs]]]:
-        """For the snapshot."""
-        return self._sweep_at, sorted(self._slots.items())
+    # -- the snapshot ----------------------------------------------------------------------------------------
 
-    def load(self, dumped: tuple[int, list[tuple[int, Runs]]]) -> None:
-        """From the snapshot."""
-        self._sweep_at, slots = dumped
-        self._set(dict(slots))
+    def begin_capture(self) -> PageCapture[dict[int, Runs], list[SlotRow]]:
+        """Captures the timers as they are now, until `capture` is None again."""
+        self.capture = PageCapture(self._pages, _rows)
+        return self.capture
+
+    def load(self, rows: Iterable[tuple[int, Runs]]) -> None:
+        """Some slots from the snapshot, by time; one may come in several parts."""
+        for slot, runs in rows:
+            page = self._page(slot)
+            if slot in page:
+                page[slot] += runs
+            else:
+                page[slot] = runs
+                self._count += 1
+                heappush(self._heap, slot)
+
+
+def _rows(page: dict[int, Runs]) -> list[SlotRow]:
+    return [SlotRow(slot, runs, len(runs), runs[-1]) for slot, runs in sorted(page.items())]
 
 
 class SentTimes:
-    """When messages were sent, to a slot: rising times and the first sequence number of each."""
+    """When messages were sent, to a slot: rising times and the first sequence number of each.
+
+    Columns only ever grow at their end; what is given up goes with the whole column. So a capture keeps the column.
+    """
 
     def __init__(self) -> None:
         self._times = array("Q")
@@ -114,7 +175,7 @@ class SentTimes:
         self._start = 0
         self._passed = 0
         """Marks before this one were looked at when they were due, and nothing was left to expire."""
-        self._sweep_at = _SWEEP_AT_LEAST
+        self.sweep_at = _SWEEP_AT_LEAST
 
     def add(self, sent_ms: int, first: int) -> bool:
         """A batch was sent; times never fall. Whether it is the first of its slot."""
@@ -154,14 +215,14 @@ class SentTimes:
             self._drop_forgotten()
 
     def _drop_forgotten(self) -> None:
-        del self._times[: self._start]
-        del self._firsts[: self._start]
+        self._times = self._times[self._start :]
+        self._firsts = self._firsts[self._start :]
         self._passed = max(0, self._passed - self._start)
         self._start = 0
 
     def sweep(self, alive: Alive) -> None:
         """Forgets marks between which nothing lives, once there are many: one old message keeps one mark."""
-        if len(self._times) - self._start < self._sweep_at:
+        if len(self._times) - self._start < self.sweep_at:
             return
         self._drop_forgotten()
         firsts = self._firsts
@@ -170,19 +231,20 @@ class SentTimes:
         self._times = array("Q", [self._times[i] for i in kept])
         self._firsts = array("Q", [firsts[i] for i in kept])
         self._passed = 0
-        self._sweep_at = max(_SWEEP_AT_LEAST, 2 * len(kept))
+        self.sweep_at = max(_SWEEP_AT_LEAST, 2 * len(kept))
 
     def sent_ms(self, sequence: int) -> int | None:
         """When the message was sent, to a slot."""
         index = bisect_right(self._firsts, sequence, lo=self._start)
         return self._times[index - 1] if index > self._start else None
 
-    def dump(self) -> tuple[int, bytes, bytes]:
-        """For the snapshot."""
-        return self._sweep_at, self._times[self._start :].tobytes(), self._firsts[self._start :].tobytes()
+    def columns(self) -> tuple[array[int], array[int], int]:
+        """Times, first sequence numbers, and the place in both from which on they count."""
+        return self._times, self._firsts, self._start
 
-    def load(self, dumped: tuple[int, bytes, bytes]) -> None:
-        """From the snapshot."""
-        self._sweep_at, times, firsts = dumped
-        self._times, self._firsts = array("Q", times), array("Q", firsts)
-        self._start = self._passed = 0
+    def load(self, times: bytes, firsts: bytes) -> None:
+        """Some marks from the snapshot, behind those that are there."""
+        self._times.frombytes(times)
+        self._firsts.frombytes(firsts)
+        if len(self._times) != len(self._firsts):
+            raise ValueError("the times of sending have columns of different lengths")

@@ -6,8 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from penstock.backend import lifecycle_reports
-from penstock.queue.lifecycle import Lifecycle, LifecycleImage
+from penstock.queue.building import Builder
+from penstock.queue.lifecycle import Lifecycle
 from penstock.queue.lifecycle_row import LifecycleRow, Place, lifecycle_stream
+from penstock.queue.partition import Partition
 from penstock.simulation.scenario import Scenario
 
 Patch = tuple[Any, str, Any]
@@ -50,9 +52,11 @@ def rows_come_again() -> Sequence[Patch]:
 def restart_forgets_numbers() -> Sequence[Patch]:
     """A snapshot begins to count anew from what waits."""
 
-    def load(cls: type[Lifecycle], image: LifecycleImage) -> Lifecycle:
-        following, ended, _, dropped, waiting = image
-        return real((following, ended, len(waiting) + 1, dropped, waiting))
+    def finish(self: Builder) -> Partition:
+        partition = real(self)
+        if partition.lifecycle is not None:
+            partition.lifecycle.next = len(partition.lifecycle.waiting) + 1
+        return partition
 
-    real = Lifecycle.load
-    return [(Lifecycle, "load", classmethod(load))]
+    real = Builder.finish
+    return [(Builder, "finish", finish)]

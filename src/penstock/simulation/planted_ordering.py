@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from array import array
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from penstock.backend import log_reading, sends
@@ -45,7 +44,7 @@ def forget_floors(partition: Partition) -> None:
     if sorting is not None and sorting._window is not None:
         sorting._window.floor = BEFORE_ALL
     if sorting is not None and sorting._causal is not None:
-        for session in sorting._causal._sessions.values():
+        for session in sorting._causal.sessions.values():
             session.floor = BEFORE_ALL
 
 
@@ -57,7 +56,7 @@ def late_ones_are_sorted_in() -> Sequence[Patch]:
         self._pending.insert(run, late)
 
     def insert_by_session(self: CausalSorter, run: Any, arrived_us: int, late: int = 0) -> None:
-        session = self._sessions.get(run.process)
+        session = self.sessions.get(run.process)
         if session is not None:
             session.floor = BEFORE_ALL
         real(self, run, arrived_us, late)
@@ -101,13 +100,11 @@ def late_ones_wait_their_turn() -> Sequence[Patch]:
 
 
 def snapshots_lose_the_order() -> Sequence[Patch]:
-    def dump(self: FifoGroups) -> list[tuple[int, bytes]]:
-        return [
-            (number, array("Q", sorted(array("Q", sequences))).tobytes()) for number, sequences in real(self)
-        ]
+    def load(self: FifoGroups, number: int, sequences: Iterable[int]) -> None:
+        real(self, number, sorted(sequences))
 
-    real = FifoGroups.dump
-    return [(FifoGroups, "dump", dump)]
+    real = FifoGroups.load
+    return [(FifoGroups, "load", load)]
 
 
 # -- the log -------------------------------------------------------------------------------------------------

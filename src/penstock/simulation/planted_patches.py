@@ -21,10 +21,10 @@ from penstock.model.runs import Runs, count_of
 from penstock.ordering.clock_interval import ClockInterval
 from penstock.queue import moving, sending, settling, states
 from penstock.queue.decision import Outcome, Written
-from penstock.queue.deduplication import ProducerTable
 from penstock.queue.groups import FifoGroups
 from penstock.queue.leases import LeaseTable
 from penstock.queue.partition import Partition
+from penstock.queue.producers import ProducerTable
 from penstock.queue.receipts import ReceiptSeal
 from penstock.queue.timers import SlotTimers
 from penstock.storage.copy import SegmentWriter
@@ -119,7 +119,7 @@ def after_recovery(change: Callable[[Partition], None]) -> Sequence[Patch]:
 
 
 def forget_leases(partition: Partition) -> None:
-    runs = [run for lease in partition.leases.leases.values() for run in lease.runs()]
+    runs = [run for _, lease in partition.leases for run in lease.runs()]
     partition.leases.clear()
     partition._ready(runs)
 

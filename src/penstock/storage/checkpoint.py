@@ -5,9 +5,11 @@
 2. Copies: what is still alive in those files is copied to segments, synced, and the node's states follow the
    copies in memory. A crash: the old snapshot and its files are untouched; the copies are referred to by
    nothing and are removed at the next start.
-3. `add`: each partition's state after its record `index`. Records after that are in the fresh file or later,
-   and are replayed on top. A state may refer to entries that are not flushed yet, so
-4. `snapshot_job` is given out only when everything appended before the last `add` is committed. It writes
+3. `add`: each partition's state after its record `index`, with where the journal ended at that record (`mark`).
+   Records after that are in the fresh file or later, and are replayed on top; what stands before that place is
+   in the state. It may take many turns to make a state, each at its own time: what counts is when it was taken,
+   not when it is added. A state may refer to entries that are not flushed yet, so
+4. `snapshot_job` is given out only when everything appended before the last `mark` is committed. It writes
    under another name, syncs, renames, syncs the folder, and then removes the old snapshot. A crash before the
    rename is on disk: the old snapshot and its files. After it: the new one, whose segments and journal files
    were on disk before it was. Between the rename and the removal both are there, and both are good.
@@ -20,13 +22,23 @@ files that hold the rest are kept until the partition is removed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
+from typing import NamedTuple
 
 from penstock.model.batch import Buffer
 from penstock.storage.fences import Fences
 from penstock.storage.journal import Journal
 from penstock.storage.segments import Segments
 from penstock.storage.snapshot import PartitionState, SnapshotJob
+
+
+class Mark(NamedTuple):
+    """The moment at which a state was taken."""
+
+    position: int
+    """Where the journal ended: what stands before is in the state."""
+    moves: int
+    """The copies that the state knows of."""
 
 
 class Checkpoint:
@@ -46,7 +58,8 @@ class Checkpoint:
         self._fences = fences
         self._vacating = frozenset(vacating)
         self._make_job = make_job
-        self._states: dict[int, tuple[int, Buffer, int]] = {}
+        self._states: dict[int, PartitionState] = {}
+        self._gone: set[int] = set()
         self.below = below
         """Journal files with a lower number are to be vacated."""
         self.indexes: dict[int, int] = {}
@@ -61,12 +74,26 @@ class Checkpoint:
         """Whether the file is to be vacated: what is alive in it must be copied before `add`."""
         return file_number in self._vacating
 
-    def add(self, partition: int, index: int, state: Buffer) -> None:
-        """Takes the state of a partition as it is now, after its record `index`; it must not change afterwards."""
-        self._states[partition] = (index, state, self._journal.appended_position)
+    def mark(self) -> Mark:
+        """This moment, for a state that is taken now and added later."""
+        return Mark(self._journal.appended_position, self._segments.moves)
+
+    def add(
+        self, partition: int, index: int, state: Buffer | Sequence[Buffer], mark: Mark | None = None
+    ) -> None:
+        """Takes the state of a partition after its record `index`, which was its last at the mark (now, if none is given).
+
+        The state must not change afterwards. One of a partition that was removed meanwhile is left out: should the
+        partition come back, it begins anew, in the journal.
+        """
+        if partition in self._gone:
+            return
+        position, moves = mark or self.mark()
+        buffers = state if isinstance(state, list | tuple) else (state,)
+        self._states[partition] = PartitionState(partition, index, buffers, position=position)
         self.indexes[partition] = index
-        self.moves[partition] = self._segments.moves
-        self.needs_position = self._journal.appended_position
+        self.moves[partition] = moves
+        self.needs_position = max(self.needs_position, position)
 
     def is_added(self, partition: int) -> bool:
         """Whether the partition's state is in."""
@@ -74,6 +101,7 @@ class Checkpoint:
 
     def forget(self, partition: int) -> None:
         """The partition was removed meanwhile; its state must not come back."""
+        self._gone.add(partition)
         self._states.pop(partition, None)
         self.indexes.pop(partition, None)
 
@@ -85,11 +113,7 @@ class Checkpoint:
             return None
         self.job = self._make_job(
             self,
-            [
-                PartitionState(partition, index, state, position=position)
-                for partition, (index, state, position) in self._states.items()
-                if partition not in self._fences
-            ],
+            [state for partition, state in self._states.items() if partition not in self._fences],
         )
         self._states = {}
         return self.job

@@ -14,6 +14,7 @@ from __future__ import annotations
 import re
 import struct
 from collections.abc import Sequence
+from itertools import chain
 
 import msgspec
 from crc32c import crc32c
@@ -186,22 +187,18 @@ class PartitionState(msgspec.Struct, frozen=True):
 
     partition: int
     index: int
-    state: Buffer
+    state: Sequence[Buffer]
     damage: Damage | None = None
     held: Sequence[int] = ()
     position: int = 0
 
     def section(self) -> Section:
         """Its row in the table."""
-        return Section(
-            self.partition,
-            self.index,
-            len(self.state),
-            crc32c(self.state),
-            self.damage,
-            list(self.held),
-            self.position,
-        )
+        size = crc = 0
+        for buffer in self.state:
+            size += len(buffer)
+            crc = crc32c(buffer, crc)
+        return Section(self.partition, self.index, size, crc, self.damage, list(self.held), self.position)
 
 
 class SnapshotJob(Job):
@@ -266,7 +263,7 @@ class SnapshotJob(Job):
             index = section.index if section is not None else 0
             state = before.states.get(damage.partition, b"") if before else b""
             position = section.position if section is not None else 0
-            carried.append(PartitionState(damage.partition, index, state, damage, held, position))
+            carried.append(PartitionState(damage.partition, index, (state,), damage, held, position))
         return carried
 
     def _write(self, file: File) -> None:
@@ -279,7 +276,8 @@ class SnapshotJob(Job):
         header += crc32c(header).to_bytes(4, "little")
         pending: list[Buffer] = []
         size = 0
-        for buffer in (header, table, *(state.state for state in self._states), table, header):
+        states = chain.from_iterable(state.state for state in self._states)
+        for buffer in chain((header, table), states, (table, header)):
             pending.append(buffer)
             size += len(buffer)
             if size >= WRITE_BYTES:

@@ -311,6 +311,10 @@ class Store:
             and file_number in self._files.readable
         )
 
+    def has_segment(self, file_number: int) -> bool:
+        """Whether there is such a segment of any partition."""
+        return file_number in self._files.owners
+
     def is_journal(self, file_number: int) -> bool:
         """Whether a file is of the journal (and not a segment)."""
         return file_number in self._journal.live

@@ -8,7 +8,7 @@ from collections import deque
 import msgspec
 import pytest
 
-from penstock.backend.replication import leading
+from penstock.backend.replication import installing, leading
 from penstock.model.batch import encode_parts
 from penstock.simulation.disk import SimulatedDisk
 from penstock.wire import messages
@@ -162,6 +162,8 @@ def test_a_lost_disk_never_leads_and_is_filled_again() -> None:
 
 def test_a_lost_disk_that_is_being_filled_again_does_not_lead(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(leading, "APPEND_BYTES", 10_000)  # so that it takes more than one step
+    # The state is there before the batches that it refers to; what comes while it is built waits for it.
+    monkeypatch.setattr(installing, "PAGES_PER_TURN", 1_000)
     cluster = Cluster()
     cluster.create(nodes=("a", "b"))
     cluster.settle(500)

@@ -10,11 +10,11 @@ from penstock.backend.replication.cutting import Cutter, replaced_messages, repo
 from penstock.backend.replication.followed import FollowedPartition
 from penstock.backend.replication.installing import Installation, Installer
 from penstock.backend.replication.peer_stream import PeerStream, weight
-from penstock.backend.replication.whole_state import is_missing_batches, marks_of, place_batches
+from penstock.backend.replication.whole_state import is_missing_batches, is_wanted, place_batches
 from penstock.model.batch import Batch
 from penstock.model.document import TooOldError
 from penstock.model.records import QueueCreated, QueueDeleted, QueueRemoved, Sent, decode_record
-from penstock.queue import living_files, snapshot
+from penstock.queue import living_files
 from penstock.queue.partition import Partition
 from penstock.replication.primary_secondary.secondary import OutOfStep, Ready, Refused, Secondary
 from penstock.wire.peer_messages import (
@@ -257,12 +257,9 @@ class Follower:
             self._note(stream, followed, len(body))
             return
         received, followed.image = followed.image, []
-        try:
-            partition = snapshot.load_from_elsewhere(b"".join(received))
-        except TooOldError as error:
+
+        def too_old(error: TooOldError) -> None:
             self._give_up(followed, self._parts.catalogue.partitions[followed.queue_id].name, error)
-            self._note(stream, followed, len(body))
-            return
 
         def installed(before: Partition, after: Partition) -> None:
             followed.needs_whole = False
@@ -271,7 +268,7 @@ class Follower:
                 self.tell_lost(followed, report_cut(before, after, messages))
             self._note(stream, followed, None)
 
-        self.installer.begin(Installation(followed, partition, message.index, received, installed))
+        self.installer.begin(Installation(followed, message.index, received, installed, too_old))
         # The bytes count as taken now: where the installation is given up nothing else would say so.
         self._note(stream, followed, len(body))
 
@@ -292,7 +289,7 @@ class Follower:
                 sent = decode_record(head)
                 if not isinstance(sent, Sent):
                     raise TooOldError(f"a record {type(sent).__name__} before a batch")
-                if marks_of(partition, sent):  # else it came before, or nothing of it lives
+                if is_wanted(partition, sent):  # else it came before, or nothing of it lives
                     payload = bytes(body[middle:end])
                     position = self._parts.logbook.write_batch(
                         followed.queue_id, message.index, head, payload

@@ -1,7 +1,7 @@
 """Installing a whole state that a primary sent: it takes the place of what this replica has, or it does not.
 
-The parts are kept in memory until all of them are here. Then they are written to the journal, and with the last of them
-the new state takes the place of the old one.
+The parts are kept in memory until all of them are here. Then the state is built from them, a few pages in a turn. They are
+written to the journal, and with the last of them the new state takes the place of the old one.
 
 Between the first part that is written and the last, the journal holds a state that does not count yet, and a snapshot
 would hold the old one. A snapshot taken there would separate the parts: those before it would not be read again, or their
@@ -17,19 +17,23 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from penstock.backend.parts import NodeParts
 from penstock.backend.replication.followed import FollowedPartition
+from penstock.model.document import TooOldError
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.model.limits import MEBIBYTE
 from penstock.queue import living_files
+from penstock.queue.building import Builder
 from penstock.queue.partition import Partition
 
 log = logging.getLogger("penstock.backend")
 
 BYTES_PER_TURN = 4 * MEBIBYTE
 """How much of a state goes to the journal in one turn: answers of other queues wait for the same flush."""
+PAGES_PER_TURN = 2
+"""So many pages of a state are built in one turn. A page takes five milliseconds where every other message of it is gone."""
 RETRY_MS = 1_000
 """How long after a full disk the next attempt is made."""
 
@@ -39,12 +43,17 @@ class Installation:
     """One state that is complete in memory."""
 
     followed: FollowedPartition
-    partition: Partition
-    """The state, built from the parts."""
     index: int
     parts: list[bytes]
     installed: Callable[[Partition, Partition], None]
     """Told of the state before and of the one in its place, when it counts."""
+    too_old: Callable[[TooOldError], None]
+    """Told that a newer version wrote the state, and that it does not count."""
+    builder: Builder = field(default_factory=lambda: Builder(elsewhere=True))
+    fed: int = 0
+    """Parts that the builder was given."""
+    partition: Partition | None = None
+    """The state, once it is built."""
     number: int = 0
     written: int = 0
     not_before_ms: int = 0
@@ -70,6 +79,11 @@ class Installer:
         return any(installation.written and installation.is_wanted for installation in self._installations)
 
     @property
+    def is_building(self) -> bool:
+        """Whether `step` goes on at once where it stopped: nothing has to happen before."""
+        return any(row.partition is None and row.is_wanted for row in self._installations)
+
+    @property
     def is_waiting(self) -> bool:
         """Whether `step` has something to do."""
         return bool(self._installations)
@@ -82,12 +96,33 @@ class Installer:
 
     def step(self, now_ms: int) -> None:
         """Goes on with what can go on."""
-        room = BYTES_PER_TURN
+        room, pages = BYTES_PER_TURN, PAGES_PER_TURN
         for installation in list(self._installations):
             if not installation.is_wanted:
                 self._installations.remove(installation)
+            elif installation.partition is None:
+                pages -= self._build(installation, pages)
             elif room > 0 and now_ms >= installation.not_before_ms:
                 room -= self._write(installation, room, now_ms)
+
+    def _build(self, installation: Installation, most: int) -> int:
+        """Builds up to so many pages of the state; returns how many."""
+        builder, built = installation.builder, 0
+        try:
+            while built < most and installation.partition is None:
+                built += 1
+                if not builder.build(1):
+                    continue
+                if installation.fed < len(installation.parts):
+                    builder.feed(installation.parts[installation.fed])
+                    installation.fed += 1
+                else:
+                    installation.partition = builder.finish()
+        except TooOldError as error:
+            self._installations.remove(installation)
+            installation.followed.installing = 0
+            installation.too_old(error)
+        return built
 
     def _write(self, installation: Installation, room: int, now_ms: int) -> int:
         """Writes some parts; returns how many bytes those had."""
@@ -114,10 +149,12 @@ class Installer:
     def _finish(self, installation: Installation) -> None:
         parts, queue_id = self._parts, installation.followed.queue_id
         self._installations.remove(installation)
-        before = parts.catalogue.partitions[queue_id]
-        parts.catalogue.partitions[queue_id] = installation.partition
+        before, after = parts.catalogue.partitions[queue_id], installation.partition
+        if after is None:
+            raise ValueError(f"the state of partition {queue_id} is written before it is built")
+        parts.catalogue.partitions[queue_id] = after
         parts.catalogue.damage.pop(queue_id, None)
-        parts.store.keep_only(queue_id, living_files.files_of(installation.partition))
+        parts.store.keep_only(queue_id, living_files.files_of(after))
         log.info("partition %d is taken over whole, as of record %d", queue_id, installation.index)
         installation.followed.installing = 0
-        installation.installed(before, installation.partition)
+        installation.installed(before, after)

@@ -44,7 +44,7 @@ class Leadership:
         self.holding = holding
         self.proposer = proposer
         self._recent = RecentEntries()
-        self.sender = Sender(state.parts.store, self._recent)
+        self.sender = Sender(state.parts.store, self._recent, state.parts.captures)
         self._reads = ReadProofs(state, self.sender)
         self.deposed: Callable[[int], None] = lambda queue_id: None
         """Told of every partition that this node leads no more."""

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
+from penstock.backend.captures import Captures, Wanted
 from penstock.backend.replication.peer_stream import PeerStream
 from penstock.backend.replication.recent_entries import RecentEntries
-from penstock.backend.replication.whole_state import Walk, image_parts
+from penstock.backend.replication.whole_state import StateParts, Walk
 from penstock.cluster.sequence_numbers import END_OF_NUMBERS
 from penstock.model.batch import Buffer
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.model.limits import BATCH_MESSAGES, MEBIBYTE
 from penstock.model.records import NumbersSkipped
+from penstock.queue.capture import Capture
 from penstock.queue.partition import Partition
 from penstock.replication.primary_secondary.epochs import EpochHistory
 from penstock.replication.primary_secondary.primary import Primary
@@ -35,9 +37,10 @@ class Cursor:
     """The record to send next; None: where the replica stands is not known, or it is cutting its log."""
     reading: bool = False
     """A helper thread reads records for it."""
-    parts: list[bytes] = field(default_factory=list)
-    """Of a state that is being sent, those that are not yet under way, the last one first."""
-    part_count: int = 0
+    capturing: bool = False
+    """A state is being made for it, a few pages a turn."""
+    parts: StateParts | None = None
+    """Of a state that is being sent, those that are not yet under way."""
     walk: Walk | None = None
     """Which batches of that state are to be sent."""
     walking: bool = False
@@ -115,8 +118,9 @@ class LedPartition:
 class Sender:
     """Fills the streams to other nodes, in batches, as far as their windows allow."""
 
-    def __init__(self, store: Store, recent: RecentEntries) -> None:
+    def __init__(self, store: Store, recent: RecentEntries, captures: Captures) -> None:
         self._store = store
+        self._captures = captures
         self._recent = recent
         self.jobs: list[EntryReadJob] = []
         """Work for the helper thread."""
@@ -162,18 +166,28 @@ class Sender:
     def _send_whole(
         self, led: LedPartition, partition: Partition, stream: PeerStream, cursor: Cursor
     ) -> None:
-        cursor.parts = image_parts(partition)
-        cursor.part_count = len(cursor.parts)
-        cursor.parts.reverse()
-        cursor.walk = Walk(partition, self._store.appended_position)
-        cursor.next = partition.index + 1
+        """The state is made in its turn; what it is the state of is known when that begins."""
+        cursor.capturing = True
+
+        def begun(capture: Capture) -> None:
+            cursor.walk = Walk(partition, self._store.appended_position)
+            cursor.next = capture.index + 1
+
+        def done(capture: Capture | None) -> None:
+            cursor.capturing = False
+            cursor.parts = StateParts(capture.buffers) if capture is not None else None
+            stream.ready[led.queue_id] = None
+
+        self._captures.ask(
+            Wanted(lambda: partition, begun, done, lambda: led.cursors.get(stream.node) is cursor)
+        )
 
     def question(self, led: LedPartition, partition: Partition, stream: PeerStream, now_ms: int) -> None:
         """Has a replica say once more that it follows, unless it will say so of what is under way."""
         cursor = led.cursors.get(stream.node)
         if cursor is not None and cursor.next is not None and cursor.mark is None and led.may_send:
             led.primary.asked(stream.node, now_ms)
-            if not cursor.parts:
+            if not cursor.parts and not cursor.capturing:
                 self._append(led, partition, stream, cursor, (), now_ms)
 
     def answered(self, led: LedPartition, stream: PeerStream) -> None:
@@ -186,13 +200,13 @@ class Sender:
     def fill(self, led: LedPartition, partition: Partition, stream: PeerStream, now_ms: int) -> None:
         """Sends what there is to send of a partition to a replica."""
         cursor = led.cursors.get(stream.node)
-        if cursor is None or cursor.next is None or not led.may_send:
+        if cursor is None or cursor.next is None or cursor.capturing or not led.may_send:
             return
         while stream.has_room and cursor.parts:
             assert cursor.walk is not None
-            part = cursor.part_count - len(cursor.parts)
-            image = Image(led.queue_id, led.epoch, cursor.walk.index, part, cursor.part_count)
-            stream.send(image, (cursor.parts.pop(),))
+            parts = cursor.parts
+            image = Image(led.queue_id, led.epoch, cursor.walk.index, parts.taken, parts.count)
+            stream.send(image, parts.take())
         while stream.has_room and not cursor.parts and not cursor.reading and cursor.next <= partition.index:
             entries = self._recent.since(led.queue_id, cursor.next, APPEND_BYTES)
             if not entries:

@@ -47,6 +47,10 @@ class ReplicatedNode(Node):
         installer.checkpoint_is_under_way = lambda: self._checkpointer.is_under_way
         self._checkpointer.may_begin = lambda: not cutter.is_cutting and not installer.is_writing
 
+    def has_more(self) -> bool:
+        """Whether another turn is wanted though nothing arrives."""
+        return super().has_more() or self.replication.follower.installer.is_building
+
     # -- the layout ------------------------------------------------------------------------------------------
 
     def apply_layout(self, changes: Iterable[tuple[PartitionEntry, int]], now_ms: int) -> None:

@@ -7,28 +7,52 @@ no mark is left that something living stands at, which is also how a restart fin
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Sequence
+from bisect import bisect_left
+from collections import deque
+from collections.abc import Iterator, Sequence
 
-from penstock.model.batch import Batch
+from penstock.model.batch import Batch, Buffer
 from penstock.model.document import TooOldError
 from penstock.model.records import QueueCreated, QueueDeleted, QueueRemoved, Sent, decode_record
 from penstock.queue import living_files, snapshot, states
 from penstock.queue.chunk import CHUNK_BITS, FILE_SHIFT
+from penstock.queue.chunk_image import ELSEWHERE
 from penstock.queue.partition import Partition
 from penstock.queue.receiving import stored_runs
+from penstock.queue.table import Place
 from penstock.storage.entry_read import ReadEntry
 from penstock.storage.replica_log import IMAGE_PART_BYTES
 
-_MARKED_FILES = snapshot.ELSEWHERE >> FILE_SHIFT
+_MARKED_FILES = ELSEWHERE >> FILE_SHIFT
 _WALK_MESSAGES = 4_096
 _WALK_BYTES = 2**20
 
 
-def image_parts(partition: Partition) -> list[bytes]:
-    """The state as it is now, in pieces that fit into entries of a journal."""
-    data = snapshot.dump(partition)
-    return [data[start : start + IMAGE_PART_BYTES] for start in range(0, len(data), IMAGE_PART_BYTES)]
+class StateParts:
+    """A state in parts that fit into entries of a journal, each cut out when it is taken."""
+
+    def __init__(self, buffers: Sequence[Buffer]) -> None:
+        self._buffers = deque(memoryview(buffer) for buffer in buffers)
+        size = sum(buffer.nbytes for buffer in self._buffers)
+        self.count = -(-size // IMAGE_PART_BYTES)
+        self.taken = 0
+
+    def take(self) -> list[Buffer]:
+        """The next part."""
+        room = IMAGE_PART_BYTES
+        part: list[Buffer] = []
+        while room and self._buffers:
+            buffer = self._buffers.popleft()
+            if buffer.nbytes > room:
+                self._buffers.appendleft(buffer[room:])
+                buffer = buffer[:room]
+            part.append(buffer)
+            room -= buffer.nbytes
+        self.taken += 1
+        return part
+
+    def __bool__(self) -> bool:
+        return bool(self._buffers)
 
 
 def is_missing_batches(partition: Partition) -> bool:
@@ -38,30 +62,34 @@ def is_missing_batches(partition: Partition) -> bool:
 
 def place_batches(partition: Partition, stored: Sequence[tuple[Sent, int]]) -> None:
     """Batches came, and are at these positions now."""
-    moved = {mark: position for sent, position in stored for mark in marks_of(partition, sent)}
-    if moved:
-        living_files.relocate(partition, moved)
+    for sent, position in stored:
+        for place in list(_marked_places(partition, sent)):
+            living_files.relocate(partition, (place,), {place[0]: position})
 
 
-def marks_of(partition: Partition, sent: Sent) -> set[int]:
-    """The marks that stand for a batch; none where it is here, or nothing of it is known any more."""
+def is_wanted(partition: Partition, sent: Sent) -> bool:
+    """Whether something lives in a batch that is not here yet."""
+    return any(living_files.is_there(partition, place) for place in _marked_places(partition, sent))
+
+
+def _marked_places(partition: Partition, sent: Sent) -> Iterator[Place]:
+    """Places of a batch that are another node's."""
     first, end = sent.first, sent.first + sent.count
-    found: set[int] = set()
     for number in range(first >> CHUNK_BITS, (end - 1 >> CHUNK_BITS) + 1):
         chunk = partition.table.chunks.get(number)
         if chunk is None:
             continue
         base = number << CHUNK_BITS
-        place = max(0, bisect_right(chunk.starts, max(0, first - base)) - 1)
-        while place < len(chunk.starts) and base + chunk.starts[place] < end:
-            if base + chunk.starts[place] >= first and chunk.positions[place] >= snapshot.ELSEWHERE:
-                found.add(chunk.positions[place])
-            place += 1
-    if partition.log is not None:
-        for run in partition.log.batches(first, 1, 1, 1):
-            if run.first == first and run.position >= snapshot.ELSEWHERE:
-                found.add(run.position)
-    return found
+        piece = bisect_left(chunk.starts, max(0, first - base))
+        while piece < len(chunk.starts) and base + chunk.starts[piece] < end:
+            if chunk.positions[piece] >= ELSEWHERE:
+                yield chunk.positions[piece], number, piece
+            piece += 1
+    log = partition.log
+    logged = log.number_of(first) if log is not None else None
+    position = log.position_of(logged) if log is not None and logged is not None else None
+    if logged is not None and position is not None and position >= ELSEWHERE:
+        yield position, logged, -1
 
 
 class Walk:

@@ -337,7 +337,7 @@ class ClusterFaults:
         living = {
             position
             for partition in node._parts.catalogue.partitions.values()
-            for position in partition.table.living_positions(set(partition.table.files))
+            for position, _, _ in partition.table.living_places(set(partition.table.files))
         }
         victim = pick_byte(machine.disk, store.identity.seed, store.committed_position, living, self._random)
         if victim is None:

@@ -60,8 +60,7 @@ def _batches(node: ReplicatedNode, partition: Partition) -> Iterator[tuple[int, 
     """
     store = node._parts.store
     assert store.replica_log is not None
-    files = living_files.files_of(partition)
-    left = sorted(set(living_files.living_positions(partition, files, set())))
+    left = living_files.living_positions(partition)
     while left:
         job = store.replica_log.batches_job(partition.queue_id, left)
         job.run()
