@@ -142,11 +142,19 @@ class MoveAbandoned(msgspec.Struct, frozen=True, array_like=True, tag=11):
 
 
 class OriginsForgotten(msgspec.Struct, frozen=True, array_like=True, tag=12):
-    """The source knows that the move is finished, so the target need not remember it."""
+    """The source knows that the move is finished, so the target need not remember it.
+
+    In a cluster requests of the source's former primaries may arrive later than that. Those up to this epoch and number are
+    not taken in any more.
+    """
 
     source_id: int
     runs: Runs
     at_ms: int
+    epoch: int = 0
+    number: int = 0
+    ended: bool = False
+    """The source is deleted: nothing comes from it any more."""
 
 
 class Purged(msgspec.Struct, frozen=True, array_like=True, tag=13):

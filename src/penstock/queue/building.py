@@ -137,6 +137,9 @@ class Builder:
                     partition.producers.restore(*row)
             case pages.Origins(source_id, runs):
                 partition.origins.load(source_id, runs)
+            case pages.ForgottenOrigins(rows):
+                for source_id, *place in rows:
+                    partition.origins.forget(source_id, [], (place[0], place[1]))
             case pages.Groups(rows):
                 partition.groups.load(rows)
             case pages.FreeGroups(numbers):

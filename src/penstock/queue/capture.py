@@ -117,6 +117,7 @@ def _steps(partition: Partition, *, exact: bool) -> Generator[Step, None, None]:
     ahead = list(heads.ahead) if heads is not None else []
     producers = partition.producers.dump()
     origins, moves, overdue = list(partition.origins), list(partition.moves.items()), partition.overdue
+    forgotten = partition.origins.places()
     readers = partition.readers.dump()
     reports = list(lifecycle.waiting) if lifecycle is not None else []
     yield encode_page(
@@ -164,6 +165,7 @@ def _steps(partition: Partition, *, exact: bool) -> Generator[Step, None, None]:
     yield from _weighed(iter([producers.duplicates]), lambda row: 1 + len(row[1]) // 16, pages.Duplicates)
     for source_id, runs in origins:
         yield from _runs(runs, lambda part, source_id=source_id: pages.Origins(source_id, part))  # type: ignore[misc]
+    yield from _even(_cut(forgotten), pages.ForgottenOrigins)
     yield from _even(groups.images(), pages.Groups)
     for low in range(0, len(free_groups), 4 * rows):
         yield encode_page(pages.FreeGroups(free_groups[low : low + 4 * rows]))

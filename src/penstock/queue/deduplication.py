@@ -117,10 +117,15 @@ class DeduplicationWindow:
 
 
 class OriginTable:
-    """Messages that moved in from other queues, until their source knows that they arrived."""
+    """Messages that moved in from other queues, until their source knows that they arrived.
+
+    Afterwards a request that was sent before that is known by its place: the epoch of the source's primary, and a number that
+    rises while it leads.
+    """
 
     def __init__(self) -> None:
         self._arrived: dict[int, Runs] = {}
+        self._forgotten: dict[int, tuple[int, int]] = {}
 
     def arrived(self, source_id: int, runs: Runs) -> Runs:
         """Which of the source's messages are here already."""
@@ -130,8 +135,26 @@ class OriginTable:
         """These arrived."""
         self._arrived[source_id] = normalized([*self._arrived.get(source_id, []), *runs])
 
-    def forget(self, source_id: int, runs: Runs) -> None:
-        """The source will never send these again."""
+    def forgotten(self, source_id: int) -> tuple[int, int]:
+        """(epoch, number) up to which requests of a source may be about messages that are forgotten here."""
+        return self._forgotten.get(source_id, (0, 0))
+
+    def places(self) -> list[tuple[int, int, int]]:
+        """(source, epoch, number) of all that is forgotten."""
+        return [(source_id, *place) for source_id, place in self._forgotten.items()]
+
+    def knows(self, source_id: int) -> bool:
+        """Whether anything is remembered of a source."""
+        return source_id in self._arrived or source_id in self._forgotten
+
+    def end(self, source_id: int) -> None:
+        """The source is deleted."""
+        self._forgotten.pop(source_id, None)
+
+    def forget(self, source_id: int, runs: Runs, place: tuple[int, int] = (0, 0)) -> None:
+        """The source will never send these again, and what it sent up to this place may be about them."""
+        if place > self.forgotten(source_id):
+            self._forgotten[source_id] = place
         rest = difference(self._arrived.get(source_id, []), normalized(runs))
         if rest:
             self._arrived[source_id] = rest

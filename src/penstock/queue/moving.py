@@ -121,11 +121,21 @@ def rescue(partition: Partition, now_ms: int) -> list[Written]:
     ]
 
 
-def forget_origins(partition: Partition, source_id: int, runs: Runs, now_ms: int) -> list[Written]:
-    """The source knows that they arrived."""
+def forget_origins(
+    partition: Partition, source_id: int, runs: Runs, now_ms: int, epoch: int = 0, number: int = 0
+) -> list[Written]:
+    """The source knows that they arrived; in a cluster, what it sent up to this place is not taken in any more."""
     known = partition.origins.arrived(source_id, runs)
     pieces = pieces_of(known, limits.RUNS_PER_RECORD)
-    return [Written(OriginsForgotten(source_id, piece, now_ms)) for piece in pieces]
+    return [Written(OriginsForgotten(source_id, piece, now_ms, epoch, number)) for piece in pieces]
+
+
+def end_source(partition: Partition, source_id: int, now_ms: int) -> list[Written]:
+    """The source is deleted: nothing comes from it any more, so nothing of it is remembered."""
+    known = dict(partition.origins).get(source_id, [])
+    pieces = pieces_of(known, limits.RUNS_PER_RECORD)
+    records = [OriginsForgotten(source_id, piece, now_ms) for piece in pieces]
+    return [Written(record) for record in (*records, OriginsForgotten(source_id, [], now_ms, ended=True))]
 
 
 def _moving(partition: Partition, runs: Runs) -> Runs:

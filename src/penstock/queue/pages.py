@@ -234,6 +234,12 @@ class Lifecycle(msgspec.Struct, array_like=True, tag=26):
     rows: list[LifecycleRow]
 
 
+class ForgottenOrigins(msgspec.Struct, array_like=True, tag=27):
+    """(source, epoch, number) up to which requests may be about messages whose origins are forgotten."""
+
+    rows: list[tuple[int, int, int]]
+
+
 Page = (
     Head
     | Messages
@@ -261,6 +267,7 @@ Page = (
     | Stamps
     | AheadOfOthers
     | Lifecycle
+    | ForgottenOrigins
 )
 
 _encoder = msgspec.msgpack.Encoder()

@@ -159,7 +159,9 @@ class Partition:
                 self._ready(record.runs)
                 self.sent_times.look_again()
             case records.OriginsForgotten():
-                self.origins.forget(record.source_id, record.runs)
+                self.origins.forget(record.source_id, record.runs, (record.epoch, record.number))
+                if record.ended:
+                    self.origins.end(record.source_id)
             case records.Purged():
                 self._purged(record)
             case records.SettingsChanged():

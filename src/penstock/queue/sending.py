@@ -86,8 +86,9 @@ def admit(
     else:
         answer = Admitted([(first, batch.count)], [], sent_ms, by_server_us)
     if stamps.lateness is not None:
-        return Decision((*room, Written(record, batch), late_move(partition, record, batch, stamps)), answer)
-    return Decision((*room, Written(record, batch)), answer)
+        return Decision((Written(record, batch), *room, late_move(partition, record, batch, stamps)), answer)
+    # What makes room comes behind the batch: where the journal has no room for the batch, nothing goes for its sake.
+    return Decision((Written(record, batch), *room), answer)
 
 
 def _stored(partition: Partition, producer: int, number: int, sent_ms: int) -> StoredBatch | None:
@@ -208,7 +209,7 @@ def _make_room(partition: Partition, batch: Batch, now_ms: int, *, may_move: boo
             f"queue {partition.name!r} is full: {messages} messages, {size} bytes "
             f"(max_messages {settings.max_messages}, max_bytes {settings.max_bytes}, overflow {settings.overflow})",
         )
-    # Each record is a step that is complete: a crash between two of them leaves a queue with more room than it had.
+    # Each record is a step that is complete: after a crash between two of them the next send makes the room that is missing.
     pieces = pieces_of(oldest, limits.RUNS_PER_RECORD)
     target = settings.dead_letter_queue
     if settings.overflow == "dead-letter" and target is not None:

@@ -91,9 +91,14 @@ class MoveIn(msgspec.Struct, frozen=True, array_like=True, tag=9):
     """Messages on their way to a partition that the other node leads. Body: one batch. Answered with `MovedIn`."""
 
     number: int
+    """Rises with every request of a node."""
     target: int
     origin: Origin
     stamps: tuple[int, int, int]
+    epoch: int = 0
+    """In which the sender leads the source; 0: it is of an earlier version, and cannot say."""
+    follows: int = 0
+    """The request that the target must have taken in before this one; 0: none."""
 
 
 class MovedIn(msgspec.Struct, frozen=True, array_like=True, tag=10):
@@ -109,6 +114,9 @@ class MoveDone(msgspec.Struct, frozen=True, array_like=True, tag=11):
     target: int
     source: int
     runs: Runs
+    epoch: int = 0
+    number: int = 0
+    """All requests up to this one were sent before, and may be about these messages."""
 
 
 class Lost(msgspec.Struct, frozen=True, array_like=True, tag=12):

@@ -5,7 +5,10 @@ Each step waits until no failover can lose the one before, on the replicas of it
     source   MoveStarted
     target   Sent, with its origin (remembered, so that the same messages arrive once, however often they are sent)
     source   MoveFinished
-    target   OriginsForgotten
+    target   OriginsForgotten, with the place up to which requests of the source may be about these messages
+
+A request may arrive after all of that: it waited in the connection of a node that led the source before. It is known by its
+place, the epoch and a number that rises, and refused. The primary that leads the source now sends again what must be sent again.
 
 Whichever node fails in between, the message is in exactly one queue, or on its way with the target knowing whether it arrived. That
 holds for `async` partitions too: what only their primary has is not counted on.
@@ -18,16 +21,15 @@ name for a moment, and then go with their own.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal
 
 from penstock.backend.bodies import StoredSlice
 from penstock.backend.moves import first_messages, origin_of, slices_in_memory
+from penstock.backend.replication.arrivals import Arrivals
 from penstock.backend.replication.leading import LedPartition
 from penstock.backend.replication.state import ClusterState
 from penstock.cluster.layout import PartitionEntry
-from penstock.model.batch import Batch
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.model.move_target import target_of
 from penstock.model.origin import Reason
@@ -92,6 +94,7 @@ class ClusterMoves:
         """Source → when to go on that found no room in the journal."""
         self._homeless_ms: dict[JourneyKey, int] = {}
         """Of deleted queues: since when a target is missing."""
+        self.arrivals = Arrivals(state)
 
     # -- the source ------------------------------------------------------------------------------------------
 
@@ -152,9 +155,10 @@ class ClusterMoves:
         journey.phase, journey.target, journey.since_ms = "under way", target.partition, now_ms
         # What arrived long ago is answered at once: that must not end the journey before the rest has set out.
         journey.under_way.add(SETTING_OUT)
+        follows = 0
         try:
             for piece in slices:
-                self._send(journey, source, target, piece, now_ms)
+                follows = self._send(journey, source, target, piece, follows)
         except PenstockError as error:
             self._rest(journey, now_ms, error.message)
             return
@@ -164,7 +168,9 @@ class ClusterMoves:
     def _find_no_way(self, source: Partition, journey: Journey, now_ms: int) -> None:
         """The target is not there. Raises where the journal has no room; the journey is ready then as before."""
         parts, aim = self._state.parts, target_of(journey.aim)
-        if journey.reason == "late" or source.queue_id in self._state.drains:
+        if self._state.layout.unreadable:  # one of them may be the target, and may have taken them in
+            self._rest(journey, now_ms, f"this version cannot read the entry of {aim.name}", again_ms=None)
+        elif journey.reason == "late" or source.queue_id in self._state.drains:
             self._homeless_ms.setdefault(journey.key, now_ms)
             self._rest(journey, now_ms, f"there is no queue {aim.name}", again_ms=None)
         elif (
@@ -185,16 +191,18 @@ class ClusterMoves:
             self._end(journey)
 
     def _send(
-        self, journey: Journey, source: Partition, target: PartitionEntry, piece: StoredSlice, now_ms: int
-    ) -> None:
+        self, journey: Journey, source: Partition, target: PartitionEntry, piece: StoredSlice, follows: int
+    ) -> int:
+        """Sends a piece of a journey that is to arrive behind another; returns the number of the request."""
+        now_ms, epoch = self._state.now_ms, self._state.led[source.queue_id].epoch
         origin = origin_of(source, source.name, journey.reason, piece, now_ms)
-        message = MoveIn(self._next_number, target.partition, origin, piece.stamps())
+        message = MoveIn(self._next_number, target.partition, origin, piece.stamps(), epoch, follows)
         self._next_number += 1
         self._requests[message.number] = journey
         journey.under_way.add(message.number)
         stream = self._state.streams.get(target.primary or "")
         if self._state.serves(target.partition):
-            self._take_in(
+            self.arrivals.take_in(
                 message, piece.batch_alone(), now_ms, lambda: self.moved_in(MovedIn(message.number))
             )
         elif stream is not None:
@@ -204,6 +212,7 @@ class ClusterMoves:
                 f"{target.primary}, its primary, is not connected" if target.primary else "it has no primary"
             )
             raise PenstockError(ErrorCode.UNREACHABLE, primary)
+        return message.number
 
     def moved_in(self, answer: MovedIn) -> None:
         """Messages are safe at their target, or were refused there."""
@@ -229,16 +238,16 @@ class ClusterMoves:
             self._rest(journey, state.now_ms, error.message)
             return
         self._end(journey)
-        led.when_everywhere(source.index, lambda: self._finished(journey))
+        led.when_everywhere(source.index, lambda: self._finished(journey, led.epoch))
         if source.moves:
             state.parts.movers.add(queue_id)
 
-    def _finished(self, journey: Journey) -> None:
-        message = MoveDone(journey.target, journey.source, journey.runs)
+    def _finished(self, journey: Journey, epoch: int) -> None:
+        message = MoveDone(journey.target, journey.source, journey.runs, epoch, self._next_number - 1)
         known = self._state.layout.get(journey.target)
         stream = self._state.streams.get((known.entry.primary or "") if known is not None else "")
         if self._state.serves(journey.target):
-            self.move_done(message)
+            self.arrivals.move_done(message)
         elif stream is not None:
             stream.send(message)
 
@@ -269,7 +278,8 @@ class ClusterMoves:
                 self._wake(journey)
 
     def deposed(self, queue_id: int) -> None:
-        """This node does not lead the source any more; its next primary goes on."""
+        """This node does not lead a partition any more; its next primary goes on."""
+        self.arrivals.deposed(queue_id)
         self._again_ms.pop(queue_id, None)
         for journey in [one for one in self._journeys.values() if one.source == queue_id]:
             self._end(journey)
@@ -338,41 +348,3 @@ class ClusterMoves:
         count = count_of(runs)
         messages = "1 message is" if count == 1 else f"{count:,} messages are"
         return f"{messages} on the way to {target_of(move[0]).name}" + (f" ({why})" if why else "")
-
-    # -- the target ------------------------------------------------------------------------------------------
-
-    def move_in(self, node: str, message: MoveIn, body: memoryview) -> None:
-        """Another node sends messages on their way."""
-        stream = self._state.streams[node]
-
-        def arrived() -> None:
-            if self._state.streams.get(node) is stream:
-                stream.send(MovedIn(message.number))
-
-        self._state.parts.idle.used(message.target, self._state.now_ms)
-        try:
-            if not self._state.serves(message.target):
-                raise PenstockError(ErrorCode.NOT_PRIMARY, "the node that was asked does not lead it")
-            self._take_in(message, Batch(bytes(body)), self._state.now_ms, arrived)
-        except PenstockError as error:
-            stream.send(MovedIn(message.number, error.message))
-
-    def _take_in(self, message: MoveIn, batch: Batch, now_ms: int, arrived: Callable[[], None]) -> None:
-        target = self._state.parts.catalogue.partitions[message.target]
-        self._state.led[message.target].check_numbers(target)
-        self._state.parts.idle.used(message.target, now_ms)
-        self._state.parts.write(target, moving.arrive(target, batch, message.origin, now_ms, message.stamps))
-        # Also what arrived before may be lost by a failover yet.
-        self._state.led[message.target].when_everywhere(target.index, arrived)
-
-    def move_done(self, message: MoveDone) -> None:
-        """The source will not send these again."""
-        if not self._state.serves(message.target):
-            return
-        target = self._state.parts.catalogue.partitions[message.target]
-        try:
-            self._state.parts.write(
-                target, moving.forget_origins(target, message.source, message.runs, self._state.now_ms)
-            )
-        except PenstockError:
-            return  # it is remembered for longer than needed, which does no harm

@@ -178,11 +178,11 @@ class Dispatch:
                     record = MessagesLost(message.messages, self._state.now_ms)
                     self._state.parts.write(partition, [Written(record)])
             case MoveIn():
-                self.moves.move_in(node, message, body)
+                self.moves.arrivals.move_in(node, message, body)
             case MovedIn():
                 self.moves.moved_in(message)
             case MoveDone():
-                self.moves.move_done(message)
+                self.moves.arrivals.move_done(message)
             case _ as unreachable:
                 assert_never(unreachable)
 

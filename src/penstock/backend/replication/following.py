@@ -208,7 +208,13 @@ class Follower:
             if stream is None:
                 continue
             stream.taken_bytes += size
-            if index and followed is not None and (followed.leader, followed.epoch) == (node, epoch):
+            if (
+                index
+                and followed is not None
+                and (followed.leader, followed.epoch) == (node, epoch)
+                and not followed.needs_whole
+                and queue_id not in self._parts.catalogue.damage
+            ):
                 stream.confirmations[queue_id] = (epoch, index)
 
     def confirm(self) -> None:

@@ -118,6 +118,8 @@ class Replication:
     def partition_gone(self, partition: int, *, unreadable: bool = False) -> None:
         """An entry is no longer in the store, or not readable: nothing is deleted by that, but no node leads it either."""
         self.state.layout.gone(partition, unreadable=unreadable)
+        if not unreadable:
+            self.dispatch.moves.arrivals.source_gone(partition)
         self.leadership.stand_down(partition, "it is no longer in the layout")
         self.proposer.gone(partition)
 
