@@ -6,15 +6,15 @@ from collections.abc import Callable, Mapping
 from random import Random
 
 from penstock.model.errors import ERRORS, ErrorCode, PenstockError
-from penstock.routing.cluster_map import ClusterMap
 from penstock.routing.context import RoutingContext
 from penstock.routing.errand import Errand
+from penstock.routing.line_call import Call
 from penstock.routing.router import route
 from penstock.routing.steps import Outcome
 from penstock.simulation.client import SimulatedClient
-from penstock.simulation.cluster.desk import Call, Desk
+from penstock.simulation.cluster.desk import Desk
 from penstock.simulation.cluster.fabric import Fabric
-from penstock.simulation.cluster.metadata import SimulatedMetadata, StoredChange
+from penstock.simulation.cluster.metadata import SimulatedMetadata
 from penstock.simulation.message_history import QueueLife
 from penstock.simulation.network import Network
 from penstock.simulation.tasks import Reply
@@ -45,20 +45,16 @@ class RoutingClient(SimulatedClient):
         self._schedule = network.schedule
         self._fabric = fabric
         self._inner = {node: SimulatedClient(name, way, random, trace) for node, way in networks.items()}
-        self.map = ClusterMap()
-        self._desk = Desk(name, self.map, self._inner, fabric, metadata, self._schedule, random)
+        self._desk = Desk(name, self._inner, fabric, metadata, self._schedule, random)
+        self.map = self._desk.map
         self._context = RoutingContext(
             self.map,
             producer=random.getrandbits(60) + 1,
             now_ms=lambda: self._schedule.now_ms,
-            load=self._desk.load,
+            load=self._desk.calls.load,
         )
         self._errands: dict[int, Errand[Call]] = {}
         self._number = 0
-        metadata.watch(name, self._heard)
-
-    def _heard(self, change: StoredChange) -> None:
-        self.map.apply(change.key, change.value)
 
     def ask(self, request: messages.Request, body: bytes, timeout_ms: int, done: Done) -> None:
         """Has a request routed; `done` gets the answer, or None where there is none that is certain."""
@@ -98,7 +94,7 @@ class RoutingClient(SimulatedClient):
                     None  # a partition does not answer, or is about to get another primary: asked again later
                 )
             return Reply(answer, memoryview(outcome.body))
-        if outcome.code in (ErrorCode.UNREACHABLE, ErrorCode.INTERNAL):
+        if outcome.code in (ErrorCode.UNREACHABLE, ErrorCode.INTERNAL, ErrorCode.METADATA_UNAVAILABLE):
             return None
         if isinstance(request, messages.Send) and ERRORS[outcome.code].retryable:
             queue = self.map.incarnation(request.queue_id)
