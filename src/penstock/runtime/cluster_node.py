@@ -38,6 +38,7 @@ from penstock.manager.manager import Manager
 from penstock.metadata.mirror import MetadataMirror
 from penstock.metadata.store.interface import MetadataStore, StoreUnavailableError
 from penstock.model.batch import Buffer
+from penstock.model.records import KINDS
 from penstock.runtime.broker import LAST_ANSWERS_SECONDS, THREADS_SECONDS, open_engine
 from penstock.runtime.cluster_link.cluster_link import ClusterLink
 from penstock.runtime.cluster_store import cluster_certificate, cluster_secret, open_cluster_store
@@ -300,6 +301,7 @@ async def open_cluster_node(config: NodeConfig, store: MetadataStore | None = No
             peers=str(config.cluster_peers_advertise or peers_address),
             reader=str(config.reader_advertise or service.reader_address or ""),
             started_ms=node.replication.started_ms,
+            records=KINDS,
         )
         registration = Registration(store, entry, clock.now_ms, driver.lease_renewed, driver.new_life)
         await service.join(registration, clock.now_ms)

@@ -17,6 +17,7 @@ from penstock.backend.replication.layout_view import Proposal
 from penstock.backend.replication.replicated_node import ReplicatedNode
 from penstock.cluster.layout import NodeEntry, PartitionEntry
 from penstock.model.batch import Buffer
+from penstock.model.records import KINDS
 from penstock.model.settings import QueueSettings
 from penstock.simulation.disk import SimulatedDisk
 from penstock.storage.flush import Flush
@@ -145,9 +146,17 @@ class Cluster:
         self.pipes: dict[tuple[str, str], deque[bytes]] = {}
         self.parted: set[frozenset[str]] = set()
         """Pairs that cannot reach each other."""
+        self.records: dict[str, int] = {}
+        """Nodes of other versions: which kinds of records they read."""
         self.machines = {name: Machine(self, name) for name in names}
         for machine in self.machines.values():
             machine.start()
+
+    def add(self, name: str, disk: SimulatedDisk) -> Machine:
+        """One more machine, with what is on its disk; it is not started yet."""
+        machine = self.machines[name] = Machine(self, name)
+        machine.disk = disk
+        return machine
 
     def next_request(self) -> int:
         self._request += 1
@@ -168,7 +177,13 @@ class Cluster:
     def tell_nodes(self) -> None:
         """Who lives."""
         living = {
-            name: NodeEntry(node=name, native="", peers="", started_ms=machine.started_ms)
+            name: NodeEntry(
+                node=name,
+                native="",
+                peers="",
+                started_ms=machine.started_ms,
+                records=self.records.get(name, KINDS),
+            )
             for name, machine in self.machines.items()
             if machine.node is not None
         }

@@ -101,6 +101,11 @@ class ClusterMoves:
         slices = slices_in_memory(parts, source, runs)
         runs = [(piece.first, piece.messages) for piece in slices]
         if target is None:  # a dead letter whose way back is gone stays where it is, and says so
+            try:
+                self._state.led[source.queue_id].check_numbers(source)
+            except PenstockError:
+                self._retries[source.queue_id] = now_ms + RETRY_MS
+                return
             for piece in slices:
                 origin = origin_of(source, aim.name, "queue-deleted", piece, now_ms)
                 batch = piece.batch_alone()
@@ -245,6 +250,7 @@ class ClusterMoves:
 
     def _take_in(self, message: MoveIn, batch: Batch, now_ms: int, arrived: Callable[[], None]) -> None:
         target = self._state.parts.catalogue.partitions[message.target]
+        self._state.led[message.target].check_numbers(target)
         self._state.parts.idle.used(message.target, now_ms)
         self._state.parts.write(target, moving.arrive(target, batch, message.origin, now_ms, message.stamps))
         # Also what arrived before may not be committed yet.

@@ -15,16 +15,26 @@ from penstock.backend.outbox import Need
 from penstock.backend.replication.fitness import is_fit
 from penstock.backend.replication.following import Follower
 from penstock.backend.replication.holding import Holding
+from penstock.backend.replication.layout_view import KnownEntry
 from penstock.backend.replication.leading import LedPartition, Sender
 from penstock.backend.replication.peer_stream import PeerStream
 from penstock.backend.replication.proposing import Proposer
+from penstock.backend.replication.read_proofs import ReadProofs
 from penstock.backend.replication.recent_entries import RecentEntries
 from penstock.backend.replication.state import ClusterState
 from penstock.cluster.layout import PartitionEntry
+from penstock.cluster.sequence_numbers import (
+    acts_synchronously,
+    first_number,
+    first_row,
+    may_give_out,
+    understood,
+)
 from penstock.model.batch import Buffer
 from penstock.model.errors import ErrorCode, PenstockError
-from penstock.model.records import EpochBegan, SettingsChanged
+from penstock.model.records import EpochBegan, NumbersSkipped, SettingsChanged
 from penstock.queue.decision import Written
+from penstock.queue.partition import Partition
 from penstock.replication.primary_secondary.primary import Primary
 from penstock.wire.messages import Failed
 
@@ -41,6 +51,7 @@ class Leadership:
         self.proposer = proposer
         self._recent = RecentEntries()
         self.sender = Sender(state.parts.store, self._recent)
+        self._reads = ReadProofs(state, self.sender)
         self.deposed: Callable[[int], None] = lambda queue_id: None
         """Told of every partition that this node leads no more."""
         self.lease_until_ms = 0
@@ -66,18 +77,20 @@ class Leadership:
         for queue_id in (about,) if isinstance(about, int) else dict.fromkeys(about):
             led = self.state.led.get(queue_id)
             if led is not None and self.state.serves(queue_id):
-                found.append((queue_id, led.epoch, partitions[queue_id].index))
+                index = partitions[queue_id].index
+                since_ms = 0 if served_only else self._reads.known_since(led, index)
+                found.append((queue_id, led.epoch, index, since_ms))
             elif not served_only:
-                found.append((queue_id, 0, 0))
+                found.append((queue_id, 0, 0, 0))
         return found
 
     def is_committed(self, need: Need) -> bool | None:
         """Whether it is; None where this node does not lead in that epoch any more."""
-        queue_id, epoch, index = need
+        queue_id, epoch, index, since_ms = need
         led = self.state.led.get(queue_id)
         if led is None or led.epoch != epoch or not self._has_lease(led):
             return None
-        return led.primary.committed >= index
+        return led.primary.committed >= index and (not since_ms or led.primary.leads_since(since_ms))
 
     def has_copies(self, need: Need) -> bool:
         """Whether as many replicas have it as the queue asks for; it is known to be committed."""
@@ -87,7 +100,10 @@ class Leadership:
     def check_takes_sends(self, queue_id: int) -> None:
         """See `ClusterPart`."""
         led = self.state.led.get(queue_id)
-        if led is not None and not led.primary.takes_sends:
+        if led is None:
+            return
+        led.check_numbers(self.state.parts.catalogue.partitions[queue_id])
+        if not led.primary.takes_sends:
             raise PenstockError(
                 ErrorCode.NOT_ENOUGH_REPLICAS,
                 f"{len(led.primary.in_sync)} replicas are in sync ({', '.join(sorted(led.primary.in_sync))}), and "
@@ -130,8 +146,9 @@ class Leadership:
 
     # -- epochs ----------------------------------------------------------------------------------------------
 
-    def lead(self, entry: PartitionEntry) -> bool:
+    def lead(self, known: KnownEntry) -> bool:
         """Begins the epoch, if this node can; False: not yet."""
+        entry = known.entry
         queue_id = entry.partition
         followed = self.follower.partitions.get(queue_id)
         if followed is not None and followed.cutting is not None:
@@ -149,15 +166,15 @@ class Leadership:
         if entry.epoch <= partition.epochs.last:
             return True  # an earlier life of this node used the epoch; the manager gives another
         self._recent.forget(queue_id)
-        begun = partition.index + 1
+        begun, skips = partition.index + 1, self._skips(partition, entry)
         self.state.parts.write(partition, [Written(EpochBegan(entry.epoch, self.state.now_ms))])
-        self.follower.partitions.pop(queue_id, None)
+        self.follower.unfollow(queue_id)
         primary = Primary(
             self.state.node,
             last=partition.index,
             replicas=entry.replicas,
             in_sync=entry.in_sync,
-            synchronous=entry.settings.replication == "sync",
+            synchronous=acts_synchronously(entry, entry.epoch),
             least_in_sync=entry.settings.least_in_sync,
             now_ms=self.state.now_ms,
         )
@@ -167,8 +184,26 @@ class Leadership:
         log.info("partition %d of %r: this node leads epoch %d", queue_id, entry.queue, entry.epoch)
         # A replica may have been made with other settings than this one: what the log says first counts for all.
         led.tells_settings = begun == 1
-        self.update(led, entry)
+        led.skips = skips
+        self.update(led, known)
         return True
+
+    def _skips(self, partition: Partition, entry: PartitionEntry) -> NumbersSkipped | None:
+        """Where the numbers of the epoch begin, if not where those before end."""
+        following = partition.table.next
+        resumed = partition.gaps.last_start(following)
+        first = first_number(entry, following, resumed, partition.settings.replication)
+        row = first_row(entry) if partition.lifecycle is not None else 0
+        if first == following and row <= (partition.lifecycle.next if partition.lifecycle is not None else 0):
+            return None
+        if not understood(entry.replicas, self.state.nodes):
+            log.warning(
+                "partition %d of %r: numbers of messages that were lost may be used again, because some of its replicas are on nodes "
+                "of an earlier version",
+                *(entry.partition, entry.queue),
+            )
+            return None
+        return NumbersSkipped(first, self.state.now_ms, row)
 
     def _ask_all(self, led: LedPartition) -> None:
         for node in led.primary.followers:
@@ -176,22 +211,37 @@ class Leadership:
             if stream is not None and node not in led.cursors:
                 self.sender.ask(led, stream, self.state.now_ms)
 
-    def update(self, led: LedPartition, entry: PartitionEntry) -> None:
-        """The entry of a partition that this node leads has changed."""
-        primary, settings = led.primary, entry.settings
-        primary.set_replicas(entry.replicas, self.state.now_ms)
-        for node in led.cursors.keys() - primary.followers.keys():
-            del led.cursors[node]
-        primary.synchronous = settings.replication == "sync"
-        primary.least_in_sync = settings.least_in_sync
-        primary.decided(entry.in_sync)
-        led.closes = False
+    def update(self, led: LedPartition, known: KnownEntry) -> None:
+        """The entry of a partition that this node leads has changed.
+
+        Where the journal has no room this raises, and is called again with the same entry. What the entry says counts
+        from the first call on, once: a change of the in-sync set that is proposed after it is not what it decides.
+        """
+        if known.version > led.version:
+            led.version = known.version
+            self._take_in(led, known.entry)
+        settings = known.entry.settings
         partition = self.state.parts.catalogue.partitions[led.queue_id]
         self._ask_all(led)
+        if led.skips is not None:
+            self.state.parts.write(partition, [Written(led.skips)])
+            led.skips = None
         if partition.settings != settings or led.tells_settings:
             self.state.parts.write(partition, [Written(SettingsChanged(settings, self.state.now_ms))])
             led.tells_settings = False
         self._advance(led)
+
+    def _take_in(self, led: LedPartition, entry: PartitionEntry) -> None:
+        """What the store has decided."""
+        primary, settings = led.primary, entry.settings
+        primary.set_replicas(entry.replicas, self.state.now_ms)
+        for node in led.cursors.keys() - primary.followers.keys():
+            del led.cursors[node]
+        primary.synchronous = acts_synchronously(entry, led.epoch)
+        led.numbers_to = may_give_out(entry, led.epoch)
+        primary.least_in_sync = settings.least_in_sync
+        primary.decided(entry.in_sync)
+        led.closes = False
 
     def _written(self, queue_id: int, index: int, head: bytes, payload: Buffer) -> None:
         self._recent.add(queue_id, index, head, payload)
@@ -282,6 +332,7 @@ class Leadership:
             led = self.state.led.get(queue_id)
             if led is not None and led.epoch == epoch and node in led.cursors:
                 led.primary.confirmed(node, index, self.state.now_ms)
+                self.sender.answered(led, self.state.streams[node])
                 if node not in led.primary.in_sync and led.primary.awaited_until_ms() is not None:
                     self._awaiting[queue_id] = None
                 self._advance(led)
@@ -299,6 +350,8 @@ class Leadership:
             self._unflushed.append((position, led, index))
             self._mark_ready(led)
         self._dirty.clear()
+        for queue_id in self._reads.ask():
+            self.proposer.look_at(queue_id)
         for stream in self.state.streams.values():
             if stream.ready:
                 self._fill(stream)
@@ -313,7 +366,8 @@ class Leadership:
         for queue_id in ready:
             led = self.state.led.get(queue_id)
             if led is not None and stream.has_room:
-                self.sender.fill(led, self.state.parts.catalogue.partitions[queue_id], stream)
+                partition = self.state.parts.catalogue.partitions[queue_id]
+                self.sender.fill(led, partition, stream, self.state.now_ms)
             elif led is not None:
                 stream.ready[queue_id] = None
 

@@ -1,6 +1,6 @@
 """What became of messages, from the partitions that this node leads to the log `penstock.lifecycle`, wherever that is led.
 
-Only what is safe is reported: rows whose records every replica in sync has on disk. Whoever drives the node takes the
+Only what is safe is reported: rows whose records every replica that may be elected has on disk. Whoever drives the node takes the
 reports, sends them like any client of the cluster, and says when one is stored; then that is put on record. A primary
 that fails in between is followed by one that has the same rows, and reports them again under the same numbers.
 
@@ -184,5 +184,5 @@ def _safe(primary: Primary) -> int:
     """Up to which record nothing can be lost by a failover; `async` partitions commit sooner than that."""
     if primary.synchronous:
         return primary.committed
-    others = [primary.followers[node].confirmed for node in primary.in_sync if node in primary.followers]
+    others = [primary.followers[node].confirmed for node in primary.electable if node in primary.followers]
     return min((primary.committed, *others))

@@ -15,6 +15,7 @@ from penstock.backend.replication.leading import LedPartition
 from penstock.backend.replication.state import ClusterState
 from penstock.cluster.elections import handed_over
 from penstock.cluster.idle_expiry import primary_says
+from penstock.cluster.sequence_numbers import left_exactly, noted
 from penstock.replication.primary_secondary.follower import LAG_MS
 
 LOOK_MS = 50
@@ -150,8 +151,10 @@ class Proposer:
             changed = msgspec.structs.replace(
                 changed, in_sync=[name for name in entry.replicas if name in in_sync]
             )
-        if entry.serving != led.epoch and led.primary.committed >= led.begun:
+        if entry.serving != led.epoch and led.primary.committed >= led.begun and led.skips is None:
             changed = msgspec.structs.replace(changed, serving=led.epoch)
+        if changed.serving == led.epoch:
+            changed = noted(changed, led.epoch, self._following(led))
         changed = primary_says(changed, idle=self._state.parts.idle.is_found(entry.partition))
         if changed == entry:
             return None
@@ -185,15 +188,24 @@ class Proposer:
         return living
 
     def _hand_over(self, known: KnownEntry, led: LedPartition, successor: str) -> Proposal | None:
-        """Nothing is taken in any more; once the successor has everything, the next epoch is its."""
+        """Nothing is taken in any more; once the successor has everything, the next epoch is its.
+
+        What is still served, because the journal had no room when the entry was heard of, is not handed over: it would take in more.
+        """
         primary = led.primary
         follower, node = primary.followers.get(successor), self._state.nodes.get(successor)
         partition = self._state.parts.catalogue.partitions[led.queue_id]
         if (
             node is None
             or follower is None
+            or self._state.serves(led.queue_id)
             or successor not in primary.in_sync
             or partition.index > min(follower.confirmed, primary.committed)
         ):
             return None
-        return Proposal(known.version, handed_over(known.entry, node))
+        left = left_exactly(known.entry, led.epoch, self._following(led))
+        return Proposal(known.version, handed_over(left, node))
+
+    def _following(self, led: LedPartition) -> int:
+        """The number that the next message gets."""
+        return self._state.parts.catalogue.partitions[led.queue_id].table.next

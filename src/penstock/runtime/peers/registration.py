@@ -1,7 +1,7 @@
 """A node's entries in the metadata store, under its lease: that it lives, and how far logs go that nobody leads.
 
-The lease is renewed three times in its length. What this node may count on ends earlier by its own clock: it is counted from
-before the renewal was asked for. A lease that was lost is made anew under another `started_ms`, which tells everybody that
+The lease is renewed several times in its length. What this node may count on ends earlier by its own clock
+(`cluster/node_lease.py`). A lease that was lost is made anew under another `started_ms`, which tells everybody that
 the node was gone.
 """
 
@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 import msgspec
 
 from penstock.cluster.layout import NodeEntry, Position, PositionsEntry, encode, node_key, positions_key
+from penstock.cluster.node_lease import LEASE_MS, RENEW_MS, RETRY_MS, counted_on_ms
 from penstock.metadata.store.interface import (
     LeaseEndedError,
     MetadataStore,
@@ -23,12 +24,6 @@ from penstock.metadata.store.interface import (
 )
 
 log = logging.getLogger(__name__)
-
-LEASE_SECONDS = 2.0
-RENEWALS_PER_LEASE = 4
-MARGIN_SECONDS = 0.2
-"""The lease is taken to end so much earlier than it does."""
-RETRY_SECONDS = 0.2
 
 
 @dataclass
@@ -42,7 +37,7 @@ class Registration:
     """Told until when nobody replaces the node."""
     new_life: Callable[[int], None]
     """Told the new `started_ms` after the lease was lost."""
-    seconds: float = LEASE_SECONDS
+    lease_ms: int = LEASE_MS
     registered: asyncio.Event = field(default_factory=asyncio.Event)
     _lease: int | None = None
     _positions: dict[int, Position] = field(default_factory=dict)
@@ -62,14 +57,14 @@ class Registration:
                 if failing:
                     failing = False
                     log.warning("node %s is in the layout again", self.entry.node)
-                await self._pause(self.seconds / RENEWALS_PER_LEASE)
+                await self._pause(RENEW_MS / 1000)
             except (StoreUnavailableError, LeaseEndedError, VersionConflictError) as error:
                 if not failing:
                     log.warning("node %s cannot say that it lives: %s", self.entry.node, error)
                 failing = True
                 if isinstance(error, LeaseEndedError):
                     self._lease = None
-                await asyncio.sleep(RETRY_SECONDS)
+                await asyncio.sleep(RETRY_MS / 1000)
 
     async def _pause(self, seconds: float) -> None:
         """Until the lease is to be renewed; positions are written in between."""
@@ -86,7 +81,7 @@ class Registration:
 
     async def _register(self) -> None:
         began_ms = self.now_ms()
-        lease = await self.store.grant(self.seconds)
+        lease = await self.store.grant(self.lease_ms / 1000)
         if self.registered.is_set():
             # Everybody who looks must see that it was gone, so the time is another one.
             started_ms = max(self.now_ms(), self.entry.started_ms + 1)
@@ -106,7 +101,7 @@ class Registration:
             self._lease = None
 
     def _count_on(self, began_ms: int) -> None:
-        self.renewed(began_ms + int((self.seconds - MARGIN_SECONDS) * 1000))
+        self.renewed(began_ms + counted_on_ms(self.lease_ms))
 
     # -- positions -------------------------------------------------------------------------------------------
 

@@ -12,16 +12,14 @@ from penstock.backend.replication.layout_view import Proposal
 from penstock.backend.replication.replicated_node import ReplicatedNode
 from penstock.cluster import layout
 from penstock.cluster.layout import NodeEntry, PartitionEntry, Position, PositionsEntry, encode
+from penstock.cluster.node_lease import LEASE_MS, RENEW_MS, RETRY_MS, counted_on_ms
 from penstock.cluster.positions import asked_of
+from penstock.model.records import KINDS
 from penstock.simulation.cluster.metadata import SimulatedMetadata, StoredChange
 from penstock.simulation.cluster.office import Office
 from penstock.simulation.schedule import Times
 from penstock.simulation.trace import Trace
 
-LEASE_MS = 2_000
-_RENEW_MS = 500
-_MARGIN_MS = 200
-_RETRY_MS = 200
 _LOOK_MS = 200
 
 
@@ -96,7 +94,7 @@ class Member:
             elif alive is False:
                 self._trace.add(name, "its lease has ended")
                 self._lease = None
-            self._later(_RENEW_MS if alive else _RETRY_MS, self._keep_alive)
+            self._later(RENEW_MS if alive else RETRY_MS, self._keep_alive)
 
         self._store.ask(
             name, lambda: self._store.renew(lease), lambda alive: self._do(lambda: renewed(alive))
@@ -104,20 +102,22 @@ class Member:
 
     def _granted(self, lease: int | None, began_ms: int) -> None:
         if lease is None:
-            self._later(_RETRY_MS, self._keep_alive)
+            self._later(RETRY_MS, self._keep_alive)
             return
         if self._registered:
             # Everybody who looks must see that it was gone.
             self.started_ms = max(self._schedule.now_ms, self.started_ms + 1)
             self._host.call_node(lambda node: node.new_life(self.started_ms, self._schedule.now_ms))
         name = self._host.name
-        entry = NodeEntry(node=name, zone=name, native=name, peers=name, started_ms=self.started_ms)
+        entry = NodeEntry(
+            node=name, zone=name, native=name, peers=name, started_ms=self.started_ms, records=KINDS
+        )
 
         def written(done: bool | None) -> None:
             if done:
                 self._lease, self._said, self._registered = lease, None, True
                 self._count_on(began_ms)
-            self._later(_RENEW_MS if done else _RETRY_MS, self._keep_alive)
+            self._later(RENEW_MS if done else RETRY_MS, self._keep_alive)
 
         self._store.ask(
             name,
@@ -126,7 +126,7 @@ class Member:
         )
 
     def _count_on(self, began_ms: int) -> None:
-        until_ms = began_ms + LEASE_MS - _MARGIN_MS
+        until_ms = began_ms + counted_on_ms()
         self._host.call_node(lambda node: node.lease_renewed(until_ms, self._schedule.now_ms))
 
     # -- the layout ------------------------------------------------------------------------------------------

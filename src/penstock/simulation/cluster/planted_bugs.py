@@ -10,6 +10,7 @@ import msgspec
 from penstock.backend.outbox import Need
 from penstock.backend.replication.followed import FollowedPartition
 from penstock.backend.replication.following import Follower
+from penstock.backend.replication.layout_view import KnownEntry
 from penstock.backend.replication.leadership import Leadership
 from penstock.backend.replication.leading import LedPartition
 from penstock.backend.replication.peer_stream import PeerStream
@@ -21,6 +22,7 @@ from penstock.replication.primary_secondary import secondary
 from penstock.replication.primary_secondary.epochs import EpochHistory
 from penstock.replication.primary_secondary.primary import Primary
 from penstock.replication.primary_secondary.secondary import Secondary
+from penstock.simulation.cluster import planted_numbers
 from penstock.simulation.cluster.hunts import HuntName
 from penstock.simulation.cluster.planted_changes import (
     purges_alone,
@@ -196,11 +198,11 @@ def _on_failover(spoil: Callable[[Partition], None]) -> Callable[[], Sequence[Pa
     def patches() -> Sequence[Patch]:
         real = Leadership.lead
 
-        def lead(self: Leadership, entry: PartitionEntry) -> bool:
-            partition = self.state.parts.catalogue.partitions.get(entry.partition)
-            if partition is not None and entry.epoch > 1:
+        def lead(self: Leadership, known: KnownEntry) -> bool:
+            partition = self.state.parts.catalogue.partitions.get(known.entry.partition)
+            if partition is not None and known.entry.epoch > 1:
                 spoil(partition)
-            return real(self, entry)
+            return real(self, known)
 
         return [(Leadership, "lead", lead)]
 
@@ -319,5 +321,23 @@ CLUSTER_BUGS: dict[str, ClusterBug] = {
         "a send to a queue that was deleted is stored in the next queue of its name",
         sends_by_name,
         _operates(destructive=True),
+    ),
+    "reuse-sequence-numbers": ClusterBug(
+        ("numbers",),
+        "a primary gives out numbers of messages that a failover lost",
+        planted_numbers.sequence_numbers_come_back,
+        lambda scenario: scenario.keeps_numbers,
+    ),
+    "reuse-lease-numbers": ClusterBug(
+        ("numbers",),
+        "a primary gives out numbers of leases that a failover lost",
+        planted_numbers.lease_numbers_come_back,
+        lambda scenario: scenario.keeps_numbers,
+    ),
+    "reuse-generations": ClusterBug(
+        ("numbers",),
+        "a generation of a group of readers has the number of one that a failover lost",
+        planted_numbers.generations_come_back,
+        lambda scenario: scenario.keeps_numbers,
     ),
 }

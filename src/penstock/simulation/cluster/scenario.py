@@ -70,6 +70,14 @@ class ClusterScenario:
     altered_replicas: tuple[int, ...] = ()
     """How many replicas operators may give a queue; none: they leave that alone."""
 
+    @property
+    def keeps_numbers(self) -> bool:
+        """Whether there is an `async` queue whose clients keep numbers and receipts over failovers (`number_keepers.py`).
+
+        In a fifth of the runs, and no dice are thrown for it. Where a disk is damaged no other replica is taken away.
+        """
+        return self.base.duration_ms % 5 == 0 and not self.faults.flips_ms
+
 
 def draw_cluster_scenario(random: Random, nodes: int) -> ClusterScenario:
     """The scenario of a run."""

@@ -25,7 +25,7 @@ class _Committed:
 
     def __init__(self) -> None:
         self.marks: dict[int, int] = {}
-        """Epoch that wrote it → the highest index known to be committed."""
+        """Epoch that wrote it → the highest index known to be committed, by all in sync."""
         self.newest_epoch = 0
         self.newest = EpochHistory()
         self.newest_index = 0
@@ -140,9 +140,8 @@ class Witness:
     ) -> None:
         known = self._committed.setdefault(queue_id, _Committed())
         if epoch >= known.newest_epoch:
-            if epoch > known.newest_epoch and synchronous:
+            if epoch > known.newest_epoch:
                 self._check_has_all(known, name, queue_id, epoch, index, epochs)
-            elif epoch > known.newest_epoch:
                 self._count_lost(known, queue_id, index, epochs)
                 self._loose[queue_id] = []
             known.newest_epoch, known.newest_index = epoch, index
@@ -153,7 +152,8 @@ class Witness:
                 f"partition {queue_id}: {name} was deposed by epoch {known.newest_epoch} and still committed record "
                 f"{index} in epoch {epoch}",
             )
-        known.marks[epochs.at(index)] = max(index, known.marks.get(epochs.at(index), 0))
+        if synchronous:  # what a primary committed alone may be lost, also where the queue is `sync` by now
+            known.marks[epochs.at(index)] = max(index, known.marks.get(epochs.at(index), 0))
 
     def _check_has_all(
         self, known: _Committed, name: str, queue_id: int, epoch: int, index: int, epochs: EpochHistory
@@ -180,7 +180,7 @@ class Witness:
 
     def _acknowledged(self, name: str, node: ReplicatedNode, need: Need) -> None:
         """An answer leaves. A deposed primary may only say what its successor has too."""
-        queue_id, epoch, index = need
+        queue_id, epoch, index, _ = need
         known = self._committed.get(queue_id)
         led = node.replication.state.led.get(queue_id)
         if led is not None and not led.primary.synchronous:

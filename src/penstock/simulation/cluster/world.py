@@ -19,6 +19,9 @@ from penstock.simulation.cluster.likeness import left_over, unlike
 from penstock.simulation.cluster.local_time import FREEZE_MS, LocalTime
 from penstock.simulation.cluster.machine import ClusterMachine
 from penstock.simulation.cluster.metadata import SimulatedMetadata
+from penstock.simulation.cluster.number_hunts import NumberHunter
+from penstock.simulation.cluster.number_keepers import QUEUE
+from penstock.simulation.cluster.number_keeping import NumberKeeping
 from penstock.simulation.cluster.operator import ClusterOperator
 from penstock.simulation.cluster.router import ClusterStage
 from penstock.simulation.cluster.scenario import draw_cluster_scenario
@@ -86,6 +89,13 @@ class ClusterWorld:
         self.hunter = Hunter(
             machines, self.fabric, self.metadata, self.faults, self.entries, schedule, random, trace
         )
+        self.keeping: NumberKeeping | None = None
+        if scenario.keeps_numbers:
+            hunter = NumberHunter(
+                machines, self.fabric, self.metadata, self.faults, self.entries, schedule, random, trace
+            )
+            chance = Random(f"{seed} numbers")
+            self.keeping = NumberKeeping(self.stage, hunter, chance, scenario.replicas, self.faults.counts)
         self._decoded: dict[str, tuple[int, PartitionEntry]] = {}
         self.violations: list[Violation] = []
 
@@ -113,11 +123,14 @@ class ClusterWorld:
         self.schedule.run_for(scenario.base.duration_ms)
         trace.add("world", "everybody stops, everything is well again")
         self.stage.stopping = self.hunter.over = True
+        if self.keeping is not None:
+            self.keeping.hunter.over = True
         self.faults.heal()
         self._wait_for("every replica is in sync again", self._all_in_sync, _HEALED_MS)
         self._wait_for("clients stop", lambda: not self.tasks.active, _SETTLED_MS)
         self._wait_for("every replica is in sync", self._all_in_sync, _HEALED_MS)
         self._check_alike()
+        self._check_numbers()
         well.answered_ms = self.schedule.now_ms
         self.tasks.start(Auditor(self.stage).run())
         self._wait_for("the auditor ends", lambda: not self.tasks.active, _AUDITED_MS)
@@ -166,6 +179,8 @@ class ClusterWorld:
                     self.stage.note(reply.answer)
                     break
                 yield Pause(100)
+        if self.keeping is not None:
+            yield from self.keeping.keepers.create()
 
     def _start_work(self) -> None:
         base = self.scenario.base
@@ -187,6 +202,8 @@ class ClusterWorld:
                 destructive=scenario.destructive,
             )
             self.tasks.start(operator.run())
+        if self.keeping is not None:
+            self.keeping.start()
 
     # -- checks ----------------------------------------------------------------------------------------------
 
@@ -237,6 +254,22 @@ class ClusterWorld:
                 return
         for sentence in found[:5]:
             self._violated("I9", sentence)
+
+    def _check_numbers(self) -> None:
+        """What clients kept over failovers means what it meant, in the log that won."""
+        keeping = self.keeping
+        if keeping is None:
+            return
+        self.tasks.start(keeping.keepers.take_stock())
+        self._wait_for("the keepers' stock is taken", lambda: not self.tasks.active, _AUDITED_MS)
+        for entry in self.entries().values():
+            node = self.machines[entry.primary or ""].replicated if entry.queue == QUEUE else None
+            if node is not None:
+                log = self.witness.log_of(node._parts.catalogue.partitions[entry.partition])
+                self.violations += keeping.check(log, entry.unclean, self.schedule.now_ms)
+        self.tasks.start(keeping.keepers.delete())
+        self._wait_for("the keepers' queue is deleted", lambda: not self.tasks.active, _SETTLED_MS)
+        self._wait_for("nothing of it is left", self._all_in_sync, _HEALED_MS)
 
     def _say_when_sent(self) -> None:
         """The answer for a batch in several shares has the time of the last; each delivery has that of its own."""
