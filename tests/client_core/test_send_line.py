@@ -151,6 +151,21 @@ def test_a_queue_that_is_gone_fails_all() -> None:
     ] * 3
 
 
+def test_what_is_refused_after_the_queue_was_found_gone_fails_too() -> None:
+    world = SendingWorld()
+    world.connect()
+    batches = submitted(world, 2)
+    world.queue_id = 0
+    world.read(world.connection)
+    world.hear()
+    world.answer_lookup()  # it overtakes the refusal of the second
+    assert batches[0].error is not None
+    world.serve()
+    world.answer_lookup()
+    assert batches[1].error is not None
+    assert batches[1].error.code is ErrorCode.QUEUE_NOT_FOUND
+
+
 def test_unanswered_numbers_stay_within_what_a_server_remembers() -> None:
     world = SendingWorld()
     world.connect()

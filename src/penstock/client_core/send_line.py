@@ -105,6 +105,8 @@ class SendLine:
         """The present incarnation; 0: it has to be looked up."""
         self._numbered_id = 0
         """The incarnation that batches are numbered for."""
+        self._is_looked_up = False
+        """Whether somebody looks it up, who says `renew` or `fail_held` then."""
         self._number = 0
         self._first: SendCall | None = None
         self._last: SendCall | None = None
@@ -121,6 +123,7 @@ class SendLine:
     def renew(self, queue_id: int) -> None:
         """The incarnation that the queue has now; another one than before is numbered from 1."""
         self._queue_id = queue_id
+        self._is_looked_up = False
         if queue_id != self._numbered_id:
             self._numbered_id, self._number = queue_id, 0
 
@@ -171,9 +174,11 @@ class SendLine:
                 return Refusal.FINAL
             call.looked_again = True
             self._holds(call, now)
-            if call.queue_id != self._queue_id:
-                return Refusal.WAITS  # it was looked up since
-            self._queue_id = 0
+            if call.queue_id == self._queue_id:
+                self._queue_id = 0
+            if self._queue_id or self._is_looked_up:
+                return Refusal.WAITS  # it was looked up since, or is just now
+            self._is_looked_up = True
             return Refusal.LOOK_UP
         if error.code not in PASSING and error.code is not ErrorCode.OUT_OF_ORDER:
             return Refusal.FINAL
@@ -188,6 +193,7 @@ class SendLine:
 
     def fail_held(self) -> list[SendCall]:
         """What is held cannot be sent: there is no such queue, or no link any more. These have failed."""
+        self._is_looked_up = False
         failed = [call for call in self.unanswered() if call.state is State.HELD]
         for call in failed:
             self.ended(call)
