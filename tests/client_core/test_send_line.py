@@ -166,6 +166,21 @@ def test_what_is_refused_after_the_queue_was_found_gone_fails_too() -> None:
     assert batches[1].error.code is ErrorCode.QUEUE_NOT_FOUND
 
 
+def test_what_comes_after_the_queue_was_found_gone_looks_again() -> None:
+    world = SendingWorld()
+    world.connect()
+    submitted(world, 1)
+    world.queue_id = 0
+    world.serve()
+    world.answer_lookup()
+    world.queue_id = 4
+    late = Batch(7)
+    late.submit(world)
+    world.answer_lookup()
+    world.serve()
+    assert labels(world, 4) == [7]
+
+
 def test_unanswered_numbers_stay_within_what_a_server_remembers() -> None:
     world = SendingWorld()
     world.connect()

@@ -40,6 +40,8 @@ class QueueSender(ABC):
         """One more batch, behind all that were submitted before."""
         if self.line.add(call, self.now()):
             self._transmit(call)
+        elif self.line.must_be_looked_up():
+            self.look_up()
         else:
             self.go_on()
 

@@ -106,7 +106,7 @@ class SendLine:
         self._numbered_id = 0
         """The incarnation that batches are numbered for."""
         self._is_looked_up = False
-        """Whether somebody looks it up, who says `renew` or `fail_held` then."""
+        """Whether somebody looks it up just now."""
         self._number = 0
         self._first: SendCall | None = None
         self._last: SendCall | None = None
@@ -176,10 +176,7 @@ class SendLine:
             self._holds(call, now)
             if call.queue_id == self._queue_id:
                 self._queue_id = 0
-            if self._queue_id or self._is_looked_up:
-                return Refusal.WAITS  # it was looked up since, or is just now
-            self._is_looked_up = True
-            return Refusal.LOOK_UP
+            return Refusal.LOOK_UP if self.must_be_looked_up() else Refusal.WAITS
         if error.code not in PASSING and error.code is not ErrorCode.OUT_OF_ORDER:
             return Refusal.FINAL
         if call.slowdown is None:
@@ -223,6 +220,13 @@ class SendLine:
             if call.state is State.HELD:
                 return call.due if call.due > now else None
         return None
+
+    def must_be_looked_up(self) -> bool:
+        """Whether nobody knows the queue's incarnation; whoever asks looks it up then, and says `renew` or `fail_held`."""
+        if self._queue_id or self._is_looked_up:
+            return False
+        self._is_looked_up = True
+        return True
 
     def unanswered(self) -> Iterator[SendCall]:
         """All batches in line, in their order."""
