@@ -43,11 +43,10 @@ def test_what_is_refused_for_a_while_keeps_its_place(code: ErrorCode) -> None:
     assert len(world.sent) == 5 + 6
 
 
-@pytest.mark.parametrize("code", [ErrorCode.QUEUE_FULL, ErrorCode.MESSAGE_TOO_LARGE])
-def test_what_fails_for_good_is_told_and_the_others_go_on_at_once(code: ErrorCode) -> None:
+def test_what_fails_for_good_is_told_and_the_others_go_on_at_once() -> None:
     world = SendingWorld()
     world.connect()
-    world.refusals.append(code)
+    world.refusals.append(ErrorCode.MESSAGE_TOO_LARGE)
     batches = submitted(world, 3)
     world.serve()
     assert batches[0].error is not None
@@ -55,7 +54,7 @@ def test_what_fails_for_good_is_told_and_the_others_go_on_at_once(code: ErrorCod
     assert len(world.sent) == 3
 
 
-@pytest.mark.parametrize("code", [ErrorCode.OVERLOADED, ErrorCode.DISK_FULL])
+@pytest.mark.parametrize("code", [ErrorCode.OVERLOADED, ErrorCode.DISK_FULL, ErrorCode.QUEUE_FULL])
 def test_what_the_caller_has_to_decide_about_is_told_and_the_others_go_again_at_once(code: ErrorCode) -> None:
     world = SendingWorld()
     world.connect()
@@ -65,6 +64,19 @@ def test_what_the_caller_has_to_decide_about_is_told_and_the_others_go_again_at_
     assert batches[0].error is not None
     assert labels(world) == [1, 2]
     assert world.time == 0.0
+
+
+def test_a_batch_whose_refusal_is_lost_with_the_connection_comes_again_before_those_behind_it() -> None:
+    world = SendingWorld()
+    world.connect()
+    world.refusals.append(ErrorCode.QUEUE_FULL)
+    submitted(world, 2)
+    world.read(world.connection)
+    world.read(world.connection)
+    world.lose()
+    world.connect()  # there is room by now
+    world.serve()
+    assert labels(world) == [0, 1]
 
 
 def test_after_a_lost_connection_all_are_sent_again_in_order_the_first_after_nothing() -> None:
@@ -179,6 +191,21 @@ def test_what_comes_after_the_queue_was_found_gone_looks_again() -> None:
     world.answer_lookup()
     world.serve()
     assert labels(world, 4) == [7]
+
+
+def test_what_a_limit_refuses_after_the_queue_was_found_gone_fails_too() -> None:
+    world = SendingWorld()
+    world.connect()
+    batches = submitted(world, 2)
+    world.queue_id = 0
+    world.read(world.connection)
+    world.hear()
+    world.answer_lookup()
+    world.refusals.append(ErrorCode.THROTTLED)
+    world.serve()
+    world.answer_lookup()
+    world.wait(1.0)
+    assert all(batch.error is not None for batch in batches)
 
 
 def test_unanswered_numbers_stay_within_what_a_server_remembers() -> None:

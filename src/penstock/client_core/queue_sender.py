@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 
 from penstock.client_core.call import unexpected
-from penstock.client_core.send_line import Refusal, SendCall, SendLine
+from penstock.client_core.send_line import SendCall, SendLine
 from penstock.model.errors import PenstockError
 from penstock.wire.messages import Answer, SendResult
 
@@ -40,8 +40,6 @@ class QueueSender(ABC):
         """One more batch, behind all that were submitted before."""
         if self.line.add(call, self.now()):
             self._transmit(call)
-        elif self.line.must_be_looked_up():
-            self.look_up()
         else:
             self.go_on()
 
@@ -53,13 +51,9 @@ class QueueSender(ABC):
 
     def refused(self, call: OutgoingBatch, error: PenstockError) -> bool:
         """Whether a batch that was refused is sent again; if not, it has failed."""
-        match self.line.refused(call, error, self.now()):
-            case Refusal.FINAL:
-                return False
-            case Refusal.LOOK_UP:
-                self.look_up()
-            case Refusal.WAITS:
-                self.go_on()
+        if not self.line.refused(call, error, self.now()):
+            return False
+        self.go_on()
         return True
 
     def found(self, queue_id: int) -> None:
@@ -74,7 +68,9 @@ class QueueSender(ABC):
             call.fail(error)
 
     def go_on(self) -> None:
-        """Sends what may be sent now."""
+        """Sends what may be sent now; if the queue's incarnation is not known, it is looked up first."""
+        if self.line.must_be_looked_up():
+            self.look_up()
         now = self.now()  # one for both: what is not due for the first must not be past for the second
         for call in self.line.ready(now):
             self._transmit(call)

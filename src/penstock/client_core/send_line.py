@@ -26,14 +26,6 @@ PASSING = frozenset(
 """What is said while a limit is used up, or a cluster changes. A batch keeps its number, so it is not stored twice."""
 
 
-class Refusal(Enum):
-    """What a refusal means for a batch."""
-
-    FINAL = "it has failed"
-    WAITS = "it is sent again"
-    LOOK_UP = "it is sent again once the queue was looked up"
-
-
 class State(Enum):
     """Where a batch is."""
 
@@ -161,32 +153,32 @@ class SendLine:
             behind.before = before
         call.before = call.behind = None
 
-    def refused(self, call: SendCall, error: PenstockError, now: float) -> Refusal:
-        """The server refused a batch, or the link gave it up; where that is final, `ended` follows."""
+    def refused(self, call: SendCall, error: PenstockError, now: float) -> bool:
+        """The server refused a batch, or the link gave it up: whether it is sent again. If not, `ended` follows."""
         if call.state is not State.SENT or isinstance(error, Unanswered) or call.abandoned():
-            return Refusal.FINAL
+            return False
         if error.code is ErrorCode.OUT_OF_ORDER and call.after:
             self._holds(call, now)
             call.waits_for_before = True
-            return Refusal.WAITS
+            return True
         if error.code is ErrorCode.QUEUE_NOT_FOUND:
             if call.looked_again:
-                return Refusal.FINAL
+                return False
             call.looked_again = True
             self._holds(call, now)
             if call.queue_id == self._queue_id:
                 self._queue_id = 0
-            return Refusal.LOOK_UP if self.must_be_looked_up() else Refusal.WAITS
+            return True
         if error.code not in PASSING and error.code is not ErrorCode.OUT_OF_ORDER:
-            return Refusal.FINAL
+            return False
         if call.slowdown is None:
             ends = call.patience_ends if call.patience_ends is not None else now + self.timeout
             call.slowdown = Slowdown(ends, self._dice)
         pause = call.slowdown.pause(now)
         if pause is None:
-            return Refusal.FINAL
+            return False
         self._holds(call, now, pause)
-        return Refusal.WAITS
+        return True
 
     def fail_held(self) -> list[SendCall]:
         """What is held cannot be sent: there is no such queue, or no link any more. These have failed."""
@@ -222,8 +214,8 @@ class SendLine:
         return None
 
     def must_be_looked_up(self) -> bool:
-        """Whether nobody knows the queue's incarnation; whoever asks looks it up then, and says `renew` or `fail_held`."""
-        if self._queue_id or self._is_looked_up:
+        """Whether batches wait for the queue's incarnation. Whoever asks looks it up then, and says `renew` or `fail_held`."""
+        if not self._held or self._queue_id or self._is_looked_up:
             return False
         self._is_looked_up = True
         return True

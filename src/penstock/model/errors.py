@@ -115,12 +115,12 @@ ERRORS: dict[ErrorCode, ErrorRow] = {
 }
 
 
-_SENT_AGAIN = {code for code, row in ERRORS.items() if row.retryable} - {ErrorCode.QUEUE_FULL} | {
+_SENT_AGAIN = {code for code, row in ERRORS.items() if row.retryable} | {
     ErrorCode.QUEUE_NOT_FOUND,
     ErrorCode.QUEUE_DAMAGED,
 }
-"""After these a sender sends a batch again: later, to another node, or to the queue that has the name now. That a queue is
-full is told to the caller at once, for it may stay so for long."""
+"""After these a batch may be sent again, and be stored then: later, by another node, or in the queue that has the name now. Also
+where a client tells its caller at once (a queue that is full): if the answer is lost, the client sends the batch again."""
 
 
 class PenstockError(Exception):

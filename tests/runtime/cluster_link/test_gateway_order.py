@@ -96,7 +96,7 @@ async def test_a_refusal_holds_up_what_follows_until_it_is_sent_again() -> None:
 async def test_what_fails_for_good_holds_nobody_up() -> None:
     cluster = Cluster()
     cluster.send(1)
-    cluster.answer(0, ErrorCode.QUEUE_FULL)
+    cluster.answer(0, ErrorCode.MESSAGE_TOO_LARGE)
     assert cluster.send(2, after=1)
 
 
