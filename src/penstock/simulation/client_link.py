@@ -10,7 +10,7 @@ from collections.abc import Callable
 from math import ceil
 from random import Random
 
-from penstock.client_core.call import Call
+from penstock.client_core.call import Call, Stream, unexpected
 from penstock.client_core.link_table import Again, LinkTable, Nobody, Sign, Stopping, Told
 from penstock.model.errors import ErrorCode
 from penstock.simulation.network import Link, Network
@@ -55,6 +55,25 @@ class SimulatedLink:
         else:
             self._seek()
 
+    def open_stream(self, stream: Stream) -> None:
+        """Opens a subscription, now and again on every later connection."""
+        link = self._link
+        self.table.open(stream, self.now(), connected=link is not None)
+        if link is not None:
+            self._open_on(link, stream)
+        else:
+            self._seek()
+
+    def close_stream(self, stream: Stream) -> None:
+        """Ends a subscription; nothing that is on its way is taken any more."""
+        if self.table.streams.pop(stream.request_id, None) is not None:
+            self.post(messages.Unsubscribe(stream.request_id))
+
+    def post(self, request: messages.Request) -> None:
+        """Sends a request whose answer nobody wants; without a connection it is dropped."""
+        if self._link is not None:
+            self._post(self._link, request)
+
     def disconnect(self) -> None:
         """Breaks the connection, if there is one."""
         if self._link is not None:
@@ -75,21 +94,41 @@ class SimulatedLink:
             call = self.table.calls.pop(request_id, None)
             if call is not None:
                 call.succeed(answer, body)
+            else:
+                self._delivered(request_id, answer, body)
             return
         match self.table.refused(request_id, answer, self.now()):
             case Told(Call() as call, error):
                 call.fail(error)
-            case Again(Call() as call, seconds):
-                self.at(self.now() + seconds, lambda: self._ask_again(link, request_id, call))
+            case Told(Stream() as stream, error):
+                stream.failed(error)
+            case Again(whom, seconds):
+                self.at(self.now() + seconds, lambda: self._ask_again(link, request_id, whom))
             case Stopping(ends_connection):
                 if ends_connection:
                     self.disconnect()
-            case Told() | Again() | Nobody():
+            case Told() | Nobody():
                 pass
 
-    def _ask_again(self, link: Link, request_id: int, call: Call) -> None:
-        if link is self._link and self.table.asks_again(request_id, call):
-            self._write(link, request_id, call)
+    def _delivered(self, request_id: int, answer: messages.Answer, body: memoryview) -> None:
+        stream = self.table.streams.get(request_id)
+        if stream is None:
+            return
+        if isinstance(answer, messages.Delivery):
+            stream.slowdown = None
+            stream.delivered(answer, body)
+        else:
+            del self.table.streams[request_id]
+            stream.failed(unexpected(answer))
+
+    def _ask_again(self, link: Link, request_id: int, whom: Call | Stream) -> None:
+        if link is not self._link:
+            return
+        if isinstance(whom, Stream):
+            if self.table.streams.get(request_id) is whom:
+                self._open_on(link, whom)
+        elif self.table.asks_again(request_id, whom):
+            self._write(link, request_id, whom)
 
     # -- the connection --------------------------------------------------------------------------------------
 
@@ -107,6 +146,10 @@ class SimulatedLink:
 
     def _post(self, link: Link, request: messages.Request) -> None:
         link.to_server(b"".join(encode_frame(self.table.new_request_id(), messages.encode_message(request))))
+
+    def _open_on(self, link: Link, stream: Stream) -> None:
+        opening = messages.encode_message(stream.opening())
+        link.to_server(b"".join(encode_frame(stream.request_id, opening)))
 
     def _seek(self) -> None:
         if not self._is_seeking:
@@ -140,6 +183,8 @@ class SimulatedLink:
         for request_id, waiting in self.table.connected():
             if isinstance(waiting, Call):
                 self._write(link, request_id, waiting)
+            else:
+                self._open_on(link, waiting)
 
     def _lost(self, link: Link) -> None:
         if link is self._link:

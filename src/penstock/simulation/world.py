@@ -28,6 +28,7 @@ from penstock.simulation.violation import Violation
 from penstock.simulation.workload.auditor import Auditor
 from penstock.simulation.workload.consumer import Consumer
 from penstock.simulation.workload.flooder import Flooder
+from penstock.simulation.workload.keeping_consumer import KeepingConsumer
 from penstock.simulation.workload.log_operator import LogOperator
 from penstock.simulation.workload.log_reader import GroupMember, LogReader
 from penstock.simulation.workload.operator import Operator
@@ -125,6 +126,7 @@ class World:
             self.tasks.start(Producer(stage, f"producer-{number}").run())
         for number in range(scenario.ordered_producers):
             self.tasks.start(OrderedProducer(stage, f"ordered-{number}").run())
+            self.tasks.start(KeepingConsumer(stage, f"keeping-{number}").run())
         if scenario.flood:
             self.tasks.start(Flooder(stage).run())
         for number in range(scenario.consumers):
