@@ -19,6 +19,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "routing": {"model", "wire", "cluster"},
     "sqs": {"model"},
     "columnar": {"model"},
+    "client_core": {"model", "wire"},  # what a client decides: run by the client and by the simulation
     # synchronous, over interfaces: run by the runtime and by the simulation alike
     "storage": {"model"},
     "backend": {"model", "ordering", "queue", "wire", "storage", "replication", "cluster", "columnar"},
@@ -33,7 +34,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "pipeline": {"model", "wire", "columnar", "client", "penstock", "metrics", "frontend"},
     # synchronous: what it needs of the world it asks for in steps that the runtime carries out
     "frontend": {"model", "ordering", "wire", "sqs", "metadata", "usage"},
-    "client": {"model", "ordering", "wire"},
+    "client": {"model", "ordering", "wire", "client_core"},
     "runtime": {
         *("model", "queue", "ordering", "wire", "sqs", "storage", "backend"),
         *("config", "metadata", "usage", "frontend", "metrics", "penstock"),
@@ -46,6 +47,7 @@ MAY_IMPORT: dict[str, set[str]] = {
             "replication",
             "routing",
         ),  # whole clusters: the manager decides, and its bugs are planted
+        "client_core",  # producers and consumers decide as those of the client library do
         "columnar",  # what the log of lifecycles says is read, and compared with the records
         "metadata",  # the cache of a store and how it follows the store; the store itself is simulated
     },
@@ -86,6 +88,7 @@ MAY_TOUCH: dict[str, set[str]] = {
     "routing": NOTHING,
     "sqs": NOTHING,
     "columnar": NOTHING,
+    "client_core": NOTHING,
     "storage": {"log"},
     "backend": {"log"},
     "config": {"system", "disk"},
@@ -103,7 +106,7 @@ MAY_TOUCH: dict[str, set[str]] = {
 }
 
 # Randomness as an argument: `random.Random` with a seed, and nothing else of `random`.
-MAY_USE_SEEDED_DICE = {"model", "queue", "ordering", "wire", "simulation"}
+MAY_USE_SEEDED_DICE = {"model", "queue", "ordering", "wire", "client_core", "simulation"}
 
 # Single modules that may touch more than their package may.
 MODULE_MAY_ALSO_TOUCH: dict[str, set[str]] = {

@@ -42,7 +42,7 @@ def test_thinking_packages_touch_nothing_and_import_only_thinking_packages() -> 
         "replication",
         "cluster",
         "routing",
-    } | {"columnar"}
+    } | {"columnar", "client_core"}
     for package in thinking:
         assert rules.MAY_TOUCH[package] == rules.NOTHING
         assert rules.MAY_IMPORT[package] <= thinking

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from penstock import ErrorCode, PenstockError
-from penstock.client.backoff import FIRST_SECONDS, Slowdown
+from penstock.client_core.backoff import FIRST_SECONDS, Slowdown
 from penstock.wire.messages import Count, Done, Ping, Purge, Subscribe
 from tests.client.peer import async_test, connected
 
@@ -67,7 +67,7 @@ async def test_what_waits_for_a_limit_is_sent_once_where_the_connection_breaks_m
         link = client._link
         purging = asyncio.ensure_future(client.queue("orders").purge())
         seen = await peer.next(Purge)
-        old, call = link._connection, link._waiting.calls[seen.request_id]
+        old, call = link._connection, link._table.calls[seen.request_id]
         assert old is not None
         seen.refuse(ErrorCode.THROTTLED)
         peer.cut()

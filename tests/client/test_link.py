@@ -10,7 +10,7 @@ import pytest
 
 import penstock
 from penstock import ErrorCode, PenstockError
-from penstock.client.waiting import RESENDS_AT_MOST
+from penstock.client_core.link_table import RESENDS_AT_MOST
 from penstock.wire.frames import encode_frame
 from penstock.wire.messages import Count, DeleteQueue, Delivery, Done, Failed, Purge, Receive, Redrive, Send
 from tests.client.peer import Peer, async_test, connected
@@ -95,7 +95,9 @@ async def test_unanswered_sends_are_sent_again_in_order_under_the_same_numbers()
         await sending[0]
         peer.cut()
         after = [await peer.next_send() for _ in range(4)]
-        assert [seen.request for seen in after] == [seen.request for seen in before[1:]]
+        assert [seen.request.number for seen in after] == [2, 3, 4, 5]
+        assert [seen.request.after for seen in before] == [0, 1, 2, 3, 4]
+        assert [seen.request.after for seen in after] == [0, 2, 3, 4]  # 1 has its answer
         assert [seen.body for seen in after] == [seen.body for seen in before[1:]]
         assert [seen.request.number for seen in before] == [1, 2, 3, 4, 5]
         for index, seen in enumerate(after):
@@ -127,7 +129,7 @@ async def test_without_a_connection_for_the_timeout_requests_fail_and_later_ones
         with pytest.raises(PenstockError, match=r"no connection for 0\.2 s") as caught:
             await queue.send(b"lost")
         assert caught.value.code is ErrorCode.UNREACHABLE
-        client._link.timeout = 30.0
+        client._link._table.timeout = 30.0
         await peer.listen()
         sending = asyncio.ensure_future(queue.send(b"found"))
         (await peer.next_send()).stored()
@@ -156,7 +158,7 @@ async def test_each_request_waits_its_own_timeout_and_takes_no_time_from_others(
         await peer.lost.wait()
         early = asyncio.ensure_future(queue.send(b"early"))
         await peer.until(lambda: peer.hellos == 2)  # an attempt is under way that will never end well
-        client._link.timeout = 30.0
+        client._link._table.timeout = 30.0
         late = asyncio.ensure_future(queue.send(b"late"))
         with pytest.raises(PenstockError, match="no connection"):
             await early
@@ -293,7 +295,7 @@ async def test_a_cancelled_request_is_not_sent_again() -> None:
 @async_test
 async def test_a_request_that_always_breaks_the_connection_fails_in_the_end() -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("penstock.client.link.delays", lambda dice: itertools.repeat(0.0))
+        patch.setattr("penstock.client_core.link_table.delays", lambda dice: itertools.repeat(0.0))
         await always_break_the_connection()
 
 

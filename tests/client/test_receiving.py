@@ -116,7 +116,7 @@ async def test_messages_that_come_in_the_turn_of_the_cancellation_are_given_back
         queue = client.queue("orders")
         receiving = asyncio.ensure_future(queue.receive(wait=20))
         seen = await peer.next(Receive)
-        (call,) = client._link._waiting.calls.values()
+        (call,) = client._link._table.calls.values()
         assert isinstance(call, FutureCall)
         convert = call.convert
 

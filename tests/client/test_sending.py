@@ -8,7 +8,7 @@ import contextlib
 import pytest
 
 from penstock import ErrorCode, OutgoingMessage, PenstockError
-from penstock.client.incarnation import NUMBERS_IN_FLIGHT
+from penstock.client_core.send_line import NUMBERS_IN_FLIGHT
 from penstock.model.batch import Batch
 from penstock.wire.messages import Send, SendResult
 from tests.client.peer import async_test, connected
@@ -126,7 +126,7 @@ async def test_a_queue_that_is_gone_is_said_so() -> None:
         del peer.queues["orders"]
         sending = asyncio.ensure_future(queue.send(b"y"))
         (await peer.next_send()).refuse(ErrorCode.QUEUE_NOT_FOUND, "gone")
-        with pytest.raises(PenstockError, match="gone"):
+        with pytest.raises(PenstockError, match="no queue 'orders'"):
             await sending
         with pytest.raises(PenstockError, match="no queue 'missing'"):
             await client.queue("missing").send(b"z")

@@ -133,3 +133,12 @@ def test_what_waits_waits_in_all_as_long_as_it_was_to() -> None:
     assert shortened(Receive(1, 10, 500), 200) == Receive(1, 10, 200)
     assert shortened(Receive(1, 10, 500), -3) == Receive(1, 10, 0)
     assert shortened(Receive(1, 10, 0), 200) == Receive(1, 10, 0)
+
+
+def test_a_queue_that_is_gone_by_now_may_have_stored_a_send_before() -> None:
+    attempts = Attempts()
+    gone = PenstockError(ErrorCode.QUEUE_NOT_FOUND, "it was deleted")
+    assert attempts.is_known(Send(1), gone)
+    attempts.uncertain = True
+    assert not attempts.is_known(Send(1), gone)
+    assert attempts.certain(Send(1), gone) is gone  # whoever asks looks the queue up again

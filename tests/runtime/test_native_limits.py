@@ -177,6 +177,23 @@ async def test_clients_wait_and_ask_again_and_nothing_is_stored_twice(tmp_path: 
 
 
 @async_test
+async def test_batches_that_are_on_their_way_together_are_stored_in_order_through_a_limit(
+    tmp_path: Path,
+) -> None:
+    async with house(tmp_path) as there, penstock.connect(there.server.url) as client:
+        queue = await client.create_queue("orders", ordering="fifo")
+        sent = [b"%d" % number for number in range(63)]
+        await limit(there, "limits/queue/orders", 400, 20)
+        async with queue.producer(batch_messages=20) as large, queue.producer(batch_messages=1) as small:
+            for first in (0, 21, 42):  # a small one would pass before the large one that was refused
+                await large.send_many(sent[first : first + 20])
+                await small.send(sent[first + 20])
+        assert any(event.outcome == "throttled" for event in there.events)
+        await limit(there, "limits/queue/orders", 10_000, 10_000)
+        assert [bytes(message.body) async for message in queue.peek()] == sent
+
+
+@async_test
 async def test_a_subscription_that_a_limit_refuses_begins_when_it_may(tmp_path: Path) -> None:
     async with house(tmp_path) as there, penstock.connect(there.server.url) as client:
         queue = await client.create_queue("orders")

@@ -44,6 +44,8 @@ LIKELY_SEEDS: dict[str, tuple[int, ...]] = {
     "full-disk-refuses-deletes": (65, 67),
     "never-congested": (5, 30),
     "fifo-overtakes": (2, 10),
+    "batches-follow-nothing": (2, 10),
+    "any-batch-is-taken": (2, 10),
     "answers-before-the-stamp": (3, 5),
     "restart-forgets-stamps": (33, 76),
     "snapshots-lose-the-order": (29, 35),

@@ -30,6 +30,7 @@ from penstock.queue.weighted_shares import SharesInUse, WeightedSet
 from penstock.storage.errors import Damage, DamagedEntryError
 from penstock.storage.store import Store
 from penstock.wire.messages import Answer, Failed, QueueDescription, QueueList, ReplicaStatus, SendResult
+from penstock.wire.send_order import SendOrder
 
 _TELLS_NO_MESSAGES = Failed | QueueDescription | QueueList
 """Answers that any node of a cluster may give, whoever leads."""
@@ -100,6 +101,8 @@ class NodeParts:
     clock: Clock = not_synchronized
     """What time it may be, for order by time."""
     held_sends: HeldSends = field(default_factory=HeldSends)
+    send_order: SendOrder = field(default_factory=SendOrder)
+    """The last batch of each producer, by connection: those that follow it may come."""
     """Sends that wait for that clock."""
     max_unflushed_bytes: int = 64 * limits.MEBIBYTE
     behind: set[int] = field(default_factory=set)

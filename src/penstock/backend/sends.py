@@ -20,6 +20,7 @@ from penstock.queue import sending, upkeep
 from penstock.queue.partition import Partition
 from penstock.queue.stamping import NOT_STAMPED, ProducerStamps, why_not_now
 from penstock.wire.messages import Failed, Send, SendResult
+from penstock.wire.send_order import out_of_order
 
 CLOCK_RETRY_MS = 10
 """How often a clock that is too uncertain is asked again."""
@@ -28,8 +29,29 @@ CLOCK_RETRY_MS = 10
 def send(
     parts: NodeParts, connection: int, request_id: int, request: Send, body: memoryview, now_ms: int
 ) -> None:
-    """Takes a batch in and answers, or holds it until the time is certain enough."""
+    """Takes a batch in and answers, or holds it until the time is certain enough; see `SendOrder` for those that follow."""
     partition = parts.catalogue.usable(request.queue_id)
+    epoch = partition.epochs.last
+    if request.after:
+        parts.send_order.check(connection, request, epoch)
+    try:
+        _send(parts, partition, connection, request_id, request, body, now_ms)
+    except PenstockError as error:
+        if not error.sent_again:
+            parts.send_order.taken(connection, request, epoch)
+        raise
+    parts.send_order.taken(connection, request, epoch)
+
+
+def _send(
+    parts: NodeParts,
+    partition: Partition,
+    connection: int,
+    request_id: int,
+    request: Send,
+    body: memoryview,
+    now_ms: int,
+) -> None:
     if len(body) > limits.BATCH_BYTES:
         raise PenstockError(
             ErrorCode.MESSAGE_TOO_LARGE,
@@ -122,14 +144,11 @@ def pass_time(parts: NodeParts, connections: Collection[int], now_ms: int) -> No
         try:
             _let_in(parts, parts.catalogue.usable(queue_id), now_ms)
         except PenstockError as error:
-            _fail(parts, parts.held_sends.drop_queue(queue_id), error.code, error.message)
+            _fail(parts, parts.held_sends.drop_queue(queue_id), error)
         overdue = parts.held_sends.overdue(queue_id, now_ms)
-        _fail(
-            parts,
-            overdue,
-            ErrorCode.CLOCK_UNCERTAIN,
-            f"the send was held for {limits.SEND_HELD_MS} ms and the time is still too uncertain",
-        )
+        if overdue:
+            message = f"the send was held for {limits.SEND_HELD_MS} ms and the time is still too uncertain"
+            _fail(parts, overdue, PenstockError(ErrorCode.CLOCK_UNCERTAIN, message))
     if parts.outbox.stamped:
         answer_past(parts, connections)
 
@@ -146,16 +165,20 @@ def _let_in(parts: NodeParts, partition: Partition, now_ms: int) -> None:
         try:
             if reason is not None:  # the setting was changed meanwhile
                 raise PenstockError(ErrorCode.CLOCK_UNCERTAIN, reason)
+            if not parts.send_order.still_follows(first.connection, first.request, partition.epochs.last):
+                raise out_of_order()
             _take_in_by_clock(
                 parts, partition, first.connection, first.request_id, first.request, first.body, now_ms, now
             )
         except PenstockError as error:
-            _fail(parts, [first], error.code, error.message)
+            _fail(parts, [first], error)
 
 
-def _fail(parts: NodeParts, sends: list[HeldSend], code: ErrorCode, message: str) -> None:
+def _fail(parts: NodeParts, sends: list[HeldSend], error: PenstockError) -> None:
     for held in sends:
-        parts.answer(held.connection, held.request_id, Failed(code, message))
+        if error.sent_again:
+            parts.send_order.refused(held.connection, held.request)
+        parts.answer(held.connection, held.request_id, Failed(error.code, error.message))
 
 
 def answer_past(parts: NodeParts, connections: Collection[int]) -> None:

@@ -6,12 +6,13 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
 from typing import NamedTuple, TypeVar
 
-from penstock.client.call import FutureCall, unexpected
+from penstock.client.call import FutureCall
 from penstock.client.failure import refused
 from penstock.client.incarnation import Incarnation
 from penstock.client.message import PeekedMessage
 from penstock.client.part import Part, parts_of
 from penstock.client.route import Route
+from penstock.client_core.call import unexpected
 from penstock.model import limits
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.model.partition_numbers import LARGEST_NUMBER, going_on

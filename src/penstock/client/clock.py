@@ -12,9 +12,10 @@ import time
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from penstock.client.call import FutureCall, unexpected
+from penstock.client.call import FutureCall
 from penstock.client.duration import moment_us
 from penstock.client.link import Link
+from penstock.client_core.call import unexpected
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.ordering.clock_estimator import DRIFT_PPM, ClockEstimator, Exchange
 from penstock.ordering.clock_interval import ClockInterval

@@ -5,9 +5,6 @@ from __future__ import annotations
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.wire.messages import Failed
 
-_PASSING = {ErrorCode.NOT_ENOUGH_REPLICAS, ErrorCode.NOT_PRIMARY}
-"""What a cluster says while it changes. A batch keeps its number, so that tried again it is not stored twice."""
-
 
 class Unreached(PenstockError):
     """No server answered at an address, for `reason`."""
@@ -27,12 +24,6 @@ class Untrusted(PenstockError):
 
     def __init__(self, message: str) -> None:
         super().__init__(ErrorCode.UNAUTHENTICATED, message)
-
-
-def passes(error: PenstockError, *, connected: bool, resent: int) -> bool:
-    """Whether a send may go better soon. That nobody can be reached is so if a front end says it, not if the link does."""
-    said = connected and not resent
-    return error.code in _PASSING or (error.code is ErrorCode.UNREACHABLE and said)
 
 
 def error_of(answer: Failed) -> PenstockError:

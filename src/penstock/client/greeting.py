@@ -10,10 +10,10 @@ from collections.abc import Iterable
 import msgspec
 
 from penstock.client.address import Address
-from penstock.client.call import unexpected
 from penstock.client.connection import Connection, Receiver
 from penstock.client.failure import error_of
 from penstock.client.trust import why_not
+from penstock.client_core.call import unexpected
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.wire.credentials import NONCE_BYTES, Credentials, check_server, client_proof, encode_proof
 from penstock.wire.frames import Frame, encode_frame

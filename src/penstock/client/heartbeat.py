@@ -8,11 +8,10 @@ from weakref import WeakSet
 from penstock.client.lease import Lease
 from penstock.client.link import Link
 from penstock.client.settlement import Action, Settler
+from penstock.client_core.lease_keeping import LeaseKeeping
 from penstock.model.errors import PenstockError
 
 log = logging.getLogger("penstock.client")
-
-BEATS_PER_TIMEOUT = 3
 
 
 class Heartbeat:
@@ -26,27 +25,21 @@ class Heartbeat:
         self._link = link
         self._settler = settler
         self._extension = Action("extend", visibility_timeout_ms)
-        self._interval = visibility_timeout_ms / 1000 / BEATS_PER_TIMEOUT
+        self._keeping = LeaseKeeping(visibility_timeout_ms)
         self._leases: WeakSet[Lease] = WeakSet()
-        self._beating = False
 
     def keep(self, lease: Lease) -> None:
         """Extends the lease from now on."""
         self._leases.add(lease)
-        if not self._beating and self._interval > 0:
-            self._beating = True
-            self._link.loop.call_later(self._interval, self._beat)
+        if self._keeping.begins():
+            self._link.loop.call_later(self._keeping.interval, self._beat)
 
     def _beat(self) -> None:
-        # A lease younger than half an interval can wait for the next beat; a busy consumer has mostly those.
-        young = self._link.loop.time() - self._interval / 2
-        leases = [lease for lease in self._leases if lease.open_runs()]
-        self._leases = WeakSet(leases)
-        self._beating = bool(leases)
-        if not self._beating:
-            return
-        self._link.loop.call_later(self._interval, self._beat)
-        if due := [lease for lease in leases if lease.arrived <= young]:
+        kept, due = self._keeping.beat(list(self._leases), self._link.loop.time())
+        self._leases = WeakSet(kept)
+        if kept:
+            self._link.loop.call_later(self._keeping.interval, self._beat)
+        if due:
             self._link.background.run(self._extend(due))
 
     async def _extend(self, leases: list[Lease]) -> None:

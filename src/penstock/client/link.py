@@ -1,7 +1,7 @@
 """The link: a connection to a server that mends itself.
 
-A request stays in the table, frame and all, until it is answered. When the connection breaks, a new one is made
-with growing pauses and the table is sent again, in order; what the server did already it recognises. A request
+A request stays in the table (`client_core.link_table`) until it is answered. When the connection breaks, a new one is made
+with growing pauses and everything in the table is sent again, in order; what the server did already it recognises. A request
 fails for want of a connection only when there was none for `timeout` seconds.
 """
 
@@ -9,22 +9,23 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import math
 import random
 import ssl
 from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
+from weakref import WeakSet
 
 import msgspec
 
 from penstock.client.address import Address
 from penstock.client.background import Background
-from penstock.client.backoff import Slowdown, delays
-from penstock.client.call import Call, FutureCall, Stream, expecting, unexpected
+from penstock.client.call import FutureCall, expecting
 from penstock.client.connection import Connection
 from penstock.client.failure import Unreached, closed, error_of
 from penstock.client.greeting import connect_and_greet
-from penstock.client.waiting import Waiting
+from penstock.client_core.call import Call, Stream, unexpected
+from penstock.client_core.link_table import Again, LinkTable, Nobody, Sign, Stopping, Told
+from penstock.client_core.queue_sender import QueueSender
 from penstock.model.batch import Buffer
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.wire.credentials import Credentials
@@ -70,41 +71,48 @@ class Link:
         tls: ssl.SSLContext | None = None,
     ) -> None:
         self.loop = loop
-        self.timeout = timeout
         self.welcome: Welcome | None = None
         """What the server last greeted with."""
         self.background = Background(loop)
+        self.senders: WeakSet[QueueSender] = WeakSet()
+        """Those that hold batches back, to be told when the link ends."""
         self._address = address
         self._name = name
         self._credentials = credentials
         self._tls = tls
-        self._waiting = Waiting(timeout)
+        self.dice = random.Random()
+        """For pauses."""
+        self._table = LinkTable(timeout, self.dice)
         self._connection: Connection | None = None
         self._seeking: asyncio.Task[None] | None = None
         self._watch: asyncio.TimerHandle | None = None
         """While connected: looks whether the peer lives. Without: fails what has waited too long."""
-        self._probed = False
         self._closed = False
         self._reason = SILENCE
         self._once = False
         """Whether the first attempt is the only one, while it opens."""
-        self._pauses = delays(random.Random())
-        self._proven = True
-        """Whether the last connection was good for something; after one that was not, wait before the next."""
+
+    @property
+    def timeout(self) -> float:
+        """How many seconds a request waits for a connection."""
+        return self._table.timeout
 
     # -- asking ----------------------------------------------------------------------------------------------
 
     def start(self, call: Call, message: Request, body: Sequence[Buffer] = ()) -> int:
         """Sends a request, now or as soon as there is a connection; `call` gets the answer. Returns the request's id."""
+        call.message, call.body = message, body
+        return self.transmit(call)
+
+    def transmit(self, call: Call) -> int:
+        """Sends a call that makes its own request; see `start`."""
         if self._closed:
             raise closed()
-        request_id = self._waiting.new_request_id()
-        call.frame = encode_frame(request_id, encode_message(message), body)
-        self._waiting.calls[request_id] = call
-        if self._connection is not None:
-            self._connection.write(call.frame)
+        connection = self._connection
+        request_id = self._table.enter(call, self.loop.time(), connected=connection is not None)
+        if connection is not None:
+            connection.write(_frame(request_id, call))
         else:
-            call.deadline = self.loop.time() + self.timeout
             self._seek()
         return request_id
 
@@ -117,30 +125,28 @@ class Link:
     def post(self, message: Request) -> None:
         """Sends a request that has no answer; without a connection it is dropped."""
         if self._connection is not None:
-            self._connection.write(encode_frame(self._waiting.new_request_id(), encode_message(message)))
+            self._connection.write(encode_frame(self._table.new_request_id(), encode_message(message)))
 
     def open_stream(self, stream: Stream) -> None:
         """Opens a subscription, now and again on every later connection."""
         if self._closed:
             raise closed()
-        stream.request_id = self._waiting.new_request_id()
-        self._waiting.streams[stream.request_id] = stream
+        self._table.open(stream, self.loop.time(), connected=self._connection is not None)
         if self._connection is not None:
             self._open_on(self._connection, stream)
         else:
-            stream.deadline = self.loop.time() + self.timeout
             self._seek()
 
     async def close_stream(self, stream: Stream) -> None:
         """Ends a subscription; when this returns, no delivery follows."""
         try:
-            if self._connection is not None and stream.request_id in self._waiting.streams:
+            if self._connection is not None and stream.request_id in self._table.streams:
                 # Not sent again: a subscription does not outlive its connection.
                 await self.ask(Unsubscribe(stream.request_id), Done, resend=False)
         except PenstockError:
             pass  # then it is gone, one way or another
         finally:
-            self._waiting.streams.pop(stream.request_id, None)
+            self._table.streams.pop(stream.request_id, None)
 
     @property
     def connected(self) -> bool:
@@ -192,16 +198,16 @@ class Link:
             self._seeking.cancel()
         if self._connection is not None:
             self._connection.close()
-        self._waiting.fail_all(closed())
+        self._table.fail_all(closed())
+        for sender in list(self.senders):
+            sender.not_found(closed())
 
     # -- answers ---------------------------------------------------------------------------------------------
 
     def frames_received(self, connection: Connection, frames: Iterable[Frame]) -> None:
         """Called by the connection: hands every answer to who waits for it."""
-        if not self._proven:
-            self._proven = True
-            self._pauses = delays(random.Random())
-        calls = self._waiting.calls
+        self._table.heard()
+        calls = self._table.calls
         stopping = False
         for request_id, head, body in frames:
             try:
@@ -210,64 +216,53 @@ class Link:
                 connection.abort(PenstockError(ErrorCode.BAD_FRAME, f"an answer that is none: {error}"))
                 return
             call = calls.get(request_id)
-            if call is None:
-                self._answered_no_call(connection, request_id, answer, body)
-            elif not isinstance(answer, Failed):
+            if isinstance(answer, Failed):
+                stopping = self._refused(connection, request_id, answer) or stopping
+            elif call is not None:
                 del calls[request_id]
                 call.succeed(answer, body)
-            elif answer.code == ErrorCode.SHUTTING_DOWN and call.resend:
-                stopping = True  # it keeps its place in the table, for the server that comes after
-            elif (
-                answer.code == ErrorCode.THROTTLED and (pause := self._pause(call, self.timeout)) is not None
-            ):
-                self.loop.call_later(pause, self._ask_again, connection, request_id, call)
             else:
-                del calls[request_id]
-                call.fail(error_of(answer))
+                self._delivered(request_id, answer, body)
         if stopping:
             connection.abort(PenstockError(ErrorCode.SHUTTING_DOWN, "the server is stopping"))
 
-    def _answered_no_call(
-        self, connection: Connection, request_id: int, answer: Answer, body: memoryview
-    ) -> None:
-        stream = self._waiting.streams.get(request_id)
+    def _refused(self, connection: Connection, request_id: int, answer: Failed) -> bool:
+        """Carries out what the table says about a refusal; whether the connection is to end for it."""
+        match self._table.refused(request_id, answer, self.loop.time()):
+            case Told(whom, error):
+                if isinstance(whom, Call):
+                    whom.fail(error)
+                else:
+                    whom.failed(error)
+            case Again(whom, seconds):
+                self.loop.call_later(seconds, self._ask_again, connection, request_id, whom)
+            case Stopping(ends_connection):
+                return ends_connection
+            case Nobody():
+                if request_id == 0:
+                    log.warning("%s refuses this connection: %s", self._address, error_of(answer))
+        return False
+
+    def _delivered(self, request_id: int, answer: Answer, body: memoryview) -> None:
+        stream = self._table.streams.get(request_id)
         if stream is None:
-            if request_id == 0 and isinstance(answer, Failed):
-                log.warning("%s refuses this connection: %s", self._address, error_of(answer))
-        elif isinstance(answer, Delivery):
+            return
+        if isinstance(answer, Delivery):
             stream.slowdown = None
             stream.delivered(answer, body)
-        elif isinstance(answer, Failed) and answer.code == ErrorCode.THROTTLED:
-            pause = self._pause(stream, math.inf)  # a subscription waits for messages however long it takes
-            assert pause is not None
-            self.loop.call_later(pause, self._open_again, connection, stream)
-        elif isinstance(answer, Failed) and answer.code == ErrorCode.SHUTTING_DOWN:
-            pass  # the connection ends in a moment, and the stream is opened again on the next one
         else:
-            del self._waiting.streams[request_id]
-            stream.failed(error_of(answer) if isinstance(answer, Failed) else unexpected(answer))
+            del self._table.streams[request_id]
+            stream.failed(unexpected(answer))
 
-    # -- within limits ---------------------------------------------------------------------------------------
-
-    def _pause(self, refused: Call | Stream, patience: float) -> float | None:
-        """How long what a limit refused is to wait; nothing was done, so anything may be asked again."""
-        now = self.loop.time()
-        if refused.slowdown is None:
-            refused.slowdown = Slowdown(now + patience, random.Random())
-        return refused.slowdown.pause(now)
-
-    def _ask_again(self, connection: Connection, request_id: int, call: Call) -> None:
-        # On a later connection everything that waits has been sent already.
-        if self._connection is not connection or self._waiting.calls.get(request_id) is not call:
-            return
-        if call.abandoned():
-            del self._waiting.calls[request_id]
-        else:
-            connection.write(call.frame)
-
-    def _open_again(self, connection: Connection, stream: Stream) -> None:
-        if self._connection is connection and self._waiting.streams.get(stream.request_id) is stream:
-            self._open_on(connection, stream)
+    def _ask_again(self, connection: Connection, request_id: int, whom: Call | Stream) -> None:
+        """The pause of what was refused is over."""
+        if self._connection is not connection:
+            return  # on a later connection everything that waits has been sent already
+        if isinstance(whom, Call):
+            if self._table.asks_again(request_id, whom):
+                connection.write(_frame(request_id, whom))
+        elif self._table.streams.get(request_id) is whom:
+            self._open_on(connection, whom)
 
     # -- connecting ------------------------------------------------------------------------------------------
 
@@ -281,9 +276,9 @@ class Link:
     async def _connect(self) -> None:
         """Tries until there is a connection or nobody waits for one."""
         try:
-            if not self._proven:
-                await asyncio.sleep(next(self._pauses))
-            while self._waiting:
+            if pause := self._table.first_pause():
+                await asyncio.sleep(pause)
+            while self._table:
                 try:
                     greeted = await connect_and_greet(
                         self._address,
@@ -300,11 +295,11 @@ class Link:
                 except (OSError, PenstockError) as error:
                     self._reason = str(error) or type(error).__name__
                     if isinstance(error, PenstockError) and error.code in FINAL:
-                        self._waiting.fail_all(error)
+                        self._table.fail_all(error)
                     elif self._once:
-                        self._waiting.fail_all(PenstockError(ErrorCode.UNREACHABLE, self._reason))
-                if self._waiting:
-                    await asyncio.sleep(next(self._pauses))
+                        self._table.fail_all(PenstockError(ErrorCode.UNREACHABLE, self._reason))
+                if self._table:
+                    await asyncio.sleep(self._table.next_pause())
         finally:
             self._seeking = None
 
@@ -312,19 +307,18 @@ class Link:
         """Sends everything that waits, in the order it was asked in."""
         self.welcome = welcome
         self._connection = connection
-        self._proven = False
-        self._probed = False
         self._look_again_in(self.timeout / 2, self._look_alive)
-        for call in self._waiting.calls.values():
-            connection.write(call.frame)
-        for stream in self._waiting.streams.values():
-            self._open_on(connection, stream)
+        for request_id, waiting in self._table.connected():
+            if isinstance(waiting, Call):
+                connection.write(_frame(request_id, waiting))
+            else:
+                self._open_on(connection, waiting)
 
     def _give_up_on_the_late(self) -> None:
         """Fails what has waited for a connection for the whole timeout, and looks again when the next has."""
         self._stop_watching()
-        self._waiting.give_up(self.loop.time(), self._reason)
-        soonest = self._waiting.soonest_deadline()
+        self._table.give_up(self.loop.time(), self._reason)
+        soonest = self._table.soonest_deadline()
         if soonest is not None and self._connection is None:
             self._look_again_in(max(0.001, soonest - self.loop.time()), self._give_up_on_the_late)
 
@@ -349,8 +343,8 @@ class Link:
         self._stop_watching()
         if self._closed:
             return
-        self._waiting.connection_lost(self.loop.time(), self._reason)
-        if self._waiting:
+        self._table.connection_lost(self.loop.time(), self._reason)
+        if self._table:
             log.warning("lost the connection to %s (%s); connecting again", self._address, self._reason)
             self._seek()
 
@@ -360,11 +354,15 @@ class Link:
         if connection is None:
             return
         self._look_again_in(self.timeout / 2, self._look_alive)
-        if connection.heard or not self._waiting:
-            connection.heard = False
-            self._probed = False
-        elif self._probed:
-            connection.abort(TimeoutError(f"silent for {self.timeout:g} s"))
-        else:
-            self._probed = True
-            self.post(Ping())
+        heard, connection.heard = connection.heard, False
+        match self._table.look_alive(heard=heard):
+            case Sign.PROBE:
+                self.post(Ping())
+            case Sign.GIVE_UP:
+                connection.abort(TimeoutError(f"silent for {self.timeout:g} s"))
+            case Sign.LIVES:
+                pass
+
+
+def _frame(request_id: int, call: Call) -> list[Buffer]:
+    return encode_frame(request_id, encode_message(call.request()), call.body)

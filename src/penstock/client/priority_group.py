@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 
-from penstock.client.call import FutureCall, unexpected
+from penstock.client.call import FutureCall
 from penstock.client.client import Client
 from penstock.client.delivered import DeliveredMessages
 from penstock.client.duration import Duration, milliseconds, optional_milliseconds
@@ -14,6 +14,7 @@ from penstock.client.group_consumer import GroupConsumer
 from penstock.client.group_messages import GroupMessages
 from penstock.client.incarnation import Incarnation
 from penstock.client.queue import Queue
+from penstock.client_core.call import unexpected
 from penstock.model import limits
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.wire.messages import (

@@ -1,14 +1,12 @@
 """A producer: gathers messages into batches, keeps several batches on their way, and waits when that is enough.
 
-It holds no more than `in_flight` batches and `in_flight_bytes` that the server has not answered, plus the batch
-being gathered. What fails is kept until somebody is told.
+What it decides is in `client_core.gathering`; here are the event loop, the queue's description and the stamps.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections import deque
 from collections.abc import Iterable
 from itertools import islice
 from types import TracebackType
@@ -17,37 +15,23 @@ from typing import Self
 from penstock.client.duration import Duration, milliseconds
 from penstock.client.failure import refused
 from penstock.client.outgoing import Sendable, given_time_us, prepared
-from penstock.client.parcel import FailedBatch, Parcel, ProducerError, Ticket
+from penstock.client.parcel import Parcel, ProducerError, Ticket
 from penstock.client.route import Route
 from penstock.client.stamping import StampPlan, plan_of
+from penstock.client_core.gathering import Gathering
 from penstock.model import limits
 from penstock.model.errors import PenstockError
 from penstock.wire.messages import QueueDescription
 
 log = logging.getLogger("penstock.client")
 
-TIMER_SLACK_SECONDS = 0.0005
-"""A batch that is due this soon is sent now: another timer would cost more than it gains."""
 
-
-class Producer:
+class Producer(Gathering[Parcel]):
     """Sends many messages quickly; made by `queue.producer()`."""
 
     __slots__ = (
         "__weakref__",
-        "_backlog",
-        "_batch_bytes",
-        "_batch_messages",
-        "_closed",
-        "_failures",
-        "_flying",
-        "_flying_bytes",
-        "_held",
-        "_in_flight",
-        "_in_flight_bytes",
-        "_linger",
         "_marks",
-        "_open",
         "_plan",
         "_planned_for",
         "_reading_us",
@@ -55,7 +39,6 @@ class Producer:
         "_room",
         "_route",
         "_stamp",
-        "_timer",
     )
 
     def __init__(
@@ -73,28 +56,22 @@ class Producer:
             raise refused(f"batch_messages is {batch_messages}: use 1 to {limits.BATCH_MESSAGES}")
         if in_flight < 1:
             raise refused(f"in_flight is {in_flight}: allow at least 1 batch")
+        super().__init__(
+            batch_messages,
+            max(1, min(batch_bytes, limits.BATCH_BYTES // 2)),
+            milliseconds(linger, "linger") / 1000,
+            in_flight,
+            in_flight_bytes,
+        )
         self._route = route
-        self._batch_messages = batch_messages
-        self._batch_bytes = max(1, min(batch_bytes, limits.BATCH_BYTES // 2))
-        self._linger = milliseconds(linger, "linger") / 1000
-        self._in_flight = in_flight
-        self._in_flight_bytes = in_flight_bytes
         self._stamp = stamp
         self._plan: StampPlan | None = None
         self._planned_for: QueueDescription | None = None
         self._reading_us = route.stamping.reading_us
         self._marks = True
         """Whether it is noted when each message was made: where they are stamped, or nobody knows that yet."""
-        self._open = Parcel(self._finished)
-        self._backlog: deque[Parcel] = deque()
-        self._flying: dict[Parcel, None] = {}
-        self._flying_bytes = 0
-        self._failures: list[FailedBatch] = []
         self._room: list[asyncio.Future[None]] = []
-        self._timer: asyncio.Handle | None = None
         self._resolving = False
-        self._closed = False
-        self._held = False
         route.link.background.add(self)
 
     # -- sending ---------------------------------------------------------------------------------------------
@@ -108,13 +85,13 @@ class Producer:
         if self._held:
             await self._admission()
         if type(message) is not bytes or self._planned_for is None:
-            return self._put(*prepared(message))
+            return Ticket(*self._put(*prepared(message)))
         # `_put` once more, without the call: at a million messages a second it is a tenth of the time.
         parcel = self._open
         messages = parcel.messages
         size = parcel.bytes + len(message)
         if size > self._batch_bytes:
-            return self._put(message, len(message))
+            return Ticket(*self._put(message, len(message)))
         parcel.bytes = size
         messages.append(message)
         if self._marks:
@@ -149,12 +126,6 @@ class Producer:
             await parcel.finished()
         self._raise_failures()
 
-    def take_failures(self) -> list[FailedBatch]:
-        """What failed since somebody was last told, and forgets it."""
-        failures, self._failures = self._failures, []
-        self._hold()
-        return failures
-
     async def close(self) -> None:
         """Flushes; takes no more messages."""
         self._closed = True
@@ -180,8 +151,6 @@ class Producer:
             if self._open.messages:
                 self._seal()
 
-    # -- inside ----------------------------------------------------------------------------------------------
-
     async def _admission(self) -> None:
         """Waits for room; raises when the producer is closed or something failed."""
         while True:
@@ -194,43 +163,60 @@ class Producer:
             self._room.append(room)
             await room
 
-    def _hold(self) -> None:
-        """Decides whether senders go to `_admission` first; those who wait there look again."""
-        self._held = self._closed or bool(self._backlog or self._failures)
-        if self._closed or self._failures or not self._backlog:
-            room, self._room = self._room, []
-            for waiter in room:
-                if not waiter.done():
-                    waiter.set_result(None)
-
     def _raise_failures(self) -> None:
         if self._failures:
             raise ProducerError(self._route.name, self.take_failures())
 
-    def _put(self, message: Sendable, size: int) -> Ticket:
-        parcel = self._open
-        messages = parcel.messages
-        if parcel.bytes + size > self._batch_bytes and messages:
-            self._seal()
-            parcel = self._open
-            messages = parcel.messages
-        messages.append(message)
-        if self._marks:
-            self._mark(parcel, 1)
-        parcel.bytes += size
-        count = len(messages)
-        if count >= self._batch_messages:
-            self._seal()
-        elif count == 1:
-            self._start_linger(parcel)
-        return Ticket(parcel, count - 1)
+    # -- see `Gathering` -------------------------------------------------------------------------------------
 
-    def _mark(self, parcel: Parcel, messages: int) -> None:
+    def _new_batch(self) -> Parcel:
+        """An empty parcel."""
+        return Parcel(self._finished)
+
+    def _now(self) -> float:
+        """The loop's time."""
+        return self._route.link.loop.time()
+
+    def _set_timer(self, at: float) -> None:
+        """On the loop."""
+        loop = self._route.link.loop
+        if self._linger:
+            loop.call_at(at, self._lingered)
+        else:
+            loop.call_soon(self._lingered)
+
+    def _admit(self) -> None:
+        """Those who wait for room look again."""
+        room, self._room = self._room, []
+        for waiter in room:
+            if not waiter.done():
+                waiter.set_result(None)
+
+    def _may_launch(self, batch: Parcel) -> bool:
+        """Whether the queue is known, and the time if its messages are stamped with it."""
+        description = self._route.description
+        plan = None if description is None else self._planned(description)
+        if self._route.incarnation is not None and description is not None and self._can_stamp(plan, batch):
+            return True
+        if not self._resolving:
+            self._resolving = True
+            self._route.link.background.run(self._prepare(plan))
+        return False
+
+    def _launch(self, batch: Parcel) -> None:
+        """Puts it in the queue's line."""
+        batch.launch(self._route, self._plan)
+
+    def _taken(self, batch: Parcel, messages: int) -> None:
         """Notes that messages were made now, unless it has turned out that the queue does not go by that."""
+        if not self._marks:
+            return
         if self._planned_for is None and (description := self._route.description) is not None:
             self._planned(description)
         if self._marks:
-            parcel.readings_us += [self._reading_us()] * messages
+            batch.readings_us += [self._reading_us()] * messages
+
+    # -- stamps ----------------------------------------------------------------------------------------------
 
     def _planned(self, description: QueueDescription) -> StampPlan | None:
         """How messages are stamped, looked up anew when the queue's settings were."""
@@ -240,78 +226,10 @@ class Producer:
             self._marks = self._plan is not None
         return self._plan
 
-    def _put_all(self, messages: list[Sendable], size: int) -> None:
-        parcel = self._open
-        begun = bool(parcel.messages)
-        parcel.messages += messages
-        if self._marks:
-            self._mark(parcel, len(messages))
-        parcel.bytes += size
-        if len(parcel.messages) >= self._batch_messages:
-            self._seal()
-        elif not begun:
-            self._start_linger(parcel)
-
-    def _start_linger(self, parcel: Parcel) -> None:
-        """One timer serves all batches, one after the other: most are full before it fires."""
-        loop = self._route.link.loop
-        parcel.due = loop.time() + self._linger
-        if self._timer is None:
-            self._timer = (
-                loop.call_at(parcel.due, self._lingered) if self._linger else loop.call_soon(self._lingered)
-            )
-
-    def _lingered(self) -> None:
-        self._timer = None
-        parcel = self._open
-        if not parcel.messages:
-            return
-        loop = self._route.link.loop
-        if parcel.due > loop.time() + TIMER_SLACK_SECONDS:
-            self._timer = loop.call_at(parcel.due, self._lingered)
-        else:
-            self._seal()
-
-    def _seal(self) -> None:
-        self._backlog.append(self._open)
-        self._open = Parcel(self._finished)
-        self._pump()
-
-    def _pump(self) -> None:
-        """Sends waiting batches while they fit into what may be on its way."""
-        self._send_waiting()
-        self._hold()
-
-    def _send_waiting(self) -> None:
-        route = self._route
-        while self._backlog and self._has_room(self._backlog[0]):
-            incarnation, description = route.incarnation, route.description
-            plan = None if description is None else self._planned(description)
-            if incarnation is None or description is None or not self._can_stamp(plan, self._backlog[0]):
-                if not self._resolving:
-                    self._resolving = True
-                    route.link.background.run(self._prepare(plan))
-                return
-            number = incarnation.take_number()
-            if number is None:
-                incarnation.number_free().add_done_callback(lambda _: self._pump())
-                return
-            parcel = self._backlog.popleft()
-            self._flying[parcel] = None
-            self._flying_bytes += parcel.bytes
-            parcel.start(route, incarnation, number, plan)
-
-    def _has_room(self, parcel: Parcel) -> bool:
-        if not self._flying:
-            return True
-        return (
-            len(self._flying) < self._in_flight and self._flying_bytes + parcel.bytes <= self._in_flight_bytes
-        )
-
-    def _can_stamp(self, plan: StampPlan | None, parcel: Parcel) -> bool:
+    def _can_stamp(self, plan: StampPlan | None, batch: Parcel) -> bool:
         if plan is None or self._route.stamping.is_ready(plan):
             return True
-        return all(given_time_us(message) is not None for message in parcel.messages)
+        return all(given_time_us(message) is not None for message in batch.messages)
 
     async def _prepare(self, plan: StampPlan | None) -> None:
         """Sees to it that the queue is known, and the time if its messages are stamped with it."""
@@ -320,18 +238,7 @@ class Producer:
             if plan is not None:
                 await self._route.stamping.prepare(self._route.name, plan)
         except PenstockError as error:
-            failed, self._backlog = self._backlog, deque()
-            for parcel in failed:
-                parcel.give_up(error)
+            self._fail_backlog(error)
         finally:
             self._resolving = False
-        self._pump()
-
-    def _finished(self, parcel: Parcel) -> None:
-        """A batch is stored, or has failed for good."""
-        if parcel in self._flying:
-            del self._flying[parcel]
-            self._flying_bytes -= parcel.bytes
-        if parcel.error is not None:
-            self._failures.append(FailedBatch(parcel.error, parcel.messages))
         self._pump()

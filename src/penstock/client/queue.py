@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 
 from penstock.client.browse import Page, pages, redrive, resolved
-from penstock.client.call import FutureCall, unexpected
+from penstock.client.call import FutureCall
 from penstock.client.consumer import BatchConsumer, MessageConsumer
 from penstock.client.delivered import DeliveredMessages, Message
 from penstock.client.duration import Duration, milliseconds, optional_milliseconds
@@ -29,6 +29,7 @@ from penstock.client.sending import send_messages
 from penstock.client.sent import SentMessage, SentMessages
 from penstock.client.settlement import DELETE, Action, Settlement, Settler, giving_back
 from penstock.client.subscription import Subscription, Terms
+from penstock.client_core.call import unexpected
 from penstock.model import limits
 from penstock.wire.messages import Answer, Count, Delivery, PeekFilter, Purge, QueueDescription, Receive
 

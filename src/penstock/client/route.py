@@ -8,16 +8,20 @@ from penstock.client.incarnation import Incarnation
 from penstock.client.link import Link
 from penstock.client.log.direct import DirectReads
 from penstock.client.stamping import Stamping
+from penstock.client_core.queue_sender import QueueSender
+from penstock.client_core.send_line import SendCall, SendLine
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.model.settings import check_queue_name
 from penstock.wire.messages import DescribeQueue, QueueDescription
 
 
-class Route:
-    """A queue as its name and, once resolved, its present incarnation."""
+class Route(QueueSender):
+    """A queue as its name and, once resolved, its present incarnation; and the line of what is sent to it."""
 
     def __init__(self, name: str, link: Link, producer: int, stamping: Stamping) -> None:
         check_queue_name(name)
+        super().__init__(SendLine(link.timeout, link.dice))
+        link.senders.add(self)
         self.name = name
         self.link = link
         self.producer = producer
@@ -30,14 +34,16 @@ class Route:
         self.description: QueueDescription | None = None
         """As of the last look; settings may have changed since."""
         self._describing: asyncio.Future[QueueDescription] | None = None
+        self._timer: asyncio.TimerHandle | None = None
         self.turn = asyncio.Lock()
         """Held by the batch that goes next: who began to send first is stamped and sent first, also where all wait."""
 
     def learn(self, description: QueueDescription) -> QueueDescription:
         """Takes what the server just said about the queue."""
         if self.incarnation is None or self.incarnation.queue_id != description.queue_id:
-            self.incarnation = Incarnation(description.queue_id, self.link.loop)
+            self.incarnation = Incarnation(description.queue_id)
         self.description = description
+        self.found(description.queue_id)
         return description
 
     def forget(self) -> None:
@@ -74,3 +80,32 @@ class Route:
         self._describing = None
         if not future.cancelled() and future.exception() is None:
             self.learn(future.result())
+
+    # -- the line of what is sent ----------------------------------------------------------------------------
+
+    def now(self) -> float:
+        """See `QueueSender`."""
+        return self.link.loop.time()
+
+    def transmit(self, call: SendCall) -> None:
+        """See `QueueSender`."""
+        self.link.transmit(call)
+
+    def wake_at(self, at: float | None) -> None:
+        """See `QueueSender`."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if at is not None:
+            self._timer = self.link.loop.call_at(at, self.go_on)
+
+    def look_up(self) -> None:
+        """See `QueueSender`."""
+        self.forget()
+        self.link.background.run(self._look_up())
+
+    async def _look_up(self) -> None:
+        try:
+            await self.describe()  # which tells the line
+        except PenstockError as error:
+            self.not_found(error)

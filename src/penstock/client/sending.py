@@ -1,40 +1,32 @@
-"""Sends one batch and sees it through: stamps, numbering, a queue made again, back-pressure, a cluster that changes."""
+"""Sends one batch and sees it through: stamps, back-pressure, and its place in the line of what is sent to the queue."""
 
 from __future__ import annotations
 
 import asyncio
-import random
-from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Sequence
 
-from penstock.client.backoff import delays
-from penstock.client.call import FutureCall, expecting
-from penstock.client.failure import passes
-from penstock.client.incarnation import Incarnation
-from penstock.client.link import Link
 from penstock.client.outgoing import Sendable, bring_times, encode_outgoing, given_time_us
 from penstock.client.route import Route
 from penstock.client.stamping import plan_of
-from penstock.model.errors import ErrorCode, PenstockError
+from penstock.client_core.queue_sender import OutgoingBatch
 from penstock.ordering.stamper import Stamps
 from penstock.wire.messages import Send, SendResult
 
-_result = expecting(SendResult)
 
-
-def send_head(route: Route, incarnation: Incarnation, number: int, stamps: Stamps | None) -> Send:
+def send_head(producer: int, queue_id: int, number: int, after: int, stamps: Stamps | None) -> Send:
     """The request for a batch whose messages have these stamps."""
     if stamps is None:
-        return Send(incarnation.queue_id, route.producer, number)
+        return Send(queue_id, producer, number, after=after)
     time_us = 0 if stamps_column(stamps) is not None else stamps.times_us[0]
     return Send(
-        incarnation.queue_id,
-        route.producer,
+        queue_id,
+        producer,
         number,
         stamps.process,
         stamps.counter,
         time_us,
         stamps.uncertainty_us,
+        after=after,
     )
 
 
@@ -46,6 +38,36 @@ def stamps_column(stamps: Stamps | None) -> list[int] | None:
     return None if times_us.count(times_us[0]) == len(times_us) else times_us
 
 
+class _OneBatch(OutgoingBatch):
+    """A batch that somebody awaits."""
+
+    __slots__ = ("_producer", "_stamps", "future")
+
+    def __init__(self, route: Route, payload: bytes, stamps: Stamps | None) -> None:
+        super().__init__()
+        self._producer = route.producer
+        self._stamps = stamps
+        self.body = (payload,)
+        self.future: asyncio.Future[SendResult] = route.link.loop.create_future()
+
+    def head(self, queue_id: int, number: int, after: int) -> Send:
+        """See `SendCall`."""
+        return send_head(self._producer, queue_id, number, after, self._stamps)
+
+    def abandoned(self) -> bool:
+        """Whether the waiting task was cancelled."""
+        return self.future.cancelled()
+
+    def settled(self) -> None:
+        """Resolves the future."""
+        if self.future.done():
+            return
+        if self.result is not None:
+            self.future.set_result(self.result)
+        elif self.error is not None:
+            self.future.set_exception(self.error)
+
+
 async def send_messages(route: Route, messages: Sequence[Sendable], wanted: bool | None = None) -> SendResult:
     """Returns when the batch is on disk. `wanted`: whether to stamp it; None: as the queue's order demands."""
     reading_us = route.stamping.reading_us()
@@ -54,8 +76,8 @@ async def send_messages(route: Route, messages: Sequence[Sendable], wanted: bool
         stamps = await _stamps(route, messages, reading_us, wanted)
         if (column := stamps_column(stamps)) is not None:
             payload = encode_outgoing(messages, column)
-        underway = await _start(route, payload, stamps)
-    return await _finish(route, payload, stamps, underway)
+        batch = await _submitted(route, payload, stamps)
+    return await batch.future
 
 
 async def _stamps(
@@ -73,66 +95,16 @@ async def _stamps(
 async def send_payload(route: Route, payload: bytes) -> SendResult:
     """Returns when the batch is on disk. Sent again after a broken connection, it is not stored twice."""
     async with route.turn:
-        underway = await _start(route, payload, None)
-    return await _finish(route, payload, None, underway)
+        batch = await _submitted(route, payload, None)
+    return await batch.future
 
 
-class _Underway(NamedTuple):
-    """A batch that was sent and is not answered yet."""
-
-    incarnation: Incarnation
-    head: Send
-    call: FutureCall[SendResult]
-
-    async def result(self, link: Link, payload: bytes) -> SendResult:
-        """The answer; a cluster that cannot take the batch just now is asked again, for as long as one that is away."""
-        call = self.call
-        pauses: Iterator[float] | None = None  # seeding the dice takes 20 µs, and next to nobody has to wait
-        deadline = link.loop.time() + link.timeout
-        try:
-            while True:
-                try:
-                    return await call.future
-                except PenstockError as error:
-                    pauses = pauses or delays(random.Random())
-                    pause = next(pauses)
-                    again = passes(error, connected=link.connected, resent=call.resent)
-                    if not again or link.loop.time() + pause > deadline:
-                        raise
-                await asyncio.sleep(pause)
-                call = FutureCall(link.loop, _result)
-                link.start(call, self.head, (payload,))
-        finally:
-            self.incarnation.answered(self.head.number)
-
-
-async def _start(route: Route, payload: bytes, stamps: Stamps | None) -> _Underway:
-    """Sends the batch as soon as there is room; whoever calls has the turn."""
+async def _submitted(route: Route, payload: bytes, stamps: Stamps | None) -> _OneBatch:
+    """Puts the batch in line as soon as there is room; whoever calls has the turn."""
     link = route.link
-    incarnation = route.incarnation or await route.resolve()
+    await route.resolve()
     while link.congested:
         await link.room()
-    while (number := incarnation.take_number()) is None:
-        await incarnation.number_free()
-    call = FutureCall(link.loop, _result)
-    head = send_head(route, incarnation, number, stamps)
-    try:
-        link.start(call, head, (payload,))
-    except BaseException:
-        incarnation.answered(number)
-        raise
-    return _Underway(incarnation, head, call)
-
-
-async def _finish(route: Route, payload: bytes, stamps: Stamps | None, underway: _Underway) -> SendResult:
-    """The answer; where the queue was made again meanwhile, that of the new one."""
-    try:
-        return await underway.result(route.link, payload)
-    except PenstockError as error:
-        if error.code is not ErrorCode.QUEUE_NOT_FOUND:
-            raise
-        if await route.refresh(underway.incarnation) is None:
-            raise
-    async with route.turn:
-        underway = await _start(route, payload, stamps)
-    return await underway.result(route.link, payload)
+    batch = _OneBatch(route, payload, stamps)
+    batch.submit(route)
+    return batch

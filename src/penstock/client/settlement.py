@@ -10,11 +10,11 @@ import asyncio
 from collections.abc import Iterable, Iterator
 from typing import Literal, NamedTuple
 
-from penstock.client.call import Call, unexpected
 from penstock.client.duration import Duration, milliseconds
 from penstock.client.lease import Lease
 from penstock.client.link import Link
 from penstock.client.replier import Replier
+from penstock.client_core.call import THROTTLED, Call, unexpected
 from penstock.model import limits
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.model.runs import Runs, runs_of
@@ -186,10 +186,16 @@ def _portions(entries: list[_Whole]) -> Iterator[list[_Whole]]:
         yield portion
 
 
+_WAITS_OUT = THROTTLED | {ErrorCode.METADATA_UNAVAILABLE}
+"""A front end that has not heard of a queue yet knows it a moment later; what is settled is not worth an error."""
+
+
 class _WholeCall(Call):
     """Deliveries that are settled in one request."""
 
     __slots__ = ("_action", "_entries")
+
+    waits_out = _WAITS_OUT
 
     def __init__(self, action: Action, entries: list[_Whole]) -> None:
         super().__init__()
@@ -238,6 +244,8 @@ class _TurnCall(Call):
     """Single messages that were settled in one turn."""
 
     __slots__ = ("_action", "_entries", "_queue")
+
+    waits_out = _WAITS_OUT
 
     def __init__(
         self, queue: str, action: Action, entries: list[tuple[Lease, list[tuple[int, asyncio.Future[None]]]]]

@@ -7,12 +7,13 @@ import logging
 from collections import deque
 from typing import NamedTuple
 
-from penstock.client.call import Stream
 from penstock.client.delivered import DeliveredMessages, Message
 from penstock.client.failure import refused
 from penstock.client.heartbeat import Heartbeat
 from penstock.client.route import Route
 from penstock.client.settlement import Action, Settler
+from penstock.client_core.call import Stream
+from penstock.client_core.credit import Credit
 from penstock.model import limits
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.wire.messages import AddCredit, Delivery, Subscribe
@@ -45,13 +46,11 @@ class Subscription(Stream):
     __slots__ = (
         "__weakref__",
         "_buffer",
-        "_buffered",
+        "_credit",
         "_current",
         "_error",
-        "_handed_out",
         "_heartbeat",
         "_incarnation",
-        "_lease_seconds",
         "_place",
         "_route",
         "_settler",
@@ -70,11 +69,10 @@ class Subscription(Stream):
         self._terms = terms
         self._incarnation = route.incarnation
         self._buffer: deque[DeliveredMessages] = deque()
-        self._buffered = 0
+        self._credit = Credit(terms.credit)
         self._current: list[Message] = []
         self._place = 0
         """The delivery that is handed out message by message, and how far that has come."""
-        self._handed_out = 0
         self._waiters: deque[asyncio.Future[None]] = deque()
         self._error: PenstockError | None = None
         self.closed = False
@@ -82,7 +80,6 @@ class Subscription(Stream):
         self._started = False
         self._starting: asyncio.Task[None] | None = None
         self._heartbeat: Heartbeat | None = None
-        self._lease_seconds = 0.0
 
     # -- taking ----------------------------------------------------------------------------------------------
 
@@ -106,9 +103,10 @@ class Subscription(Stream):
         if timeout_ms is None:
             description = route.description or await route.describe()
             timeout_ms = description.settings.visibility_timeout_ms
-        self._lease_seconds = timeout_ms / 1000
         if self._terms.heartbeat:
             self._heartbeat = Heartbeat(route.link, self._settler, timeout_ms)
+        else:
+            self._credit.lease_seconds = timeout_ms / 1000
         if not self.closed:
             route.link.background.add(self)
             route.link.open_stream(self)
@@ -151,7 +149,7 @@ class Subscription(Stream):
         """The first delivery that is still good, out of the buffer."""
         while self._buffer:
             delivery = self._buffer.popleft()
-            self._buffered -= len(delivery)
+            self._credit.left(len(delivery))
             if not self._expired(delivery):
                 return delivery
             self.handed_out(len(delivery))
@@ -169,16 +167,12 @@ class Subscription(Stream):
 
     def _expired(self, delivery: DeliveredMessages) -> bool:
         """Whether the lease ended while the messages waited here: the server hands them out again."""
-        if self._heartbeat is not None or not self._lease_seconds:
-            return False
-        return self._route.link.loop.time() > delivery.lease.arrived + self._lease_seconds
+        return self._credit.is_over(delivery.lease.arrived, self._route.link.loop.time())
 
     def handed_out(self, messages: int) -> None:
         """The user has them; half the credit used up is given anew."""
-        self._handed_out += messages
-        if 2 * self._handed_out >= self._terms.credit:
-            self._route.link.post(AddCredit(self.request_id, self._handed_out))
-            self._handed_out = 0
+        if given := self._credit.handed_out(messages):
+            self._route.link.post(AddCredit(self.request_id, given))
 
     def _wake(self, waiters: int) -> None:
         while self._waiters and waiters:
@@ -192,11 +186,10 @@ class Subscription(Stream):
     def opening(self) -> Subscribe:
         """Asks for as much as there is room for beside what waits here already."""
         assert self._incarnation is not None
-        self._handed_out = 0
         terms = self._terms
         return Subscribe(
             self._incarnation.queue_id,
-            max(1, terms.credit - self._buffered),
+            self._credit.opening(),
             terms.batch_messages,
             terms.visibility_timeout_ms,
         )
@@ -210,7 +203,7 @@ class Subscription(Stream):
         if self._heartbeat is not None:
             self._heartbeat.keep(messages.lease)
         self._buffer.append(messages)
-        self._buffered += len(messages)
+        self._credit.delivered(len(messages))
         if self._waiters and not self.closed:
             self._wake(1)
 
@@ -258,7 +251,7 @@ class Subscription(Stream):
         leases = [delivery.lease for delivery in self._buffer]
         self._current, self._place = [], 0
         self._buffer.clear()
-        self._buffered = 0
+        self._credit.left(self._credit.buffered)
         if self._route.link.connected:
             await asyncio.gather(
                 self._settler.all_of(_GIVE_BACK, leases), self._settler.chosen(_GIVE_BACK, left)

@@ -193,6 +193,11 @@ def partition_key(partition: int) -> str:
     return f"{PARTITIONS}{partition:020d}"
 
 
+def first_partition(queue_id: int) -> int:
+    """The id of a queue's first partition: a queue takes its own id and those of its partitions in one piece."""
+    return queue_id + 1
+
+
 def drain_key(node: str) -> str:
     """Where an operator says that a node is to be emptied."""
     return DRAINS + node

@@ -36,6 +36,7 @@ class ErrorCode(StrEnum):
     NOT_PRIMARY = "not-primary"
     NOT_ENOUGH_REPLICAS = "not-enough-replicas"
     METADATA_UNAVAILABLE = "metadata-unavailable"
+    OUT_OF_ORDER = "out-of-order"
     TOO_MANY_WAITING = "too-many-waiting"
     LIMIT_REACHED = "limit-reached"
     DISK_FULL = "disk-full"
@@ -94,6 +95,9 @@ ERRORS: dict[ErrorCode, ErrorRow] = {
         "fewer replicas are in sync than the queue's min_in_sync asks for", True
     ),
     ErrorCode.METADATA_UNAVAILABLE: ErrorRow("the metadata cannot be reached; what is known goes on", True),
+    ErrorCode.OUT_OF_ORDER: ErrorRow(
+        "a send before it was refused and may be sent again; send both again, in order", True
+    ),
     ErrorCode.TOO_MANY_WAITING: ErrorRow("too many receivers are waiting on the queue", True),
     ErrorCode.LIMIT_REACHED: ErrorRow("a limit of the node is reached", False),
     ErrorCode.DISK_FULL: ErrorRow("the disk is full; sends are refused until space returns", True),
@@ -109,6 +113,14 @@ ERRORS: dict[ErrorCode, ErrorRow] = {
     ErrorCode.NO_REPLY: ErrorRow("no reply to a request came in time; it may still be worked on", False),
     ErrorCode.REQUEST_FAILED: ErrorRow("whoever worked on the request replied that it failed", False),
 }
+
+
+_SENT_AGAIN = {code for code, row in ERRORS.items() if row.retryable} | {
+    ErrorCode.QUEUE_NOT_FOUND,
+    ErrorCode.QUEUE_DAMAGED,
+}
+"""After these a batch may be sent again, and be stored then: later, by another node, or in the queue that has the name now. Also
+where a client tells its caller at once (a queue that is full): if the answer is lost, the client sends the batch again."""
 
 
 class PenstockError(Exception):
@@ -128,6 +140,11 @@ class PenstockError(Exception):
     def refresh_route(self) -> bool:
         """Whether the client should look up the queue again."""
         return ERRORS[self.code].refresh_route
+
+    @property
+    def sent_again(self) -> bool:
+        """Whether a sender may send the same batch again after this: the batches that follow it have to wait for that."""
+        return self.code in _SENT_AGAIN
 
     def __str__(self) -> str:
         return f"{self.message} [{self.code}]"

@@ -89,7 +89,9 @@ class Attempts:
             return False
         if not isinstance(outcome, PenstockError):
             return True
-        return not outcome.retryable if isinstance(request, Send) else not isinstance(request, _REMEMBERED)
+        if isinstance(request, Send):  # a queue that is gone, or damaged, by now may have stored it before
+            return not (outcome.retryable or outcome.sent_again)
+        return not isinstance(request, _REMEMBERED)
 
     def certain(self, request: Request, outcome: Outcome) -> Outcome:
         """What may be told to whoever asked: nothing that an earlier attempt may have made untrue."""

@@ -78,8 +78,10 @@ class ClusterMap:
 
     def apply(self, key: str, value: bytes | None) -> None:
         """Takes in an entry as it became, or that it is gone; one that cannot be read counts as gone."""
+        known = None
         if key.startswith(QUEUES):
             self._too_new.pop(key.removeprefix(QUEUES), None)
+            known = self._queues.get(key.removeprefix(QUEUES))
         try:
             if key.startswith(PARTITIONS):
                 self._take_partition(key, value)
@@ -98,6 +100,8 @@ class ClusterMap:
                 self.apply(key, None)
             if key.startswith(QUEUES) and isinstance(error, TooOldError):
                 self._too_new[key.removeprefix(QUEUES)] = error.message
+                if known is not None:
+                    self._departed.pop(known.queue_id, None)  # it is there, for others
             return
         self.touch(key)
 
@@ -125,9 +129,7 @@ class ClusterMap:
         before = self._queues.pop(name, None)
         if before is not None:
             self._incarnations.pop(before.queue_id, None)
-            self._departed[before.queue_id] = None
-            if len(self._departed) > DEPARTED_AT_MOST:
-                del self._departed[next(iter(self._departed))]
+            self.depart(before.queue_id)
             for partition in before.partitions:
                 if partition not in self.partitions:
                     self._homes.pop(partition, None)
@@ -139,6 +141,12 @@ class ClusterMap:
         self._incarnations[entry.queue_id] = entry
         for ordinal, partition in enumerate(entry.partitions):
             self._homes[partition] = Home(entry.queue_id, ordinal)
+
+    def depart(self, queue_id: int) -> None:
+        """An incarnation is no more, for certain."""
+        self._departed[queue_id] = None
+        if len(self._departed) > DEPARTED_AT_MOST:
+            del self._departed[next(iter(self._departed))]
 
     def _take_node(self, key: str, value: bytes | None) -> None:
         if value is None:

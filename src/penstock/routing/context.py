@@ -8,6 +8,7 @@ from typing import NamedTuple
 from penstock.cluster.layout import PARTITIONS, QueueEntry, queue_key
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.routing.cluster_map import ClusterMap
+from penstock.routing.send_turns import SendTurns
 from penstock.routing.spread import REMEMBERED, Spread
 from penstock.routing.steps import Look, Steps
 from penstock.wire.read_ticket import TicketDesk
@@ -69,6 +70,7 @@ class RoutingContext:
         self._highest_forgotten = 0
         """No number up to this is given again: a partition that seemed gone may be back, and know its batches."""
         self.ids = FreeIds()
+        self.turns = SendTurns()
         self.offer: ReadOffer | None = None
         """None: all reading goes through this router."""
         self._credits: dict[tuple[tuple[int, int], ...], list[float]] = {}

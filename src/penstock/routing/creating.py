@@ -145,7 +145,7 @@ def _make(
     context: RoutingContext, name: str, settings: QueueSettings, version: int
 ) -> Steps[QueueEntry | None]:
     """Writes a queue in place of what has this version, 0 for nothing; None where another was quicker."""
-    queue_id, *partitions = yield from _ids(context, 1 + settings.partitions)
+    queue_id, *partitions = yield from _ids(context, 1 + settings.partitions)  # see `layout.first_partition`
     entries = _placed(context, name, queue_id, partitions, settings)
     for entry in entries:
         yield Put(partition_key(entry.partition), encode(entry), 0)

@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any, Generic, Protocol, TypeVar
 
 from penstock.model.errors import ErrorCode, PenstockError
+from penstock.routing.send_turns import Turn
 from penstock.routing.steps import (
     Ask,
     AskAll,
@@ -25,6 +26,7 @@ from penstock.routing.steps import (
     Steps,
     Until,
 )
+from penstock.wire.send_order import out_of_order
 
 Handle = TypeVar("Handle")
 """A question on its way, as the world knows it."""
@@ -112,6 +114,8 @@ class Errand(Generic[Handle]):
                 self._calls = [world.calls.start(step, self._answered)]
                 if self._cancelled:
                     self.cancel()
+            case AskAll(_, turn) if turn is not None:
+                turn.enter(partial(self._ask_in_turn, step, turn))
             case AskAll() | AskFirst():
                 self._ask_several(step)
             case AskAnyNode():
@@ -129,6 +133,13 @@ class Errand(Generic[Handle]):
         self._resume(self._steps.throw if isinstance(outcome, Exception) else self._steps.send, outcome)
 
     # -- several at once -------------------------------------------------------------------------------------
+
+    def _ask_in_turn(self, step: AskAll, turn: Turn, may_ask: bool) -> None:
+        if may_ask:
+            self._ask_several(step)
+            turn.leave()
+        else:
+            self._resume(self._steps.throw, out_of_order())
 
     def _ask_several(self, step: AskAll | AskFirst) -> None:
         asks = step.asks

@@ -17,6 +17,7 @@ from penstock.model.errors import ErrorCode, PenstockError
 from penstock.routing.claiming import Claims, is_claimed
 from penstock.routing.context import RoutingContext
 from penstock.routing.numbers import outward_runs
+from penstock.routing.send_turns import Turn
 from penstock.routing.sharing_out import (
     Place,
     Share,
@@ -48,32 +49,46 @@ def send(context: RoutingContext, request: Send, body: Buffer) -> Steps[Reply]:
         return (yield from _send_whole(context, queue, elsewhere, request, body))
     batch = Batch(body)
     shares = share_out(batch, queue.settings, count, elsewhere)
-    if queue.settings.strict and columns & DEDUPLICATION:
-        return (yield from _send_claimed(context, queue, shares, request, batch))
-    if len(shares) == 1:
-        return (yield from _send_whole(context, queue, shares[0].ordinal, request, body))
-    _check_sizes(queue, batch)
-    asks = [_ask(context, queue, share, request, batch) for share in shares]
-    results = yield from ask_all(asks, SendResult)
-    return Reply(together(batch.count, shares, results))
+    if not queue.settings.strict or not request.producer:
+        return (yield from _send_shares(context, queue, shares, request, batch, None))
+    turn = context.turns.take(queue.queue_id, request.producer, follows=request.after > 0)
+    try:
+        return (yield from _send_shares(context, queue, shares, request, batch, turn))
+    except PenstockError as error:
+        turn.leave(failed=error.sent_again)
+        raise
+    finally:
+        turn.leave()
 
 
-def _send_claimed(
-    context: RoutingContext, queue: QueueEntry, shares: list[Share], request: Send, batch: Batch
+def _send_shares(
+    context: RoutingContext,
+    queue: QueueEntry,
+    shares: list[Share],
+    request: Send,
+    batch: Batch,
+    turn: Turn | None,
 ) -> Steps[Reply]:
-    """Sends what has ids that may have been sent to other partitions, in other groups."""
-    _check_sizes(queue, batch)  # before anything is claimed
+    """Sends each partition what it gets; `turn`: after what the producer sent before."""
+    has_ids = queue.settings.strict and bool(batch.columns & DEDUPLICATION)
+    if len(shares) > 1 or has_ids:
+        _check_sizes(queue, batch)  # before anything is stored or claimed
     claims = Claims(queue)
-    known = yield from _sent_elsewhere(claims, batch, shares)
-    shares = without(shares, known, batch.count)
+    known: dict[int, int | Place] = {}
+    if has_ids:
+        known = yield from _sent_elsewhere(claims, batch, shares)
+        shares = without(shares, known, batch.count)
     asks = [_ask(context, queue, share, request, batch) for share in shares]
     try:
-        results = yield from ask_all(asks, SendResult)
+        results = yield from ask_all(asks, SendResult, turn)
     except PenstockError as error:
-        if error.code is not ErrorCode.OVERLOADED:
+        if error.code is not ErrorCode.OVERLOADED or not has_ids:
             raise
+        # What follows this send was refused with it, so it may be sent again here.
         yield from claims.lift_bars()
         results = yield from ask_all(asks, SendResult)
+    if len(shares) == 1 and shares[0].places is None:
+        return _outward(shares[0].ordinal, results[0])
     return Reply(together(batch.count, shares, results, known, context.now_ms()))
 
 
@@ -106,6 +121,11 @@ def _send_whole(
     result, _ = yield from ask(Ask(partition, _numbered(context, partition, request), body), SendResult)
     if len(queue.partitions) > 1:
         context.spread.filled(partition)
+    return _outward(ordinal, result)
+
+
+def _outward(ordinal: int, result: SendResult) -> Reply:
+    """The answer of one partition for a whole batch."""
     if not ordinal:
         return Reply(result)
     return Reply(msgspec.structs.replace(result, runs=outward_runs(ordinal, result.runs)))

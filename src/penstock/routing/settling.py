@@ -1,20 +1,23 @@
-"""Routing a delete, release or extend: each receipt to the partition that gave it out."""
+"""Routing a delete, release or extend: each receipt to the partition that gave it out.
+
+That messages are gone is said only of a queue that is known to be gone. Where the map does not know a queue, the store is
+asked: another front end may have made it just now.
+"""
 
 from __future__ import annotations
 
-from functools import partial
-
 import msgspec
 
+from penstock.cluster.layout import decode_partition, first_partition, partition_key, queue_key
+from penstock.model.document import TooOldError
+from penstock.model.errors import ErrorCode, PenstockError
 from penstock.model.runs import count_of
 from penstock.routing import outward_answers
 from penstock.routing.context import RoutingContext, partition_of
 from penstock.routing.numbers import inward_runs, node_token, queue_of_token
-from penstock.routing.steps import Ask, Reply, Steps, Until, ask_all
+from penstock.routing.steps import Ask, Look, Reply, Steps, Stored, ask_all
 from penstock.wire.messages import Delete, Extend, Receipt, ReceiptOutcome, Release, Settled
 
-NEWS_MS = 500
-"""How long news of a queue may take from the store to here."""
 _NOTHING = ReceiptOutcome(0, 0, [])
 
 
@@ -26,8 +29,8 @@ def settle(context: RoutingContext, request: Delete | Release | Extend) -> Steps
     """By partition: the place of each of its receipts in the request, and the partition's ordinal."""
     for place, receipt in enumerate(request.receipts):
         queue_id = queue_of_token(receipt.token)
-        if not context.map.has_heard_of(queue_id):  # made just now through another front end, perhaps
-            yield Until(partial(context.map.has_heard_of, queue_id), NEWS_MS)
+        if not context.map.has_heard_of(queue_id):
+            yield from _look_for(context, queue_id)
         queue = context.map.incarnation(queue_id)
         if queue is None:
             outcomes[place] = ReceiptOutcome(0, count_of(receipt.runs), [])
@@ -45,6 +48,38 @@ def settle(context: RoutingContext, request: Delete | Release | Extend) -> Steps
         for given, (place, ordinal) in zip(settled.outcomes, where, strict=True):
             outcomes[place] = _joined(outcomes[place], outward_answers.outcome(given, ordinal))
     return Reply(Settled(outcomes))
+
+
+def _look_for(context: RoutingContext, queue_id: int) -> Steps[None]:
+    """Returns where a queue is gone; raises an error that can be retried where it is there, or the store cannot say.
+
+    What may be done to a queue was not asked before it was known. So the request has to come again, now that it is.
+    """
+    stored: Stored = yield Look(partition_key(first_partition(queue_id)))
+    name = _queue_of(stored)
+    if name is not None:
+        queue: Stored = yield Look(queue_key(name))
+        if queue.value is not None and context.map.why_too_new(name) is not None:
+            raise context.missing(name)
+        if context.map.incarnation(queue_id) is not None:
+            raise PenstockError(
+                ErrorCode.METADATA_UNAVAILABLE,
+                f"this front end has only now heard of queue {name!r}; ask again",
+            )
+    context.map.depart(queue_id)
+
+
+def _queue_of(stored: Stored) -> str | None:
+    """The name of the queue that a partition belongs to; None: there is no such partition."""
+    if stored.value is None:
+        return None
+    try:
+        return decode_partition(stored.value).queue
+    except TooOldError:
+        raise
+    except msgspec.DecodeError as error:
+        message = f"the entry of a partition in the metadata store cannot be read: {error}"
+        raise PenstockError(ErrorCode.METADATA_UNAVAILABLE, message) from None
 
 
 def _joined(one: ReceiptOutcome, other: ReceiptOutcome) -> ReceiptOutcome:

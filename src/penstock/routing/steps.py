@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from penstock.model.batch import Buffer
 from penstock.model.errors import ErrorCode, PenstockError
+from penstock.routing.send_turns import Turn
 from penstock.wire.messages import Answer, Request
 
 Result = TypeVar("Result")
@@ -42,9 +43,13 @@ class Ask(NamedTuple):
 
 
 class AskAll(NamedTuple):
-    """Several at the same time; the outcome is a list of their outcomes, in order, errors among them."""
+    """Several at the same time; the outcome is a list of their outcomes, in order, errors among them.
+
+    In `turn`, where there is one: `out-of-order` is thrown in where a send that this one follows has failed.
+    """
 
     asks: Sequence[Ask]
+    turn: Turn | None = None
 
 
 class AskFirst(NamedTuple):
@@ -113,9 +118,9 @@ def ask(question: Ask | AskAnyNode, kind: type[Given]) -> Steps[tuple[Given, Buf
     return expected(reply, kind), reply.body
 
 
-def ask_all(asks: Sequence[Ask], kind: type[Given]) -> Steps[list[Given]]:
-    """The answers to all questions; raises where one has none."""
-    outcomes: list[Outcome] = yield AskAll(asks)
+def ask_all(asks: Sequence[Ask], kind: type[Given], turn: Turn | None = None) -> Steps[list[Given]]:
+    """The answers to all questions, asked in turn; raises where one has none."""
+    outcomes: list[Outcome] = yield AskAll(asks, turn)
     return [expected(raised(outcome), kind) for outcome in outcomes]
 
 

@@ -61,6 +61,15 @@ class SimulatedClient:
         self._network.schedule.after(timeout_ms, lambda: self._timed_out(request_id))
 
     @property
+    def incarnation(self) -> int:
+        """The number of its connection; 0: there is none."""
+        return self._link.number if self._link is not None else 0
+
+    def dial(self) -> None:
+        """Connects, if that is possible."""
+        self._connected()
+
+    @property
     def last_request(self) -> int:
         """The id of the last request sent."""
         return self._next_request - 1

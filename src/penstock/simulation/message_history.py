@@ -162,6 +162,8 @@ class SentBatch:
     unanswered: int = 0
     """Attempts that may have reached the node and were not answered."""
     answers: list[SendAnswer] = field(default_factory=list)
+    is_ordered: bool = False
+    """Whether its producer said which batch it follows, and so is promised that they are stored in order."""
 
 
 class SourcePlace(NamedTuple):

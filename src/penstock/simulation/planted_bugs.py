@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from penstock.model.records import Deleted, MoveFinished
 from penstock.model.settings import QueueSettings
-from penstock.simulation import planted_deletion, planted_lifecycle, planted_ordering
+from penstock.simulation import planted_deletion, planted_lifecycle, planted_order, planted_ordering
 from penstock.simulation.planted_patches import (
     Patch,
     acknowledge_before_flush,
@@ -92,6 +92,10 @@ def _with_queue(*names: str) -> Callable[[Scenario], bool]:
 
 def _has(scenario: Scenario, *names: str) -> bool:
     return any(queue.name in names for queue in scenario.queues)
+
+
+def _sends_in_order(scenario: Scenario) -> bool:
+    return scenario.ordered_producers > 0
 
 
 def _is_cut(settings: QueueSettings) -> bool:
@@ -222,6 +226,18 @@ BUGS: dict[str, PlantedBug] = {
     ),
     "fifo-overtakes": PlantedBug(
         "fifo", "a group goes on while its first message is out", fifo_passes_leased, _with_queue("fifo")
+    ),
+    "batches-follow-nothing": PlantedBug(
+        "order",
+        "a client does not say which batch a batch follows",
+        planted_order.batches_follow_nothing,
+        _sends_in_order,
+    ),
+    "any-batch-is-taken": PlantedBug(
+        "order",
+        "a batch is stored though the one before it was refused",
+        planted_order.any_batch_is_taken,
+        _sends_in_order,
     ),
     "answers-before-the-stamp": PlantedBug(
         "time",

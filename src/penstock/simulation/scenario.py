@@ -55,6 +55,14 @@ class Scenario:
     log_readers: int = 0
     group_members: int = 0
 
+    @property
+    def ordered_producers(self) -> int:
+        """How many producers run the client's own code (`workload/ordered_producer.py`): some in a third of the runs.
+
+        No dice are thrown for it, so that in the other runs everything stays as it is.
+        """
+        return 1 + self.duration_ms // 3 % 2 if self.duration_ms % 3 == 0 else 0
+
 
 def draw_scenario(random: Random) -> Scenario:
     """The scenario of a run."""

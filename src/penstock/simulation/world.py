@@ -30,9 +30,11 @@ from penstock.simulation.whereabouts import PartitionLog, Whereabouts
 from penstock.simulation.workload.auditor import Auditor
 from penstock.simulation.workload.consumer import Consumer
 from penstock.simulation.workload.flooder import Flooder
+from penstock.simulation.workload.keeping_consumer import KeepingConsumer
 from penstock.simulation.workload.log_operator import LogOperator
 from penstock.simulation.workload.log_reader import GroupMember, LogReader
 from penstock.simulation.workload.operator import Operator
+from penstock.simulation.workload.ordered_producer import OrderedProducer
 from penstock.simulation.workload.producer import Producer
 from penstock.simulation.workload.stage import Stage
 from penstock.simulation.workload.subscriber import Subscriber
@@ -124,6 +126,9 @@ class World:
         stage, scenario = self.stage, self.scenario
         for number in range(scenario.producers):
             self.tasks.start(Producer(stage, f"producer-{number}").run())
+        for number in range(scenario.ordered_producers):
+            self.tasks.start(OrderedProducer(stage, f"ordered-{number}").run())
+            self.tasks.start(KeepingConsumer(stage, f"keeping-{number}").run())
         if scenario.flood:
             self.tasks.start(Flooder(stage).run())
         for number in range(scenario.consumers):

@@ -94,6 +94,9 @@ class Send(msgspec.Struct, frozen=True, array_like=True, tag=8):
     """How far the stamps may be off, by what the producer knows of its clock."""
     internal: bool = False
     """Penstock itself sends this: only so can something be sent to the queues that it writes."""
+    after: int = 0
+    """The number of the batch that the producer sent before this one to the queue, while that is unanswered: this one is
+    stored after it, or refused with `out-of-order`. 0: nothing before it is unanswered, or the order does not matter."""
 
 
 class Receive(msgspec.Struct, frozen=True, array_like=True, tag=9):

@@ -263,6 +263,29 @@ async def test_a_node_whose_entry_is_gone_is_still_asked(tmp_path: Path) -> None
 
 
 @async_test
+async def test_a_front_end_that_has_not_heard_of_a_queue_does_not_say_that_its_messages_are_gone(
+    tmp_path: Path,
+) -> None:
+    async with small_cluster(tmp_path, ("one",)) as cluster:
+        store = _DeafStore(cluster.store)
+        first, deaf = await cluster.link(), await cluster.link(store)
+        queue = await made(first)
+        await ask(first, Send(queue.queue_id), encode_parts([b"a"]))
+        delivery = (await ask(first, Receive(queue.queue_id))).answer
+        assert isinstance(delivery, Delivery)
+        delete = Delete([Receipt(delivery.token, [(1, 1)])])
+        store.away = True
+        for is_away in (True, False):
+            store.away = is_away
+            with pytest.raises(PenstockError) as refused:
+                await ask(deaf, delete)
+            assert refused.value.retryable
+        settled = (await ask(deaf, delete)).answer
+        assert isinstance(settled, Settled)
+        assert (settled.outcomes[0].done, settled.outcomes[0].gone) == (1, 0)
+
+
+@async_test
 async def test_while_the_metadata_is_away_known_queues_go_on_and_nothing_is_made(tmp_path: Path) -> None:
     async with small_cluster(tmp_path, ("one",)) as cluster:
         store = _DeafStore(cluster.store)

@@ -13,9 +13,9 @@ from penstock.frontend.steps import Reply as LinkReply
 from penstock.model.batch import Buffer
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.model.settings import QueueSettings
+from penstock.routing import partition_line
 from penstock.routing.cluster_map import ClusterMap
 from penstock.routing.steps import Ask, Outcome, Reply
-from penstock.runtime.cluster_link import partition_calls
 from penstock.runtime.cluster_link.node_links import NodeLinks
 from penstock.runtime.cluster_link.partition_calls import PartitionCalls
 from penstock.wire.messages import Done, Purge, Request, Send
@@ -27,7 +27,7 @@ Told = Callable[[LinkReply | PenstockError], None]
 class Leader:
     """A link to a node that has not heard yet that it serves, or is not ready, for so many requests."""
 
-    connected = True
+    incarnation = 1
 
     def __init__(self, refusals: int, code: ErrorCode = ErrorCode.NOT_PRIMARY) -> None:
         self.refusals = refusals
@@ -37,6 +37,9 @@ class Leader:
 
     def to(self, address: str) -> Leader:
         return self
+
+    def cancel(self, ticket: int) -> None:
+        raise AssertionError("nothing here waits for messages")
 
     def ask(self, request: Request, body: Buffer, done: Told, stands_for: int = 1) -> int:
         loop = asyncio.get_running_loop()
@@ -78,7 +81,7 @@ async def _nothing_new(key: str) -> None:
 async def test_a_leader_that_has_not_heard_of_it_is_asked_again_ever_more_slowly(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(partition_calls, "LOOK_AGAIN_SECONDS", 1_000.0)  # only the retries wake anybody
+    monkeypatch.setattr(partition_line, "LOOK_AGAIN_SECONDS", 1_000.0)  # only the retries wake anybody
     leader = Leader(refusals=4)
     loop = asyncio.get_running_loop()
     calls = PartitionCalls(map_of_one(), cast(NodeLinks, leader), _nothing_new, loop)
@@ -132,12 +135,107 @@ async def test_nothing_is_remembered_of_a_partition_that_is_gone() -> None:
     answered: asyncio.Future[Outcome] = loop.create_future()
     calls.start(Ask(1, Purge(1)), answered.set_result)
     await answered
-    assert calls._refreshed
+    assert calls.lines._looked
     cluster.apply(partition_key(1), None)
-    assert not calls._refreshed
+    await asyncio.sleep(0)
+    assert not calls.lines._looked
     too_late: asyncio.Future[Outcome] = loop.create_future()
     calls.start(Ask(1, Purge(1)), too_late.set_result)
     assert isinstance(await too_late, PenstockError)
     await asyncio.sleep(0)
-    assert not calls._refreshed
+    assert not calls.lines._looked
+    await calls.close()
+
+
+class HungOrQuick:
+    """A link to a node that answers at once, or takes requests and says nothing."""
+
+    def __init__(self, stored: list[int], *, hangs: bool) -> None:
+        self.stored = stored
+        self.hangs = hangs
+        self.incarnation = 1
+        self.under_way: list[Told] = []
+
+    def ask(self, request: Request, body: Buffer, done: Told, stands_for: int = 1) -> int:
+        assert isinstance(request, Send)
+        if self.hangs:
+            self.under_way.append(done)
+        else:
+            self.stored.append(request.number)
+            asyncio.get_running_loop().call_soon(done, LinkReply(Done(), memoryview(b"")))
+        return 1
+
+    def cancel(self, ticket: int) -> None:
+        raise AssertionError("nothing here waits for messages")
+
+    def lose(self) -> None:
+        """As `TcpLink` does: it is lost at once, and what was under way is told in the next turn of the loop."""
+        self.incarnation = 0
+        under_way, self.under_way = self.under_way, []
+        for done in under_way:
+            asyncio.get_running_loop().call_soon(done, PenstockError(ErrorCode.UNREACHABLE, "lost"))
+
+
+class LinksByAddress(dict[str, HungOrQuick]):
+    def to(self, address: str) -> HungOrQuick:
+        return self[address]
+
+
+def map_of_two(epoch: int, primary: str, cluster: ClusterMap | None = None) -> ClusterMap:
+    cluster = cluster or ClusterMap()
+    for name in ("a", "b"):
+        node = NodeEntry(node=name, native=f"{name}:1", peers=f"{name}:2", started_ms=1)
+        cluster.apply(node_key(name), encode(node))
+    entry = PartitionEntry(
+        partition=1,
+        queue_id=1,
+        queue="q",
+        ordinal=0,
+        settings=QueueSettings(ordering="fifo", replicas=2),
+        epoch=epoch,
+        serving=epoch,
+        primary=primary,
+        replicas=["a", "b"],
+        in_sync=["a", "b"],
+    )
+    cluster.apply(partition_key(1), encode(entry))
+    return cluster
+
+
+@async_test
+async def test_sends_stay_in_order_when_another_node_leads_and_the_old_one_hangs() -> None:
+    stored: list[int] = []
+    cluster = map_of_two(1, "a")
+    links = LinksByAddress({"a:1": HungOrQuick(stored, hangs=True), "b:1": HungOrQuick(stored, hangs=False)})
+    loop = asyncio.get_running_loop()
+    calls = PartitionCalls(cluster, cast(NodeLinks, links), _nothing_new, loop)
+    answered: list[asyncio.Future[Outcome]] = [loop.create_future() for _ in range(3)]
+    calls.start(Ask(1, Send(1, 7, 1)), answered[0].set_result)
+    await asyncio.sleep(0)
+    map_of_two(2, "b", cluster)
+    calls.start(Ask(1, Send(1, 7, 2)), answered[1].set_result)
+    calls.start(Ask(1, Send(1, 7, 3)), answered[2].set_result)
+    assert all(isinstance(outcome, Reply) for outcome in await asyncio.gather(*answered))
+    assert stored == [1, 2, 3]
+    await calls.close()
+
+
+@async_test
+async def test_sends_stay_in_order_when_the_connection_is_lost_in_the_turn_in_which_the_next_one_comes() -> (
+    None
+):
+    stored: list[int] = []
+    node = HungOrQuick(stored, hangs=True)
+    links = LinksByAddress({"a:1": node, "b:1": HungOrQuick(stored, hangs=False)})
+    loop = asyncio.get_running_loop()
+    calls = PartitionCalls(map_of_two(1, "a"), cast(NodeLinks, links), _nothing_new, loop)
+    answered: list[asyncio.Future[Outcome]] = [loop.create_future() for _ in range(3)]
+    calls.start(Ask(1, Send(1, 7, 1)), answered[0].set_result)
+    calls.start(Ask(1, Send(1, 7, 2)), answered[1].set_result)
+    node.lose()
+    calls.start(Ask(1, Send(1, 7, 3)), answered[2].set_result)
+    await asyncio.sleep(0)
+    node.hangs, node.incarnation = False, 2
+    assert all(isinstance(outcome, Reply) for outcome in await asyncio.gather(*answered))
+    assert stored == [1, 2, 3]
     await calls.close()

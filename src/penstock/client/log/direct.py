@@ -11,9 +11,9 @@ import asyncio
 import logging
 from typing import Protocol
 
-from penstock.client.call import Call
 from penstock.client.link import Link
 from penstock.client.log.node_reads import Asked, NodeReads, connect_to_node
+from penstock.client_core.call import Call
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.wire.log_messages import LocateLog, LogPlace, ReadLog
 

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Mapping
 from typing import NamedTuple
 
 from penstock.client.browse import resolved
-from penstock.client.call import FutureCall, unexpected
+from penstock.client.call import FutureCall
 from penstock.client.duration import Duration, milliseconds, optional_milliseconds
 from penstock.client.failure import refused
 from penstock.client.incarnation import Incarnation
@@ -33,6 +33,7 @@ from penstock.client.log.read_ahead import Pace
 from penstock.client.log.readers import LogBatches, LogMessages
 from penstock.client.log.source import Source
 from penstock.client.route import Route
+from penstock.client_core.call import unexpected
 from penstock.model import limits
 from penstock.model.errors import PenstockError
 from penstock.model.number_gaps import Gap, NumberGaps

@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterable
 import msgspec
 
 from penstock.client.address import parse_address
-from penstock.client.call import Call
 from penstock.client.connection import Connection
 from penstock.client.trust import trusting
+from penstock.client_core.call import Call
 from penstock.model.errors import ErrorCode
 from penstock.model.partition_numbers import number_in_partition, number_of
 from penstock.wire.frames import Frame, encode_frame

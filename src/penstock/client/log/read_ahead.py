@@ -15,12 +15,12 @@ import asyncio
 from collections import deque
 from typing import NamedTuple
 
-from penstock.client.call import Call, unexpected
 from penstock.client.failure import refused
 from penstock.client.incarnation import Incarnation
 from penstock.client.log.direct import ReadsThrough
 from penstock.client.log.logged import LoggedMessages
 from penstock.client.route import Route
+from penstock.client_core.call import Call, unexpected
 from penstock.model import limits
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.wire.log_messages import LogSlice, ReadLog

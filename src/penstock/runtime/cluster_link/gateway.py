@@ -27,6 +27,7 @@ from penstock.runtime.records import Records
 from penstock.runtime.server import Server
 from penstock.wire import messages
 from penstock.wire.frames import Frame, encode_frame
+from penstock.wire.send_order import SendOrder
 
 HELD_BYTES = 32 * MEBIBYTE
 """Of batches that no node has answered yet; beyond, nobody is read from until half of them are answered."""
@@ -69,6 +70,7 @@ class Gateway:
         self._write = write
         self._congestion_changed = congestion_changed
         self._clients: dict[int, _Client] = {}
+        self._order = SendOrder()
         self._answers: dict[int, list[Buffer]] = {}
         self._held_bytes = 0
         self._ending = 0
@@ -182,12 +184,17 @@ class Gateway:
     def _ask(
         self, connection: int, client: _Client, request_id: int, request: messages.Request, body: memoryview
     ) -> None:
+        if isinstance(request, messages.Send):
+            self._order.check(connection, request)
+            self._order.taken(connection, request)
         self._hold(len(body))
 
         def done(outcome: Reply | PenstockError) -> None:
             self._hold(-len(body))
             client.tickets.pop(request_id, None)
             if isinstance(outcome, PenstockError):
+                if isinstance(request, messages.Send) and outcome.sent_again:
+                    self._order.refused(connection, request)
                 self._answer(connection, request_id, messages.Failed(outcome.code, outcome.message))
             elif self._clients.get(connection) is client:
                 self._answer(connection, request_id, outcome.answer, outcome.body)

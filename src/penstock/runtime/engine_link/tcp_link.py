@@ -72,6 +72,7 @@ class TcpLink:
         self._outstanding_bytes = outstanding_bytes
         self._correlation = Correlation()
         self._connection: BackendConnection | None = None
+        self._connections = 0
         self._found = asyncio.Event()
         self._sign_of_life = asyncio.Event()
         self._reason = "it was not looked for yet"
@@ -84,6 +85,11 @@ class TcpLink:
     def connected(self) -> bool:
         """Whether the back end can be asked right now."""
         return self._connection is not None
+
+    @property
+    def incarnation(self) -> int:
+        """The number of the connection over which the back end can be asked now; 0: there is none."""
+        return self._connections if self._connection is not None else 0
 
     def start(self) -> None:
         """Looks for the back end from now on, until the link is closed."""
@@ -172,6 +178,7 @@ class TcpLink:
                 raise TimeoutError(f"no answer within {GREETING_SECONDS:g} s") from None
             raise
         self._connection = connection
+        self._connections += 1
         self._probed = False
         self._watch = loop.call_later(SILENT_SECONDS, self._look_alive)
         self._found.set()

@@ -13,11 +13,19 @@ NAME = "I3"
 
 
 def check(history: History) -> Iterator[Violation]:
-    """Batches stored twice, and ids that name two messages."""
+    """Batches stored twice, and ids that name two messages.
+
+    Messages that were left out as duplicates are remembered by no number. Where another attempt of their batch is still under
+    way, over a connection that was lost, it may arrive when their ids are free again: then they are stored all the same.
+    """
+    stray: set[int] = set()
     for batch in history.batches:
         yield from _answers(batch)
+        if batch.is_ordered and batch.unanswered:
+            stray.update(message.number for message in batch.messages if message.fate == "duplicate")
     for message in history.messages.values():
-        yield from _places(message)
+        if message.number not in stray:
+            yield from _places(message)
     yield from _identifiers(history)
 
 

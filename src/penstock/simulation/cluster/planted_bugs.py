@@ -22,7 +22,7 @@ from penstock.replication.primary_secondary import secondary
 from penstock.replication.primary_secondary.epochs import EpochHistory
 from penstock.replication.primary_secondary.primary import Primary
 from penstock.replication.primary_secondary.secondary import Secondary
-from penstock.simulation import planted_deletion
+from penstock.simulation import planted_deletion, planted_order
 from penstock.simulation.cluster import planted_numbers
 from penstock.simulation.cluster.hunts import HuntName
 from penstock.simulation.cluster.planted_changes import (
@@ -221,6 +221,10 @@ def _operates(*, destructive: bool = False) -> Callable[[ClusterScenario], bool]
     return lambda scenario: bool(scenario.base.operators) and scenario.destructive >= destructive
 
 
+def _sends_in_order(scenario: ClusterScenario) -> bool:
+    return scenario.base.ordered_producers > 0
+
+
 CLUSTER_BUGS: dict[str, ClusterBug] = {
     "acknowledge-before-replicas": ClusterBug(
         ("I1", "I8", "I10"),
@@ -365,6 +369,18 @@ CLUSTER_BUGS: dict[str, ClusterBug] = {
         "a generation of a group of readers has the number of one that a failover lost",
         planted_numbers.generations_come_back,
         lambda scenario: scenario.keeps_numbers,
+    ),
+    "any-batch-is-taken": ClusterBug(
+        ("order",),
+        "a batch is stored though the one before it was refused",
+        planted_order.any_batch_is_taken,
+        _sends_in_order,
+    ),
+    "lines-are-jumped": ClusterBug(
+        ("order",),
+        "a batch goes to the next leader before those that wait for it",
+        planted_order.lines_are_jumped,
+        lambda scenario: _fails_over(scenario) and _sends_in_order(scenario),
     ),
 }
 CLUSTER_BUGS.update({name: ClusterBug(*bug) for name, bug in MEMBERSHIP_BUGS.items()})

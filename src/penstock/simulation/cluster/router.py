@@ -6,15 +6,16 @@ from collections.abc import Callable, Mapping
 from random import Random
 
 from penstock.model.errors import ERRORS, ErrorCode, PenstockError
-from penstock.routing.cluster_map import ClusterMap
 from penstock.routing.context import RoutingContext
 from penstock.routing.errand import Errand
+from penstock.routing.line_call import Call
 from penstock.routing.router import route
 from penstock.routing.steps import Outcome
 from penstock.simulation.client import SimulatedClient
-from penstock.simulation.cluster.desk import Call, Desk
+from penstock.simulation.cluster.desk import Desk
 from penstock.simulation.cluster.fabric import Fabric
-from penstock.simulation.cluster.metadata import SimulatedMetadata, StoredChange
+from penstock.simulation.cluster.front_door import FrontDoor
+from penstock.simulation.cluster.metadata import SimulatedMetadata
 from penstock.simulation.message_history import QueueLife
 from penstock.simulation.network import Network
 from penstock.simulation.tasks import Reply
@@ -45,25 +46,20 @@ class RoutingClient(SimulatedClient):
         self._schedule = network.schedule
         self._fabric = fabric
         self._inner = {node: SimulatedClient(name, way, random, trace) for node, way in networks.items()}
-        self.map = ClusterMap()
-        self._desk = Desk(name, self.map, self._inner, fabric, metadata, self._schedule, random)
+        self._desk = Desk(name, self._inner, fabric, metadata, self._schedule, random)
+        self.map = self._desk.map
         self._context = RoutingContext(
             self.map,
             producer=random.getrandbits(60) + 1,
             now_ms=lambda: self._schedule.now_ms,
-            load=self._desk.load,
+            load=self._desk.calls.load,
         )
         self._errands: dict[int, Errand[Call]] = {}
         self._number = 0
-        metadata.watch(name, self._heard)
-
-    def _heard(self, change: StoredChange) -> None:
-        self.map.apply(change.key, change.value)
 
     def ask(self, request: messages.Request, body: bytes, timeout_ms: int, done: Done) -> None:
         """Has a request routed; `done` gets the answer, or None where there is none that is certain."""
-        self._number += 1
-        name, number, is_open = self.name, self._number, True
+        is_open = True
 
         def end(reply: Reply | None) -> None:
             nonlocal is_open
@@ -73,15 +69,30 @@ class RoutingClient(SimulatedClient):
                 done(reply)
 
         def ended(outcome: Outcome) -> None:
-            if isinstance(outcome, PenstockError) and outcome.__cause__ is not None:
-                self._fabric.defects.append((self._schedule.now_ms, f"{name}: {outcome.message}"))
             reply = self._told(request, outcome)
             # Never from within: whoever asks may go on only after it has asked.
             self._schedule.after(0, lambda: end(reply))
 
+        number = self._number + 1
         self._schedule.after(timeout_ms, lambda: end(None))
-        self._errands[number] = errand = Errand(route(self._context, request, body), self._desk, ended)
+        self.carry_out(request, body, ended)
+
+    def carry_out(self, request: messages.Request, body: bytes, done: Callable[[Outcome], None]) -> None:
+        """Has a request routed; `done` gets what the front end says."""
+
+        def ended(outcome: Outcome) -> None:
+            if isinstance(outcome, PenstockError) and outcome.__cause__ is not None:
+                self._fabric.defects.append((self._schedule.now_ms, f"{self.name}: {outcome.message}"))
+            done(outcome)
+
+        self._number += 1
+        self._errands[self._number] = errand = Errand(route(self._context, request, body), self._desk, ended)
         errand.start()
+
+    def stop(self) -> None:
+        """The front end is killed."""
+        self._desk.stop()
+        self.disconnect()
 
     def _told(self, request: messages.Request, outcome: Outcome) -> Reply | None:
         if not isinstance(outcome, PenstockError):
@@ -98,7 +109,7 @@ class RoutingClient(SimulatedClient):
                     None  # a partition does not answer, or is about to get another primary: asked again later
                 )
             return Reply(answer, memoryview(outcome.body))
-        if outcome.code in (ErrorCode.UNREACHABLE, ErrorCode.INTERNAL):
+        if outcome.code in (ErrorCode.UNREACHABLE, ErrorCode.INTERNAL, ErrorCode.METADATA_UNAVAILABLE):
             return None
         if isinstance(request, messages.Send) and ERRORS[outcome.code].retryable:
             queue = self.map.incarnation(request.queue_id)
@@ -140,6 +151,17 @@ class ClusterStage(Stage):
         self.fabric.client_names.append(name)
         self.clients.append(client)
         return client
+
+    def door(self, name: str) -> Network:
+        """The native port of a front end."""
+        fabric, metadata, random = self.fabric, self.metadata, self.random
+
+        def front_end() -> RoutingClient:
+            return RoutingClient(name, fabric.clients, fabric, metadata, random, self.trace)
+
+        fabric.client_names.append(name)
+        door = FrontDoor(front_end, self.schedule, random, lambda: fabric.calm or self.stopping)
+        return Network(self.schedule, random, door)
 
     def life_of(self, name: str) -> QueueLife | None:
         """Some have not heard yet that a queue was deleted and made again."""

@@ -41,11 +41,12 @@ from penstock.simulation.workload.auditor import Auditor
 from penstock.simulation.workload.consumer import Consumer
 from penstock.simulation.workload.failing_consumer import FailingConsumer
 from penstock.simulation.workload.log_reader import GroupMember, LogReader
+from penstock.simulation.workload.ordered_producer import OrderedProducer
 from penstock.simulation.workload.producer import Producer
 from penstock.simulation.world import START_MS, Outcome
 from penstock.wire.messages import CreateQueue, QueueDescription
 
-CHECKED = ("I1", "I2", "I3", "I4", "I5", "I6", "I7", "I10", "fifo", "log", "groups", "time", "late")
+CHECKED = ("I1", "I2", "I3", "I4", "I5", "I6", "I7", "I10", "fifo", "order", "log", "groups", "time", "late")
 """What is promised to clients of one node is promised to those of a cluster."""
 _BEGUN_MS = 30_000
 _HEALED_MS = 60_000
@@ -219,6 +220,8 @@ class ClusterWorld:
         base = self.scenario.base
         for number in range(base.producers):
             self.tasks.start(Producer(self.stage, f"producer-{number}").run())
+        for number in range(base.ordered_producers):
+            self.tasks.start(OrderedProducer(self.stage, f"ordered-{number}").run())
         for number in range(base.consumers):
             self.tasks.start(Consumer(self.stage, f"consumer-{number}").run())
         if any(plan.settings.max_receives is not None for plan in base.queues) and self.seed % 4:

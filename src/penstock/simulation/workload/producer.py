@@ -61,7 +61,7 @@ class Producer:
         for _ in range(attempts):
             asked_ms = stage.schedule.now_ms
             stage.recorder.sending(batch)
-            reply = yield Ask(self._client, _request(batch), batch.encoded)
+            reply = yield Ask(self._client, request_for(batch), batch.encoded)
             if reply is None:
                 stage.trace.add(self._name, f"send {batch.number} to {life.name}: no answer")
                 yield Pause(random.randint(5, 400))
@@ -93,13 +93,17 @@ class Producer:
     def _compose(self, plan: QueuePlan, life: QueueLife, most: int) -> SentBatch:
         random = self._stage.random
         messages = [self._message(plan, life) for _ in range(random.randint(1, most))]
+        batch = self._batch(plan, life, messages)
+        batch.number = self._numbers[life.queue_id] = self._numbers.get(life.queue_id, 0) + 1
+        self._stage.recorder.history.batches.append(batch)
+        return batch
+
+    def _batch(self, plan: QueuePlan, life: QueueLife, messages: list[SentMessage]) -> SentBatch:
+        """A batch that has no number yet."""
         stamp = self._stamp(plan, messages)
-        number = self._numbers.get(life.queue_id, 0) + 1
-        self._numbers[life.queue_id] = number
-        batch = SentBatch(life, self._producer, number, messages, _encode(messages, stamp))
+        batch = SentBatch(life, self._producer, 0, messages, _encode(messages, stamp))
         if stamp is not None:
             batch.first_id, batch.uncertainty_us = stamp.first, stamp.uncertainty_us
-        self._stage.recorder.history.batches.append(batch)
         return batch
 
     def _stamp(self, plan: QueuePlan, messages: Sequence[SentMessage]) -> BatchStamp | None:
@@ -146,13 +150,20 @@ class Producer:
         return b"id-%d" % (newest - self._stage.random.randrange(min(newest + 1, plan.deduplication)))
 
 
-def _request(batch: SentBatch) -> Send:
-    """The request for a batch, the same every time."""
+def request_for(batch: SentBatch, after: int = 0) -> Send:
+    """The request for a batch, the same every time but for the batch that it follows."""
     process, counter, time_us = 0, 0, 0
     if batch.first_id is not None:
         time_us, process, counter = batch.first_id
     return Send(
-        batch.life.queue_id, batch.producer, batch.number, process, counter, time_us, batch.uncertainty_us
+        batch.life.queue_id,
+        batch.producer,
+        batch.number,
+        process,
+        counter,
+        time_us,
+        batch.uncertainty_us,
+        after=after,
     )
 
 

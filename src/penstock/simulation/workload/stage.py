@@ -44,6 +44,10 @@ class Stage:
         self.clients.append(client)
         return client
 
+    def door(self, name: str) -> Network:
+        """Where a client that brings its own link connects."""
+        return self.network
+
     def plans(self) -> list[QueuePlan]:
         """The queues that producers use."""
         return self.scenario.queues

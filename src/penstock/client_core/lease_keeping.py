@@ -1,0 +1,51 @@
+"""When leases are extended while their messages are being worked on: three times per visibility timeout."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Protocol, TypeVar
+
+BEATS_PER_TIMEOUT = 3
+
+
+class KeptLease(Protocol):
+    """What is asked of a lease."""
+
+    @property
+    def arrived(self) -> float:
+        """When its delivery came."""
+        ...
+
+    def open_runs(self) -> object:
+        """Its messages that are not settled; nothing where all are."""
+        ...
+
+
+Lease = TypeVar("Lease", bound=KeptLease)
+
+
+class LeaseKeeping:
+    """The beats of one consumer: they go on for as long as a lease has messages that are not settled."""
+
+    __slots__ = ("interval", "is_beating")
+
+    def __init__(self, visibility_timeout_ms: int) -> None:
+        self.interval = visibility_timeout_ms / 1000 / BEATS_PER_TIMEOUT
+        self.is_beating = False
+
+    def begins(self) -> bool:
+        """A lease is to be kept; whether that calls for the next beat after `interval`."""
+        if self.is_beating or self.interval <= 0:
+            return False
+        self.is_beating = True
+        return True
+
+    def beat(self, leases: Iterable[Lease], now: float) -> tuple[list[Lease], list[Lease]]:
+        """Those that are kept from now on, and those of them that are extended now. Without any the beats end.
+
+        A lease younger than half an interval can wait for the next beat; a busy consumer has mostly those.
+        """
+        kept = [lease for lease in leases if lease.open_runs()]
+        self.is_beating = bool(kept)
+        young = now - self.interval / 2
+        return kept, [lease for lease in kept if lease.arrived <= young]

@@ -1,0 +1,218 @@
+"""Everything that waits for an answer on a link: requests in the order they were asked, and open subscriptions.
+
+Here it is decided what becomes of each of them: when a refusal comes, when the connection is lost or made again, when there is
+none for too long, and when a server that is silent is given up.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from enum import Enum
+from random import Random
+from typing import NamedTuple
+
+from penstock.client_core.backoff import Slowdown, delays
+from penstock.client_core.call import Call, Stream, Unanswered, error_code
+from penstock.model.errors import ErrorCode, PenstockError
+from penstock.wire.messages import Failed
+
+RESENDS_AT_MOST = 16
+"""A request that never gets answered, however often the connection is made anew, is at fault itself."""
+_LAST_REQUEST_ID = 2**32 - 1
+
+
+class Told(NamedTuple):
+    """The refusal is final: the call, or the stream, is told."""
+
+    whom: Call | Stream
+    error: PenstockError
+
+
+class Again(NamedTuple):
+    """The same is asked again after a pause, if the connection is still the same (`asks_again`)."""
+
+    whom: Call | Stream
+    seconds: float
+
+
+class Stopping(NamedTuple):
+    """The server is stopping: what it refused keeps its place for the next one."""
+
+    ends_connection: bool
+
+
+class Nobody(NamedTuple):
+    """Nobody waits for it."""
+
+
+Verdict = Told | Again | Stopping | Nobody
+
+
+class Sign(Enum):
+    """What to do about a server that may be silent."""
+
+    LIVES = "lives"
+    PROBE = "ask whether it is there"
+    GIVE_UP = "end the connection"
+
+
+class LinkTable:
+    """The table of calls and streams by request id; `timeout` is how long each waits for a connection."""
+
+    def __init__(self, timeout: float, dice: Random) -> None:
+        self.calls: dict[int, Call] = {}
+        self.streams: dict[int, Stream] = {}
+        self.timeout = timeout
+        self._dice = dice
+        self._request_id = 0
+        self._pauses = delays(dice)
+        self._proven = True
+        """Whether the last connection was good for something; after one that was not, there is a pause before the next."""
+        self._probed = False
+
+    def __bool__(self) -> bool:
+        return bool(self.calls or self.streams)
+
+    # -- asking ----------------------------------------------------------------------------------------------
+
+    def new_request_id(self) -> int:
+        """The next id that nothing waits under; 0 is left to the server, for what answers no request."""
+        while True:
+            self._request_id = self._request_id + 1 if self._request_id < _LAST_REQUEST_ID else 1
+            if self._request_id not in self.calls and self._request_id not in self.streams:
+                return self._request_id
+
+    def enter(self, call: Call, now: float, *, connected: bool) -> int:
+        """A request is asked, now or when there is a connection; returns its id."""
+        request_id = self.new_request_id()
+        self.calls[request_id] = call
+        call.deadline = None if connected else now + self.timeout
+        return request_id
+
+    def open(self, stream: Stream, now: float, *, connected: bool) -> None:
+        """A subscription is opened, now or when there is a connection."""
+        stream.request_id = self.new_request_id()
+        self.streams[stream.request_id] = stream
+        stream.deadline = None if connected else now + self.timeout
+
+    def refused(self, request_id: int, answer: Failed, now: float) -> Verdict:
+        """What becomes of a request, or a subscription, that the server refused."""
+        code = error_code(answer.code)
+        call = self.calls.get(request_id)
+        if call is not None:
+            if code is ErrorCode.SHUTTING_DOWN and call.resend:
+                return Stopping(ends_connection=True)
+            if code in call.waits_out and (pause := self._pause(call, self.timeout, now)) is not None:
+                return Again(call, pause)
+            del self.calls[request_id]
+            return Told(call, _error_of(answer, code))
+        stream = self.streams.get(request_id)
+        if stream is None:
+            return Nobody()
+        if code is ErrorCode.SHUTTING_DOWN:
+            return Stopping(ends_connection=False)  # it ends in a moment, and the stream is opened again
+        if code is ErrorCode.THROTTLED:
+            pause = self._pause(stream, math.inf, now)  # it waits for messages however long that takes
+            return Again(stream, pause if pause is not None else math.inf)
+        del self.streams[request_id]
+        return Told(stream, _error_of(answer, code))
+
+    def _pause(self, refused: Call | Stream, patience: float, now: float) -> float | None:
+        """How long what was refused is to wait; nothing was done, so anything may be asked again."""
+        if refused.slowdown is None:
+            refused.slowdown = Slowdown(now + patience, self._dice)
+        return refused.slowdown.pause(now)
+
+    def asks_again(self, request_id: int, call: Call) -> bool:
+        """Its pause is over: whether the call is asked again. Only while it still waits, and somebody waits for it."""
+        if self.calls.get(request_id) is not call:
+            return False
+        if call.abandoned():
+            del self.calls[request_id]
+            call.dropped()
+            return False
+        return True
+
+    # -- the connection --------------------------------------------------------------------------------------
+
+    def first_pause(self) -> float:
+        """How long to wait before the first attempt to connect again."""
+        return 0.0 if self._proven else next(self._pauses)
+
+    def next_pause(self) -> float:
+        """How long to wait after an attempt that failed."""
+        return next(self._pauses)
+
+    def connected(self) -> Iterator[tuple[int, Call | Stream]]:
+        """There is a connection: everything that waits is sent on it, in the order it was asked in."""
+        self._proven = self._probed = False
+        yield from list(self.calls.items())
+        yield from list(self.streams.items())
+
+    def heard(self) -> None:
+        """The server has said something."""
+        if not self._proven:
+            self._proven = True
+            self._pauses = delays(self._dice)
+
+    def look_alive(self, *, heard: bool) -> Sign:
+        """Looks whether the server lives: silent while something waits it is asked, silent again it is given up."""
+        if heard or not self:
+            self._probed = False
+            return Sign.LIVES
+        if self._probed:
+            return Sign.GIVE_UP
+        self._probed = True
+        return Sign.PROBE
+
+    def connection_lost(self, now: float, reason: str) -> None:
+        """Keeps what can be asked again on the next connection and fails the rest."""
+        for request_id, call in list(self.calls.items()):
+            call.resent += 1
+            call.deadline = now + self.timeout
+            if call.abandoned():
+                del self.calls[request_id]
+                call.dropped()
+            elif not call.resend or call.resent > RESENDS_AT_MOST:
+                del self.calls[request_id]
+                call.fail(Unanswered(f"the connection broke before the answer came: {reason}"))
+        for stream in self.streams.values():
+            stream.deadline = now + self.timeout
+
+    def soonest_deadline(self) -> float | None:
+        """When the first of all gives up on there being a connection."""
+        calls = (call.deadline for call in self.calls.values())
+        streams = (stream.deadline for stream in self.streams.values())
+        return min((deadline for deadline in (*calls, *streams) if deadline is not None), default=None)
+
+    def give_up(self, now: float, reason: str) -> None:
+        """Fails what has waited for a connection for the whole timeout."""
+        why = f"no connection for {self.timeout:g} s: {reason}"
+        for request_id, call in list(self.calls.items()):
+            if call.abandoned():
+                del self.calls[request_id]
+                call.dropped()
+            elif call.deadline is not None and call.deadline <= now:
+                del self.calls[request_id]
+                call.fail(Unanswered(why))
+        for request_id, stream in list(self.streams.items()):
+            if stream.deadline is not None and stream.deadline <= now:
+                del self.streams[request_id]
+                stream.failed(Unanswered(why))
+
+    def fail_all(self, error: PenstockError) -> None:
+        """Empties the table."""
+        calls, self.calls = self.calls, {}
+        streams, self.streams = self.streams, {}
+        for call in calls.values():
+            call.fail(error)
+        for stream in streams.values():
+            stream.failed(error)
+
+
+def _error_of(answer: Failed, code: ErrorCode) -> PenstockError:
+    """What the server said."""
+    if code == answer.code:
+        return PenstockError(code, answer.message)
+    return PenstockError(code, f"{answer.message} (unknown error code {answer.code!r})")

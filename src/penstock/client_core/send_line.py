@@ -1,0 +1,280 @@
+"""The line of batches that a client sends to one queue: their numbers, their order, what is sent again and when.
+
+All batches of a client to a queue stand in one line, in the order in which they were given, until they are answered or given
+up. One that the server refused for a while stays at its place; what is behind it waits with it. Each batch says which one it
+follows, so that a server stores none of them before one that was refused (ADR 30).
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator
+from enum import Enum
+from random import Random
+
+from penstock.client_core.backoff import Slowdown
+from penstock.client_core.call import Call, Unanswered
+from penstock.model import limits
+from penstock.model.errors import ErrorCode, PenstockError
+from penstock.wire.messages import Send
+
+NUMBERS_IN_FLIGHT = limits.PRODUCER_BATCHES_REMEMBERED - 24
+"""Unanswered batches may span no more numbers than the server remembers, or one sent again would be refused."""
+PASSING = frozenset(
+    {ErrorCode.THROTTLED, ErrorCode.NOT_ENOUGH_REPLICAS, ErrorCode.NOT_PRIMARY, ErrorCode.UNREACHABLE}
+)
+"""What is said while a limit is used up, or a cluster changes. A batch keeps its number, so it is not stored twice."""
+
+
+class State(Enum):
+    """Where a batch is."""
+
+    NEW = "new"
+    HELD = "held"
+    SENT = "sent"
+    ENDED = "ended"
+
+
+class SendCall(Call):
+    """One batch on its way. What is sent is made anew each time, because it says which batch it follows."""
+
+    __slots__ = (
+        "after",
+        "before",
+        "behind",
+        "due",
+        "line",
+        "looked_again",
+        "number",
+        "patience_ends",
+        "queue_id",
+        "serial",
+        "state",
+        "waits_for_before",
+    )
+
+    waits_out: frozenset[ErrorCode] = frozenset()  # the line decides, for this batch and those behind it
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.line: SendLine | None = None
+        self.state = State.NEW
+        self.queue_id = 0
+        """The incarnation that the number is of."""
+        self.number = 0
+        self.after = 0
+        """The number of the batch that it said it follows, when it was sent last."""
+        self.before: SendCall | None = None
+        self.behind: SendCall | None = None
+        self.serial = 0
+        """When it was sent last, among all that were."""
+        self.due = 0.0
+        """While it is held: from when on it may be sent again."""
+        self.patience_ends: float | None = None
+        """Since there is trouble: when it is given up."""
+        self.waits_for_before = False
+        """Whether the server wants the batch before it first."""
+        self.looked_again = False
+
+    @abstractmethod
+    def head(self, queue_id: int, number: int, after: int) -> Send:
+        """The request for this batch."""
+
+    def request(self) -> Send:
+        """The request, as it has to be now."""
+        assert self.line is not None  # only a line sends it
+        self.line.sending(self)
+        return self.head(self.queue_id, self.number, self.after)
+
+
+class SendLine:
+    """The unanswered batches of a client to a queue. Whoever runs it sends what `ready` gives, in that order."""
+
+    def __init__(self, timeout: float, dice: Random) -> None:
+        self.timeout = timeout
+        self._dice = dice
+        self._queue_id = 0
+        """The present incarnation; 0: it has to be looked up."""
+        self._numbered_id = 0
+        """The incarnation that batches are numbered for."""
+        self._is_looked_up = False
+        """Whether somebody looks it up just now."""
+        self._number = 0
+        self._first: SendCall | None = None
+        self._last: SendCall | None = None
+        self._held = 0
+        self._troubled = 0
+        """How many of those that are held were refused, or came behind one that was."""
+        self._serial = 0
+
+    @property
+    def waits(self) -> bool:
+        """Whether any batch is held."""
+        return self._held > 0
+
+    def renew(self, queue_id: int) -> None:
+        """The incarnation that the queue has now; another one than before is numbered from 1."""
+        self._queue_id = queue_id
+        self._is_looked_up = False
+        if queue_id != self._numbered_id:
+            self._numbered_id, self._number = queue_id, 0
+
+    # -- events ----------------------------------------------------------------------------------------------
+
+    def add(self, call: SendCall, now: float) -> bool:
+        """One more batch; whether it is sent now. If not, it is held until `ready` gives it."""
+        last = self._last
+        call.line, call.before = self, last
+        if last is None:
+            self._first = call
+        else:
+            last.behind = call
+        self._last = call
+        if not self._held and (last is None or last.queue_id == self._queue_id) and self._numbers(call):
+            self._sends(call)
+            return True
+        self._holds(call, now, trouble=self._troubled > 0)
+        return False
+
+    def ended(self, call: SendCall) -> None:
+        """A batch is stored, has failed for good, or nobody wants it any more."""
+        if call.state is State.ENDED or call.line is not self:
+            return
+        self._let_go(call)
+        call.state = State.ENDED
+        before, behind = call.before, call.behind
+        if before is None:
+            self._first = behind
+        else:
+            before.behind = behind
+        if behind is None:
+            self._last = before
+        else:
+            behind.before = before
+        call.before = call.behind = None
+
+    def refused(self, call: SendCall, error: PenstockError, now: float) -> bool:
+        """The server refused a batch, or the link gave it up: whether it is sent again. If not, `ended` follows."""
+        if call.state is not State.SENT or isinstance(error, Unanswered) or call.abandoned():
+            return False
+        if error.code is ErrorCode.OUT_OF_ORDER and call.after:
+            self._holds(call, now)
+            call.waits_for_before = True
+            return True
+        if error.code is ErrorCode.QUEUE_NOT_FOUND:
+            if call.looked_again:
+                return False
+            call.looked_again = True
+            self._holds(call, now)
+            if call.queue_id == self._queue_id:
+                self._queue_id = 0
+            return True
+        if error.code not in PASSING and error.code is not ErrorCode.OUT_OF_ORDER:
+            return False
+        if call.slowdown is None:
+            ends = call.patience_ends if call.patience_ends is not None else now + self.timeout
+            call.slowdown = Slowdown(ends, self._dice)
+        pause = call.slowdown.pause(now)
+        if pause is None:
+            return False
+        self._holds(call, now, pause)
+        return True
+
+    def fail_held(self) -> list[SendCall]:
+        """What is held cannot be sent: there is no such queue, or no link any more. These have failed."""
+        self._is_looked_up = False
+        failed = [call for call in self.unanswered() if call.state is State.HELD]
+        for call in failed:
+            self.ended(call)
+        return failed
+
+    # -- what to do ------------------------------------------------------------------------------------------
+
+    def ready(self, now: float) -> list[SendCall]:
+        """Batches that are to be sent now, in this order; those that nobody wants any more are left out."""
+        sent: list[SendCall] = []
+        before: SendCall | None = None
+        for call in self.unanswered() if self._held else ():
+            if call.state is State.HELD:
+                if call.abandoned():
+                    self.ended(call)
+                    continue
+                if now < call.due or not self._may_follow(call, before) or not self._numbers(call):
+                    break
+                self._sends(call)
+                sent.append(call)
+            before = call
+        return sent
+
+    def next_at(self, now: float) -> float | None:
+        """When `ready` may have something though nothing happens before; None: only then."""
+        for call in self.unanswered() if self._held else ():
+            if call.state is State.HELD:
+                return call.due if call.due > now else None
+        return None
+
+    def must_be_looked_up(self) -> bool:
+        """Whether batches wait for the queue's incarnation. Whoever asks looks it up then, and says `renew` or `fail_held`."""
+        if not self._held or self._queue_id or self._is_looked_up:
+            return False
+        self._is_looked_up = True
+        return True
+
+    def unanswered(self) -> Iterator[SendCall]:
+        """All batches in line, in their order."""
+        call = self._first
+        while call is not None:
+            behind = call.behind
+            yield call
+            call = behind
+
+    def sending(self, call: SendCall) -> None:
+        """A batch is written to a connection, for the first time or again: it follows the one before it, if there is one."""
+        self._serial += 1
+        call.serial = self._serial
+        before = call.before
+        call.after = before.number if before is not None and before.queue_id == call.queue_id else 0
+
+    # -- inside ----------------------------------------------------------------------------------------------
+
+    def _may_follow(self, call: SendCall, before: SendCall | None) -> bool:
+        """Whether a batch may be sent behind one that is sent already."""
+        if before is None:
+            return True
+        if before.queue_id != self._queue_id:
+            return False  # it was sent to the incarnation before, and may come back
+        # The server refused this one because of the one before it: that is sent again first, or has its answer.
+        return not call.waits_for_before or before.serial > call.serial
+
+    def _numbers(self, call: SendCall) -> bool:
+        """Gives a batch its number, if it has none of this incarnation; False: there is none for it now."""
+        if not self._queue_id:
+            return False
+        if call.queue_id == self._queue_id:
+            return True
+        oldest = next((one.number for one in self.unanswered() if one.queue_id == self._queue_id), None)
+        if oldest is not None and self._number + 1 - oldest >= NUMBERS_IN_FLIGHT:
+            return False
+        self._number += 1
+        call.queue_id, call.number = self._queue_id, self._number
+        return True
+
+    def _sends(self, call: SendCall) -> None:
+        self._let_go(call)
+        call.state = State.SENT
+        call.waits_for_before = False
+        self._serial += 1
+        call.serial = self._serial
+
+    def _holds(self, call: SendCall, now: float, pause: float = 0.0, *, trouble: bool = True) -> None:
+        call.state = State.HELD
+        call.due = now + pause
+        if trouble and call.patience_ends is None:
+            call.patience_ends = now + self.timeout
+        self._held += 1
+        self._troubled += call.patience_ends is not None
+
+    def _let_go(self, call: SendCall) -> None:
+        if call.state is State.HELD:
+            self._held -= 1
+            self._troubled -= call.patience_ends is not None

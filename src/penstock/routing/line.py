@@ -1,0 +1,120 @@
+"""The line of one partition: all requests to it that have not ended, in the order in which they came."""
+
+from __future__ import annotations
+
+from collections import deque
+
+from penstock.routing.attempts import NOT_TWICE
+from penstock.routing.line_call import Call, Route, State
+
+NEVER = float("inf")
+
+
+class Line:
+    """What waits, and what is under way to whom."""
+
+    __slots__ = (
+        "_tails",
+        "abandons",
+        "calls",
+        "parked",
+        "parked_sends",
+        "partition",
+        "pushed_at",
+        "routes",
+        "wake_at",
+    )
+
+    def __init__(self, partition: int) -> None:
+        self.partition = partition
+        self.calls: dict[Call, None] = {}
+        self.parked = 0
+        """How many wait."""
+        self.parked_sends = 0
+        self.routes: dict[Route, int] = {}
+        """How many sends are under way to whom."""
+        self.wake_at = NEVER
+        self.pushed_at = NEVER
+        """For when a timer was asked for."""
+        self.abandons: deque[tuple[float, int]] = deque()
+        """(when, epoch): from when on answers of earlier epochs are no longer waited for."""
+        self._tails: dict[int, Call] = {}
+        """By producer: its send with the highest number."""
+
+    def enter(self, call: Call) -> None:
+        """A request joins at the end."""
+        self.calls[call] = None
+        if not call.producer:
+            return
+        before, behind = self._tails.get(call.producer), None
+        while before is not None and before.number > call.number:  # one that was refused is sent again
+            before, behind = before.before, before
+        call.before, call.behind = before, behind
+        if before is not None:
+            before.behind = call
+        if behind is not None:
+            behind.before = call
+        else:
+            self._tails[call.producer] = call
+
+    def parks(self, call: Call) -> None:
+        """It waits, at its place."""
+        self.landed(call)
+        call.state = State.WAITS
+        self.parked += 1
+        self.parked_sends += call.is_send
+
+    def flies(self, call: Call) -> None:
+        """It is under way, on the route that it says."""
+        self.landed(call)
+        call.state = State.UNDER_WAY
+        if call.is_send:
+            self.routes[call.route] = self.routes.get(call.route, 0) + 1
+
+    def landed(self, call: Call) -> None:
+        """It is neither under way nor waiting."""
+        if call.state is State.UNDER_WAY and call.is_send:
+            self.routes[call.route] -= 1
+            if not self.routes[call.route]:
+                del self.routes[call.route]
+        elif call.state is State.WAITS:
+            self.parked -= 1
+            self.parked_sends -= call.is_send
+        call.state = State.NEW
+
+    def leave(self, call: Call) -> None:
+        """It has ended."""
+        self.landed(call)
+        call.state = State.ENDED
+        del self.calls[call]
+        before, behind = call.before, call.behind
+        if behind is not None:
+            behind.before = before
+        elif call.producer and before is not None:
+            self._tails[call.producer] = before
+        elif call.producer:
+            del self._tails[call.producer]
+        if before is not None:
+            before.behind = behind
+        call.before = call.behind = None
+
+    def holds_back(self, route: Route) -> bool:
+        """Whether a send that comes now has to wait for others."""
+        if self.parked_sends:
+            return True
+        return bool(self.routes) and (len(self.routes) > 1 or route not in self.routes)
+
+    def asked_before(self, epoch: int) -> list[Call]:
+        """What a node was asked under an earlier epoch, has not answered, and another may be asked."""
+        return [
+            call
+            for call in self.calls
+            if call.state is State.UNDER_WAY
+            and call.leader is not None
+            and call.leader.epoch < epoch
+            and not isinstance(call.ask.request, NOT_TWICE)
+        ]
+
+    def next_at(self) -> float:
+        """When there is something to do."""
+        return min(self.wake_at, self.abandons[0][0]) if self.abandons else self.wake_at

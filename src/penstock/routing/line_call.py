@@ -1,0 +1,140 @@
+"""One request in the line of its partition, and what the line wants done about it (`partition_line.py`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import Enum
+from typing import Any, NamedTuple
+
+from penstock.model.errors import PenstockError
+from penstock.routing.attempts import WAITING, Attempts
+from penstock.routing.cluster_map import Leader
+from penstock.routing.steps import Ask, Outcome
+from penstock.wire.messages import Request, Send
+
+Done = Callable[[Outcome], None]
+
+
+class State(Enum):
+    """Where a call is."""
+
+    NEW = "new"
+    WAITS = "waits"
+    UNDER_WAY = "under way"
+    ENDED = "ended"
+
+
+class Call(Attempts):
+    """One request, from its arrival to its end."""
+
+    __slots__ = (
+        "after",
+        "ask",
+        "attempt",
+        "before",
+        "behind",
+        "broken",
+        "done",
+        "give_up",
+        "is_send",
+        "last_refusal",
+        "leader",
+        "number",
+        "producer",
+        "reason",
+        "refused",
+        "retry_at",
+        "serial",
+        "state",
+        "ticket",
+        "wait_end",
+        "waits_for_before",
+        "wire",
+    )
+
+    def __init__(self, ask: Ask, done: Done, now: float) -> None:
+        super().__init__()
+        self.ask = ask
+        self.done = done
+        self.ticket: Any = None
+        """Of the runner of the line: how to cancel the last attempt."""
+        self.state = State.NEW
+        self.attempt = 0
+        self.serial = 0
+        """The place of its last attempt among all attempts."""
+        self.give_up = float("inf")
+        """When its patience ends; there is no end while there is no trouble."""
+        self.leader: Leader | None = None
+        """The node that was asked last."""
+        self.wire = 0
+        """Over which of the connections to its address."""
+        self.reason = ""
+        self.last_refusal: PenstockError | None = None
+        """What the node said, where that says more than why no node can be asked."""
+        self.refused = 0
+        """How often in a row the same leader did not take it."""
+        self.retry_at = 0.0
+        self.before: Call | None = None
+        self.behind: Call | None = None
+        """Of a send: the sends of the same producer in the line before and after it, by their numbers."""
+        self.waits_for_before = False
+        """Whether the node wants the send before it first."""
+        self.broken = False
+        """Whether a send before it, which it follows, was refused: it must not be stored before that is sent again."""
+        request = ask.request
+        self.is_send = isinstance(request, Send)
+        self.producer, self.number, self.after = (
+            (request.producer, request.number, request.after) if isinstance(request, Send) else (0, 0, 0)
+        )
+        self.wait_end = now + request.wait_ms / 1000 if isinstance(request, WAITING) else 0.0
+
+    def follows(self) -> int:
+        """The number of the batch that it must be stored after: the last before it that is unanswered; 0: none."""
+        if not self.after:
+            return 0
+        before = self.before
+        while (
+            before is not None and before.number >= self.number
+        ):  # the same batch, sent over another connection too
+            before = before.before
+        return before.number if before is not None else 0
+
+    @property
+    def route(self) -> Route:
+        """Who was asked last, over which of the connections to its address."""
+        return self.leader, self.wire
+
+
+Route = tuple[Leader | None, int]
+
+
+class Transmit(NamedTuple):
+    """Write the request to the connection to the leader; its answer, or its loss, is told with `attempt`."""
+
+    call: Call
+    attempt: int
+    leader: Leader
+    request: Request
+
+
+class Cancel(NamedTuple):
+    """Tell the node that the request need not wait any longer."""
+
+    call: Call
+
+
+class Finish(NamedTuple):
+    """Tell the outcome to the caller."""
+
+    call: Call
+    outcome: Outcome
+
+
+class LookUp(NamedTuple):
+    """Refresh a key of the map from the store; then `looked_up`, also where the store does not answer."""
+
+    partition: int
+    key: str
+
+
+Effect = Transmit | Cancel | Finish | LookUp

@@ -1,0 +1,88 @@
+"""Who sends next: sends of one producer to one queue are handed to the lines of its partitions in the order they came in.
+
+Some have to ask who an id belongs to before they can be sent (`claiming`), and others need not. They ask at the same time,
+and send in turn. One that fails before its turn has no place in any line; those that follow it must not be stored before it
+is sent again, and fail as well.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+
+_Key = tuple[int, int]
+Entered = Callable[[bool], None]
+"""Called when it is a send's turn; False: one that it follows has failed."""
+
+
+class Turn:
+    """The turn of one send."""
+
+    __slots__ = ("_entered", "_follows", "_has_left", "_is_broken", "_key", "_turns")
+
+    def __init__(self, turns: SendTurns, key: _Key, *, follows: bool) -> None:
+        self._turns = turns
+        self._key = key
+        self._follows = follows
+        self._is_broken = False
+        self._has_left = False
+        self._entered: Entered | None = None
+
+    def enter(self, entered: Entered) -> None:
+        """Calls back when all that came before have been sent or have failed; at once where that is so."""
+        self._entered = entered
+        self._turns.go_on(self._key)
+
+    def leave(self, *, failed: bool = False) -> None:
+        """It was sent, or has failed; more than once is as good as once."""
+        if self._has_left:
+            return
+        self._has_left = True
+        line = self._turns.lines[self._key]
+        place = line.index(self)
+        if failed and place + 1 < len(line):
+            line[place + 1].follow_failed()
+        line.remove(self)
+        self._turns.go_on(self._key)
+
+    def follow_failed(self) -> None:
+        """The send before it has failed."""
+        self._is_broken = self._follows
+
+    def call_back(self) -> bool:
+        """It is the first; whether it was waiting for that."""
+        entered, self._entered = self._entered, None
+        if entered is None:
+            return False
+        entered(not self._is_broken)
+        return True
+
+
+class SendTurns:
+    """The turns of all sends under way that may have to wait."""
+
+    def __init__(self) -> None:
+        self.lines: dict[_Key, deque[Turn]] = {}
+        """By queue and producer."""
+        self._going: set[_Key] = set()
+
+    def take(self, queue_id: int, producer: int, *, follows: bool) -> Turn:
+        """The turn of a send that comes now. `follows`: it must not be stored without the one before it."""
+        key = (queue_id, producer)
+        turn = Turn(self, key, follows=follows)
+        self.lines.setdefault(key, deque()).append(turn)
+        return turn
+
+    def go_on(self, key: _Key) -> None:
+        """Whoever is first may send."""
+        if key in self._going:
+            return  # the loop below goes on with it: many may wait, and each lets the next one in
+        self._going.add(key)
+        line = self.lines[key]
+        while line:
+            first = line[0]
+            if not first.call_back() or (line and line[0] is first):
+                break
+        self._going.discard(key)
+        if not line:
+            del self.lines[key]

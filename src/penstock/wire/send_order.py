@@ -1,0 +1,75 @@
+"""Which sends of a connection may be taken: one that follows another only after that one.
+
+A producer that sends without waiting for answers says in each `Send` which batch it follows (`after`). The server remembers
+the last batch of each producer that it took, by connection and queue. A send that follows another batch than that one is
+refused with `out-of-order`: the one before it was refused, here or on its way here, and the producer sends both again. A
+node remembers the epoch too: what it took as the primary of an earlier one may be lost.
+
+What is remembered only ever allows something. So it may be forgotten at any time, and is bounded: a send that follows what
+was forgotten is refused, and sent again when the one before it is answered.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+
+from penstock.model.errors import ErrorCode, PenstockError
+from penstock.wire.requests import Send
+
+REMEMBERED = 16_384
+"""Producers and queues, over all connections; about 5 MB."""
+
+_Key = tuple[int, int, int]
+
+
+class SendOrder:
+    """The last batch of each producer, by connection and queue."""
+
+    def __init__(self, most: int = REMEMBERED) -> None:
+        self._most = most
+        self._last: OrderedDict[_Key, tuple[int, int]] = OrderedDict()
+        """(epoch, number)."""
+
+    def __len__(self) -> int:
+        return len(self._last)
+
+    def check(self, connection: int, request: Send, epoch: int = 0) -> None:
+        """Raises where a send follows another batch than the last that was taken."""
+        key = (connection, request.queue_id, request.producer)
+        if request.after and self._last.get(key) != (epoch, request.after):
+            raise out_of_order()
+
+    def taken(self, connection: int, request: Send, epoch: int = 0) -> None:
+        """A send was taken, or refused for good: what follows it may come."""
+        if request.producer:
+            key = (connection, request.queue_id, request.producer)
+            self._last[key] = (epoch, request.number)
+            self._last.move_to_end(key)
+            if len(self._last) > self._most:
+                self._last.popitem(last=False)
+
+    def refused(self, connection: int, request: Send) -> None:
+        """A send that was taken failed later, and may be sent again: what follows it has to wait."""
+        key = (connection, request.queue_id, request.producer)
+        found = self._last.get(key)
+        if found is None or request.number > found[1]:
+            return
+        if request.after:
+            self._last[key] = (found[0], request.after)
+        else:
+            del self._last[key]
+
+    def still_follows(self, connection: int, request: Send, epoch: int = 0) -> bool:
+        """Whether a send that was taken before, and held, may still be stored: none that it follows was refused since."""
+        if not request.after:
+            return True
+        last = self._last.get((connection, request.queue_id, request.producer), (0, 0))
+        return last[0] == epoch and last[1] >= request.number
+
+
+def out_of_order() -> PenstockError:
+    """What a send is told that follows one which was refused."""
+    return PenstockError(
+        ErrorCode.OUT_OF_ORDER,
+        "a send before it was refused and may be sent again; send both again, in order",
+    )

@@ -1,0 +1,216 @@
+"""Sends of one producer to the partitions of an ordered queue: in the order in which they came, whoever has ids to claim."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from penstock.cluster.layout import (
+    NodeEntry,
+    PartitionEntry,
+    QueueEntry,
+    encode,
+    node_key,
+    partition_key,
+    queue_key,
+)
+from penstock.model.batch import encode_parts
+from penstock.model.errors import ErrorCode, PenstockError
+from penstock.model.settings import QueueSettings
+from penstock.routing.cluster_map import ClusterMap
+from penstock.routing.context import RoutingContext
+from penstock.routing.errand import Errand
+from penstock.routing.router import route
+from penstock.routing.send_turns import SendTurns
+from penstock.routing.sharing_out import ordinal_of
+from penstock.routing.steps import Ask, AskAnyNode, Look, Outcome, Put, Remove, Reply, Until
+from penstock.wire.messages import ClaimedIds, ClaimIds, Send, SendResult
+
+PARTITIONS = 3
+BATCH_IN_A = next(
+    name for name in (b"%d" % number for number in range(99)) if ordinal_of(name, PARTITIONS) == 0
+)
+
+
+class FrontEnd:
+    """The router over nodes that answer when the test says so."""
+
+    def __init__(self) -> None:
+        self.map = ClusterMap()
+        settings = QueueSettings(ordering="fifo", partitions=PARTITIONS)
+        ids = list(range(2, 2 + PARTITIONS))
+        queue = QueueEntry(name="q", queue_id=1, settings=settings, created_ms=1, partitions=ids)
+        self.map.apply(queue_key("q"), encode(queue))
+        node = NodeEntry(node="a", native="a:1", peers="a:2", started_ms=1)
+        self.map.apply(node_key("a"), encode(node))
+        for ordinal, partition in enumerate(ids):
+            entry = PartitionEntry(
+                partition=partition,
+                queue_id=1,
+                queue="q",
+                ordinal=ordinal,
+                settings=settings,
+                epoch=1,
+                serving=1,
+                primary="a",
+                replicas=["a"],
+                in_sync=["a"],
+            )
+            self.map.apply(partition_key(partition), encode(entry))
+        self.context = RoutingContext(self.map, producer=99, now_ms=lambda: 0, load=lambda _: 0.0)
+        self.asked: list[tuple[Ask, Callable[[Outcome], None]]] = []
+        self.told: dict[int, Outcome] = {}
+
+    @property
+    def calls(self) -> FrontEnd:
+        return self
+
+    def start(self, ask: Ask, done: Callable[[Outcome], None]) -> int:
+        self.asked.append((ask, done))
+        return len(self.asked)
+
+    def cancel(self, call: int) -> None:
+        raise AssertionError
+
+    def ask_any_node(self, step: AskAnyNode, done: Callable[[Outcome], None]) -> None:
+        raise AssertionError
+
+    def use_store(self, step: Look | Put | Remove, done: Callable[[Any], None]) -> None:
+        raise AssertionError
+
+    def wait_until(self, step: Until, done: Callable[[bool], None]) -> None:
+        raise AssertionError
+
+    def send(self, number: int, *, has_id: bool, after: int = 0, producer: int = 7) -> None:
+        """A batch of one message, to the partition of the group."""
+        ids = [b"id-%d" % number] if has_id else None
+        body = encode_parts([b"%d" % number], groups=[BATCH_IN_A], deduplication_ids=ids)
+        request = Send(1, producer, number, after=after)
+
+        def ended(outcome: Outcome) -> None:
+            assert number not in self.told
+            self.told[number] = outcome
+
+        Errand(route(self.context, request, body), self, ended).start()
+
+    def sent(self) -> list[int]:
+        """The numbers of batches that partitions were asked to store, in order."""
+        return [ask.request.number for ask, _ in self.asked if isinstance(ask.request, Send)]
+
+    def claims(self) -> list[tuple[Ask, Callable[[Outcome], None]]]:
+        """What homes of ids were asked."""
+        return [(ask, done) for ask, done in self.asked if isinstance(ask.request, ClaimIds)]
+
+    def grant(self, place: int) -> None:
+        """The ids of a send may be stored where they are to go."""
+        ask, done = self.claims()[place]
+        assert isinstance(ask.request, ClaimIds)
+        done(Reply(ClaimedIds(list(ask.request.owners), [1] * len(ask.request.ids))))
+
+    def store_all(self) -> None:
+        """Partitions store what they were asked to."""
+        for ask, done in self.asked:
+            if isinstance(ask.request, Send) and ask.request.number not in self.told:
+                done(Reply(SendResult([(ask.request.number, 1)], [], 1)))
+
+
+def code_of(outcome: Outcome) -> ErrorCode | None:
+    return outcome.code if isinstance(outcome, PenstockError) else None
+
+
+def test_a_send_without_ids_does_not_pass_one_that_has_to_ask_for_its() -> None:
+    front_end = FrontEnd()
+    front_end.send(1, has_id=True)
+    front_end.send(2, has_id=False, after=1)
+    front_end.send(3, has_id=True, after=2)
+    assert front_end.sent() == []
+    front_end.grant(1)  # 3 is ready before 1
+    assert front_end.sent() == []
+    front_end.grant(0)
+    assert front_end.sent() == [1, 2, 3]
+    front_end.store_all()
+    assert not any(map(code_of, front_end.told.values()))
+    assert not front_end.context.turns.lines
+
+
+def test_others_do_not_wait_for_it() -> None:
+    front_end = FrontEnd()
+    front_end.send(1, has_id=True)
+    front_end.send(2, has_id=False, producer=8)
+    front_end.send(3, has_id=False, producer=0)
+    assert len(front_end.sent()) == 2
+
+
+def test_what_follows_a_send_that_failed_before_its_turn_fails_too() -> None:
+    front_end = FrontEnd()
+    front_end.send(1, has_id=True)
+    front_end.send(2, has_id=True, after=1)
+    front_end.send(3, has_id=False, after=2)
+    front_end.send(4, has_id=False)  # this one says that it follows nothing
+    _, done = front_end.claims()[0]
+    done(PenstockError(ErrorCode.UNREACHABLE, "its home is away"))
+    assert code_of(front_end.told[1]) is ErrorCode.UNREACHABLE
+    assert 2 not in front_end.told  # it asks for its ids still
+    front_end.grant(1)
+    assert [code_of(front_end.told[number]) for number in (2, 3)] == [ErrorCode.OUT_OF_ORDER] * 2
+    assert front_end.sent() == [4]
+    front_end.store_all()
+    assert not front_end.context.turns.lines
+
+
+def test_what_follows_a_send_that_failed_for_good_goes_on() -> None:
+    front_end = FrontEnd()
+    front_end.send(1, has_id=True)
+    front_end.send(2, has_id=False, after=1)
+    _, done = front_end.claims()[0]
+    done(PenstockError(ErrorCode.BAD_REQUEST, "never"))
+    assert front_end.sent() == [2]
+    front_end.store_all()
+    assert not front_end.context.turns.lines
+
+
+def test_one_that_fails_while_others_before_it_wait_takes_those_behind_it_along() -> None:
+    front_end = FrontEnd()
+    for number in (1, 2, 3):
+        front_end.send(number, has_id=number < 3, after=number - 1)
+    _, done = front_end.claims()[1]
+    done(PenstockError(ErrorCode.UNREACHABLE, "its home is away"))
+    front_end.grant(0)
+    assert front_end.sent() == [1]
+    front_end.store_all()
+    assert [code_of(front_end.told[number]) for number in (1, 2, 3)] == [
+        None,
+        ErrorCode.UNREACHABLE,
+        ErrorCode.OUT_OF_ORDER,
+    ]
+    assert not front_end.context.turns.lines
+
+
+def test_very_many_may_wait_for_one() -> None:
+    turns = SendTurns()
+    first = turns.take(1, 7, follows=False)
+    entered: list[int] = []
+    for number in range(5_000):
+        turn = turns.take(1, 7, follows=True)
+
+        def go(may_send: bool, number: int = number, turn: Any = turn) -> None:
+            assert may_send
+            entered.append(number)
+            turn.leave()
+
+        turn.enter(go)
+    assert entered == []
+    first.leave()
+    assert entered == list(range(5_000))
+    assert not turns.lines
+
+
+def test_the_answer_for_a_whole_batch_has_the_numbers_of_its_partition() -> None:
+    front_end = FrontEnd()
+    front_end.send(5, has_id=False)
+    front_end.store_all()
+    reply = front_end.told[5]
+    assert isinstance(reply, Reply)
+    assert msgspec.structs.asdict(reply.answer)["runs"] == [(5, 1)]
