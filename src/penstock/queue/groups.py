@@ -20,6 +20,9 @@ from penstock.queue.budget import Budget
 from penstock.queue.chunk import CHUNK_BITS, CHUNK_MASK, Chunk
 from penstock.queue.table import MessageTable
 
+_COMPACT_AT_LEAST = 64
+"""A group forgets messages that are gone when there are more of them than this, and most are."""
+
 
 class GroupNames:
     """Numbers for group names, for as long as a message of the group lives. 0 is "no group"."""
@@ -103,7 +106,7 @@ class _Group:
                 break
             head += 1
         self.head = head
-        if head == len(sequences) or (self.gone > 64 and self.gone * 2 > len(sequences)):
+        if head == len(sequences) or (self.gone > _COMPACT_AT_LEAST and self.gone * 2 > len(sequences)):
             self._compact(chunks)
         return state
 

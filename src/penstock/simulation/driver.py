@@ -95,7 +95,7 @@ class SimulatedDriver:
 
     def finish(self) -> None:
         """Lets everything under way come to its end at once, for a clean stop."""
-        for _ in range(1_000):
+        for _ in range(1_000_000):
             if self._flush is not None:
                 flush = self._flush
                 self._run_flush(flush)

@@ -94,6 +94,8 @@ class Recorder:
 
     def send_refused(self, batch: SentBatch, failed: Failed, asked_ms: int) -> None:
         """A batch was not stored, unless an earlier attempt that nobody answered was."""
+        if failed.code == ErrorCode.BAD_REQUEST and "nobody can tell" in failed.message:
+            return  # older than the batches that are remembered: it may have been stored
         batch.unanswered -= 1
         if failed.code == ErrorCode.DISK_FULL:
             self.history.refused_as_full.append((asked_ms, self._schedule.now_ms))

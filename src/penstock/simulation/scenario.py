@@ -60,7 +60,7 @@ def draw_scenario(random: Random) -> Scenario:
     """The scenario of a run."""
     journal_kibibytes = random.choice((48, 64, 96, 192))
     scenario = Scenario(
-        duration_ms=random.randint(6_000, 20_000),
+        duration_ms=random.choice((random.randint(2_000, 8_000), random.randint(6_000, 20_000))),
         options=StorageOptions(
             journal_file_bytes=journal_kibibytes * KIBIBYTE,
             entry_bytes_max=40 * KIBIBYTE,
@@ -80,7 +80,7 @@ def draw_scenario(random: Random) -> Scenario:
         consumers=random.randint(2, 5),
         subscribers=random.randint(0, 2),
         operators=random.choice((1, 1, 2)),
-        flood=random.random() < 0.3,
+        flood=random.random() < 0.12,
     )
     names = list(KINDS)
     for name in sorted(random.sample(names, random.randint(2, 5))):

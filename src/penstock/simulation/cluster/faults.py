@@ -47,7 +47,7 @@ class ClusterFaults:
         self._random = random
         self._trace = trace
         self._over = False
-        self._damaged = random.choice(machines)
+        self.damaged = random.choice(machines)
         """The only one whose disk is damaged, where that is planned."""
         self._down_until_ms: dict[str, int] = {}
         self.counts: Counter[str] = Counter()
@@ -170,7 +170,7 @@ class ClusterFaults:
         try:
             booted = machine.boot()
         except StorageError as error:
-            if machine is self._damaged and self.counts["lost syncs"]:
+            if machine is self.damaged and self.counts["lost syncs"]:
                 self._trace.add("faults", f"{machine.name} gets an empty disk")
                 machine.disk = SimulatedDisk(
                     Random(self._random.random()), cold_reads=machine.disk.cold_reads
@@ -303,7 +303,7 @@ class ClusterFaults:
 
     def _damage(self) -> None:
         """One machine's disk is damaged, or replaced by an empty one; it is restarted often, so that this is found."""
-        machine = self._damaged
+        machine = self.damaged
         if not machine.is_up:
             return
         if self._random.random() < 0.2:

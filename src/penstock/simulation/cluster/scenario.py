@@ -83,7 +83,7 @@ def draw_cluster_scenario(random: Random, nodes: int) -> ClusterScenario:
         journal_file_bytes=random.choice((96, 128, 192)) * KIBIBYTE,
         entry_bytes_max=72 * KIBIBYTE,
     )
-    base.duration_ms = random.randint(5_000, 14_000)
+    base.duration_ms = random.choice((2_500, 5_000, 5_000)) + random.randint(0, random.choice((2_000, 9_000)))
     base.producers, base.consumers = random.randint(1, 3), random.randint(1, 3)
     replicas = 3 if nodes == 3 or random.random() < 0.5 else nodes
     names = sorted(random.sample(CLUSTER_KINDS, random.randint(1, 3)))

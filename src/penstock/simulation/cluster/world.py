@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from random import Random
+from types import MappingProxyType
 
 from penstock.cluster import layout
 from penstock.cluster.layout import NodeEntry, PartitionEntry, QueueEntry
@@ -28,6 +29,7 @@ from penstock.simulation.history import History
 from penstock.simulation.message_history import Span
 from penstock.simulation.recorder import Recorder
 from penstock.simulation.schedule import Schedule
+from penstock.simulation.sizes.small_sizes import SmallSizes, draw_sizes, put_on, told, with_small_options
 from penstock.simulation.tasks import Ask, Pause, Steps, Tasks
 from penstock.simulation.trace import Trace
 from penstock.simulation.violation import Violation
@@ -43,18 +45,21 @@ CHECKED = ("I1", "I2", "I3", "I4", "I5", "I6", "I7", "I10", "fifo", "log", "grou
 _BEGUN_MS = 30_000
 _HEALED_MS = 60_000
 _SETTLED_MS = 60_000
-_AUDITED_MS = 200_000
+_AUDITED_MS = 1_000_000
 _ALIKE_MS = (0, 100, 400, 2_000, 10_000)
 
 
 class ClusterWorld:
     """Everything of one run."""
 
-    def __init__(self, seed: int, nodes: int) -> None:
+    def __init__(self, seed: int, nodes: int, sizes: SmallSizes = MappingProxyType({})) -> None:
         self.seed = seed
+        self.sizes = sizes
+        """What is small in this run; whoever makes the world has put it on."""
         random = Random(f"cluster of {nodes}: {seed}")
         self.scenario = scenario = draw_cluster_scenario(random, nodes)
         base = scenario.base
+        base.options = with_small_options(base.options, sizes, cluster=True)
         self.schedule = schedule = Schedule(START_MS)
         self.trace = trace = Trace(schedule)
         self.history = History(cold_reads=base.cold_reads > 0, clocks_are_true=base.clocks.true)
@@ -83,6 +88,8 @@ class ClusterWorld:
         self.faults = ClusterFaults(
             scenario.faults, machines, self.fabric, self.metadata, self.history, schedule, random, trace
         )
+        if scenario.faults.flips_ms:
+            self.witness.confirmations.damaged = self.faults.damaged.name
         self.hunter = Hunter(
             machines, self.fabric, self.metadata, self.faults, self.entries, schedule, random, trace
         )
@@ -97,6 +104,7 @@ class ClusterWorld:
             "world",
             f"seed {self.seed}: {scenario.nodes} nodes, {scenario.replicas} replicas, {names}, {scenario.faults}",
         )
+        trace.add("world", f"small sizes: {told(self.sizes) or 'none'}")
         first = list(self.machines.values())[: scenario.nodes - scenario.late_nodes]
         for machine in first:
             machine.boot()
@@ -295,4 +303,6 @@ class ClusterWorld:
 
 def simulate_cluster(seed: int, nodes: int = 3) -> Outcome:
     """Runs one seed."""
-    return ClusterWorld(seed, nodes).run()
+    sizes = draw_sizes(Random(f"sizes of {nodes}: {seed}"))
+    with put_on(sizes):
+        return ClusterWorld(seed, nodes, sizes).run()
