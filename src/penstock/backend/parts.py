@@ -20,7 +20,7 @@ from penstock.model import limits
 from penstock.model.batch import Buffer
 from penstock.model.errors import ErrorCode
 from penstock.model.records import GroupChanged, Sent
-from penstock.queue.decision import Decision, Granted, Reply, Written
+from penstock.queue.decision import Decision, Granted, Reply, Written, in_groups
 from penstock.queue.living_files import take_emptied
 from penstock.queue.partition import Partition
 from penstock.queue.receipts import ReceiptSeal
@@ -130,7 +130,22 @@ class NodeParts:
         """Appends and applies, and notes who must be looked at because of it."""
         if not decided:
             return
-        self.logbook.write(partition, decided)
+        try:
+            if len(decided) == 1:
+                self.logbook.write(partition, decided)
+            else:
+                self._write_several(partition, decided)
+        finally:  # where there was no room for all of them, some may be there
+            self._note(partition, decided)
+
+    def _write_several(self, partition: Partition, decided: Sequence[Written]) -> None:
+        for group in in_groups(decided):
+            if len(group) > 1:
+                self.logbook.check_room(partition, group)
+            self.logbook.write(partition, group)
+
+    def _note(self, partition: Partition, decided: Sequence[Written]) -> None:
+        """Who must be looked at because of what was written."""
         queue_id = partition.queue_id
         self.timed.add(queue_id)
         if partition.moves:
@@ -172,7 +187,9 @@ class NodeParts:
         return self.store.unflushed_bytes > self.max_unflushed_bytes or self.store.congested
 
     def carry_out(self, partition: Partition, decision: Decision[Reply]) -> Reply:
-        """Writes the records of a decision and returns its reply."""
+        """Writes the records of a decision, all or none, and returns its reply."""
+        if len(decision.records) > 1:
+            self.logbook.check_room(partition, decision.records)
         self.write(partition, decision.records)
         return decision.reply
 

@@ -103,7 +103,10 @@ def _take_in(
             late_queue_of(parts, partition, now_ms)
     admitted = parts.carry_out(partition, decision)
     if partition.sorting is not None and not partition.settings.window_ms:
-        parts.write(partition, upkeep.let_out(partition, now_ms, parts.clock))
+        try:
+            parts.write(partition, upkeep.let_out(partition, now_ms, parts.clock))
+        except PenstockError:
+            pass  # no room in the journal: the batch is stored, and leaves the window with the next upkeep
     return SendResult(admitted.runs, admitted.duplicates, admitted.sent_ms, admitted.stamp_us)
 
 
