@@ -53,6 +53,8 @@ class History:
     """By how much the clocks of nodes may differ, and leases and delays with them."""
     downtimes: list[Span] = field(default_factory=list)
     full_disks: list[Span] = field(default_factory=list)
+    full_journals: list[int] = field(default_factory=list)
+    """When an append was refused as on a disk whose reserve is used up."""
     slow_disks: list[Span] = field(default_factory=list)
     flips: list[BitFlip] = field(default_factory=list)
     stuck: list[str] = field(default_factory=list)

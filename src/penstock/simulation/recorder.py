@@ -241,8 +241,13 @@ class Recorder:
             self.history.broken_attempts.append((self._schedule.now_ms, found))
         return same
 
-    def not_settled(self, settlements: Sequence[Settlement], failed: Failed | None) -> None:
-        """The node refused, or nobody knows."""
+    def not_settled(
+        self, settlements: Sequence[Settlement], failed: Failed | None, *, receipts: int = 1
+    ) -> None:
+        """The node refused, or nobody knows: of several receipts it may have settled some before it had no room."""
+        no_room = failed is not None and failed.code in (ErrorCode.OVERLOADED, ErrorCode.DISK_FULL)
+        if no_room and receipts > 1:
+            failed = None
         for settlement in settlements:
             settlement.answered_ms = self._schedule.now_ms if failed is not None else None
             settlement.result = "refused" if failed is not None else "lost"

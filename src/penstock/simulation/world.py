@@ -72,6 +72,7 @@ class World:
         self.trace = trace = Trace(schedule)
         self.history = History(cold_reads=scenario.cold_reads > 0, clocks_are_true=scenario.clocks.true)
         disk = SimulatedDisk(random, cold_reads=scenario.cold_reads)
+        disk.remembers = scenario.faults.misplaced_ms > 0
         self.machine = machine = Machine(
             schedule,
             random,
@@ -126,6 +127,7 @@ class World:
             len(self.history.deliveries),
             self.machine.starts,
             self.schedule.elapsed_ms,
+            dict(self.faults.counts),
         )
 
     def _start_work(self, operators: list[Operator]) -> None:
@@ -209,7 +211,8 @@ class World:
             self.violations.append(Violation("engine", at_ms, f"the node failed by itself: {sentence}"))
         for at_ms, sentence in self.faults.refusals:
             self.violations.append(Violation("I10", at_ms, f"the node refused to start: {sentence}"))
-        history.most_unflushed_bytes = self.machine.most_unflushed_bytes
+        if not self.scenario.faults.turn_pauses_ms:  # what arrived in a pause is read at once
+            history.most_unflushed_bytes = self.machine.most_unflushed_bytes
         history.max_unflushed_bytes = self.machine.max_unflushed_bytes
         for check in CHECKERS.values():
             self.violations += check(history)

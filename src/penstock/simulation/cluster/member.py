@@ -174,6 +174,8 @@ class Member:
         self._later(_LOOK_MS, self._look_at_positions)
 
     def _say_positions(self) -> None:
+        if self.ended:  # in the middle of what it heard
+            return
         asked = asked_of(self._host.name, self._partitions.values(), self._nodes)
         self._host.call_node(lambda node: self._note(node.positions(asked)))
 

@@ -55,6 +55,14 @@ class SimulatedMetadata:
         self._numbers = 0
         self.away = False
         self.unreachable_from: set[str] = set()
+        self.slow_ms = (0, 0)
+        """How much longer everything takes than it should."""
+        self.lost_answers = 0.0
+        """How often an answer is lost to something that was done."""
+        self.lost: Callable[[], None] = lambda: None
+        """Told of each of them."""
+        self._changed_ms: list[int] = []
+        """When each change of the log was made."""
         self._watches: list[Watch] = []
 
     # -- requests --------------------------------------------------------------------------------------------
@@ -74,7 +82,10 @@ class SimulatedMetadata:
             self._schedule.after(self._delay_ms(), lambda: leave(result))
 
         def leave(result: Result) -> None:
-            if self.reaches(who):
+            if self.lost_answers and self._random.random() < self.lost_answers:
+                self.lost()
+                self._schedule.after(UNAVAILABLE_MS, lambda: done(None))
+            elif self.reaches(who):
                 done(result)
             else:
                 self._schedule.after(UNAVAILABLE_MS, lambda: done(None))
@@ -82,7 +93,8 @@ class SimulatedMetadata:
         self._schedule.after(self._delay_ms(), arrive)
 
     def _delay_ms(self) -> int:
-        return self._random.choice((0, 1, 1, 2, 2, 3, 15))
+        delay_ms = self._random.choice((0, 1, 1, 2, 2, 3, 15))
+        return delay_ms + self._random.randint(*self.slow_ms) if self.slow_ms[1] else delay_ms
 
     # -- operations ------------------------------------------------------------------------------------------
 
@@ -173,8 +185,23 @@ class SimulatedMetadata:
         watch.look()
         self._schedule.after(_LOOK_MS, lambda: self._keep_looking(watch))
 
+    def be_quick(self) -> None:
+        """It answers everything, and at once."""
+        self.slow_ms, self.lost_answers = (0, 0), 0.0
+        self.lag(0)
+
+    def lag(self, most_ms: int) -> None:
+        """Some of those who follow the store hear of changes so much later, each by its own time."""
+        for watch in self._watches:
+            watch.lag_ms = self._random.choice((0, self._random.randint(0, most_ms))) if most_ms else 0
+
+    def is_heard(self, place: int, lag_ms: int) -> bool:
+        """Whether a change is known to one who hears everything so much later."""
+        return self._changed_ms[place] + lag_ms <= self._schedule.elapsed_ms
+
     def _changed(self, change: StoredChange) -> None:
         self.log.append(change)
+        self._changed_ms.append(self._schedule.elapsed_ms)
         for watch in self._watches:
             self._schedule.after(self._delay_ms(), watch.look)
 
@@ -187,6 +214,7 @@ class Watch:
         self._who = who
         self._heard = heard
         self._next: int | None = None
+        self.lag_ms = 0
         self.ended = False
 
     def look(self) -> None:
@@ -198,7 +226,7 @@ class Watch:
             self._next = len(store.log)
             for key, stored in list(store.entries.items()):
                 self._tell(StoredChange(key, *stored))
-        while self._next < len(store.log):
+        while self._next < len(store.log) and store.is_heard(self._next, self.lag_ms):
             self._next += 1
             self._tell(store.log[self._next - 1])
 

@@ -43,7 +43,9 @@ class Confirmations:
         confirmed, partitions = self._confirmed.get(name, {}), node._parts.catalogue.partitions
         for queue_id, (index, epoch) in list(confirmed.items()):
             partition = partitions.get(queue_id)
-            if partition is None or not self._has(queue_id, partition.index, partition.epochs.last, index, epoch):
+            if partition is None or not self._has(
+                queue_id, partition.index, partition.epochs.last, index, epoch
+            ):
                 del confirmed[queue_id]
 
     def restarted(self, name: str, node: ReplicatedNode) -> Iterator[str]:

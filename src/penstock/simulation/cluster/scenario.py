@@ -48,6 +48,17 @@ class ClusterFaultPlan:
     lossy_network: float = 0.0
     """How much of what is sent is lost and sent again by TCP, late."""
     failing_syncs_ms: int = 0
+    """Syncs, and other operations that change something on a disk."""
+    slow_store_ms: int = 0
+    """The store takes seconds, and who follows it hears of changes late."""
+    lost_answers_ms: int = 0
+    """Answers of the store are lost to what was done."""
+    stalls_ms: int = 0
+    """Connections on which everything takes seconds."""
+    refusals_ms: int = 0
+    """Single appends find no room in a journal."""
+    turn_pauses_ms: int = 0
+    """A process stands still in the middle of a turn."""
     hunt: HuntName | None = None
     """What is done on purpose, where the run is about that."""
     hunts_ms: int = 0
@@ -65,6 +76,8 @@ class ClusterScenario:
     faults: ClusterFaultPlan
     late_nodes: int = 0
     """Nodes that join later."""
+    wants_small: tuple[str, ...] = ()
+    """Sizes that the run is about."""
     destructive: bool = False
     """Whether operators purge and delete."""
     altered_replicas: tuple[int, ...] = ()
@@ -101,6 +114,13 @@ def draw_cluster_scenario(random: Random, nodes: int) -> ClusterScenario:
     if faults.hunt is not None:
         base.duration_ms += 6_000
         base.producers += 1
+    wants_small: tuple[str, ...] = ()
+    if faults.hunt == "whole-state":
+        base.duration_ms += 8_000
+        base.options = dataclasses.replace(
+            base.options, checkpoint_journal_bytes=random.choice((8, 24, 48)) * KIBIBYTE
+        )
+        wants_small = ("storage.replica_log.IMAGE_PART_BYTES",)
     _loosen(base.queues, random)
     if any(plan.settings.has_log for plan in base.queues):
         base.log_readers, base.group_members = random.randint(1, 2), random.randint(0, 2)
@@ -120,6 +140,7 @@ def draw_cluster_scenario(random: Random, nodes: int) -> ClusterScenario:
         sorted(extra.items(), key=lambda item: item[0]),
         faults,
         late_nodes,
+        wants_small,
         destructive=bool(base.operators) and random.random() < 0.6,
         altered_replicas=tuple(range(2, nodes - late_nodes + 1)) if may_alter else (),
     )
@@ -168,6 +189,11 @@ def _faults(random: Random) -> ClusterFaultPlan:
             clock_ms=sometimes(0.2, 1_500, 6_000),
             slow_network=random.random() < 0.15,
             store_away_ms=sometimes(0.1, 3_000, 8_000),
+            slow_store_ms=sometimes(0.15, 2_000, 6_000),
+            lost_answers_ms=sometimes(0.15, 1_500, 5_000),
+            stalls_ms=sometimes(0.15, 200, 2_000),
+            refusals_ms=sometimes(0.2, 100, 800),
+            turn_pauses_ms=sometimes(0.1, 600, 4_000),
         )
     return ClusterFaultPlan(
         crashes_ms=sometimes(0.75, 1_200, 5_000),
@@ -182,4 +208,9 @@ def _faults(random: Random) -> ClusterFaultPlan:
         slow_network=random.random() < 0.3,
         drains_ms=sometimes(0.25, 2_000, 6_000),
         failing_syncs_ms=sometimes(0.15, 2_000, 6_000),
+        slow_store_ms=sometimes(0.2, 2_000, 6_000),
+        lost_answers_ms=sometimes(0.2, 1_500, 5_000),
+        stalls_ms=sometimes(0.3, 200, 2_000),
+        refusals_ms=sometimes(0.25, 100, 1_500),
+        turn_pauses_ms=sometimes(0.2, 600, 4_000),
     )

@@ -53,7 +53,7 @@ class Witness:
         self.lost: dict[int, int] = {}
         """By `async` partition: records that were acknowledged and that the next primary did not have."""
         self._loose: dict[int, list[tuple[int, int]]] = {}
-        """By `async` partition: (index, when) of what was acknowledged in the last epoch."""
+        """By `async` partition: (index, when) of what was acknowledged and no failover has lost."""
 
     @property
     def epochs(self) -> int:
@@ -155,7 +155,6 @@ class Witness:
                 self._check_has_all(known, name, queue_id, epoch, index)
             elif epoch > known.newest_epoch:
                 self._count_lost(known, queue_id, epoch, index)
-                self._loose[queue_id] = []
             known.newest_epoch, known.newest_index = epoch, index
         elif synchronous and not self._has(known, queue_id, epoch, index):
             self._violated(
@@ -188,6 +187,8 @@ class Witness:
         common = self._lineage.last_common(queue_id, newest, (epoch, index))
         lost = [when_ms for acknowledged, when_ms in self._loose.get(queue_id, ()) if acknowledged > common]
         self.lost[queue_id] = self.lost.get(queue_id, 0) + len(lost)
+        # What this failover left may be lost by the next one.
+        self._loose[queue_id] = [row for row in self._loose.get(queue_id, ()) if row[0] <= common]
         if lost and lost[-1] - lost[0] > LOSS_MS:
             self._violated(
                 "I1",

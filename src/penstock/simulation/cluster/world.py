@@ -71,6 +71,7 @@ class ClusterWorld:
         for number in range(1, nodes + 1):
             name = f"node-{number}"
             disk = SimulatedDisk(Random(f"{seed} {name}"), cold_reads=base.cold_reads)
+            disk.remembers = scenario.faults.flips_ms > 0
             clock = NodeClock(base.clocks, schedule, Random(f"{seed} clock of {name}"))
             time = LocalTime(schedule, scenario.faults.skew_ms, Random(f"{seed} time of {name}"))
             machine = ClusterMachine(
@@ -301,8 +302,14 @@ class ClusterWorld:
         self.violations.append(Violation(checker, self.schedule.now_ms, sentence))
 
 
+def draw_small_sizes(seed: int, nodes: int) -> SmallSizes:
+    """What is small in the run of a seed: by chance, and what its scenario is about."""
+    scenario = draw_cluster_scenario(Random(f"cluster of {nodes}: {seed}"), nodes)
+    return draw_sizes(Random(f"sizes of {nodes}: {seed}"), scenario.wants_small)
+
+
 def simulate_cluster(seed: int, nodes: int = 3) -> Outcome:
     """Runs one seed."""
-    sizes = draw_sizes(Random(f"sizes of {nodes}: {seed}"))
+    sizes = draw_small_sizes(seed, nodes)
     with put_on(sizes):
         return ClusterWorld(seed, nodes, sizes).run()

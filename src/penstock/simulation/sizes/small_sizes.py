@@ -7,7 +7,7 @@ some sizes are small, each by its own dice, decided by the seed alone. The other
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
 from importlib import import_module
@@ -24,6 +24,7 @@ from penstock.storage.options import StorageOptions
 SIZES: tuple[Size, ...] = (*STORAGE, *BACKEND, *REPLICATION, *QUEUE, *ROUTING, *LIMITS)
 _SHARES = (0.0, 0.0, 0.0, 0.05, 0.2, 0.5)
 """How many of the sizes are small in a run: none in half of the runs."""
+_WANTED = 0.7
 _PART = "storage.replica_log.IMAGE_PART_BYTES"
 _ENTRY_BYTES = 12_288
 """Room for the largest batch that anybody in the simulation sends, in a small journal file."""
@@ -32,15 +33,16 @@ SmallSizes = Mapping[str, int]
 """By `module.name`, or the name of an option."""
 
 
-def draw_sizes(random: Random) -> SmallSizes:
-    """The small sizes of a run; nothing where all are as in production."""
+def draw_sizes(random: Random, wanted: Collection[str] = ()) -> SmallSizes:
+    """The small sizes of a run; nothing where all are as in production. What is wanted is small in most runs."""
     share = random.choice(_SHARES)
     found: dict[str, int] = {}
     together: dict[str, int] = {}
     for size in SIZES:
         value = random.choice(size.small)
-        if random.random() < share:
-            found[f"{size.module}.{size.name}"] = value
+        name = f"{size.module}.{size.name}"
+        if random.random() < (_WANTED if name in wanted else share):
+            found[name] = value
             together.update(size.together)
     for option in OPTIONS:
         value = random.choice(option.small)
@@ -51,7 +53,7 @@ def draw_sizes(random: Random) -> SmallSizes:
 
 def with_small_options(options: StorageOptions, sizes: SmallSizes, *, cluster: bool) -> StorageOptions:
     """The options of a run with those of them that are small."""
-    changes = {option.name: sizes[option.name] for option in OPTIONS if option.name in sizes}
+    changes: dict[str, Any] = {option.name: sizes[option.name] for option in OPTIONS if option.name in sizes}
     if "journal_file_bytes" in changes:
         if cluster and _PART not in sizes:
             del changes["journal_file_bytes"]  # a part of a state has to fit into a journal file

@@ -129,7 +129,8 @@ class Auditor:
     def _drain(self, life: QueueLife) -> Steps[None]:
         """Receives and deletes until nothing is left anywhere, or for long enough."""
         consumer = Consumer(self._stage, f"drain-{life.name}"[:12])
-        while not self._drained and life.damaged_ms is None:
+        before_ms = life.damaged_ms  # it may have been, and was restored since
+        while not self._drained and life.damaged_ms == before_ms:
             messages = yield from consumer.receive(life, 500, 1_000, _VISIBILITY_MS)
             yield from consumer.settler.settle("delete", messages)
         self._draining -= 1
