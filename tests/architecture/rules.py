@@ -24,7 +24,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "backend": {"model", "ordering", "queue", "wire", "storage", "replication", "cluster", "columnar"},
     # doing
     "config": {"model"},
-    "metadata": {"model", "wire"},
+    # elections are campaigns (`cluster/membership`) over a store, and a mirror asks the store in the same words
+    "metadata": {"model", "wire", "cluster"},
     "usage": {"model", "columnar"},
     "manager": {"model", "cluster", "metadata"},
     # the data pipeline: a client like any other, that the queue itself knows nothing of; it shows its own figures the way
@@ -46,6 +47,7 @@ MAY_IMPORT: dict[str, set[str]] = {
             "routing",
         ),  # whole clusters: the manager decides, and its bugs are planted
         "columnar",  # what the log of lifecycles says is read, and compared with the records
+        "metadata",  # the cache of a store and how it follows the store; the store itself is simulated
     },
     # on top
     "penstock": {"model", "client"},

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from penstock.cluster.layout import DrainEntry, NodeEntry
 from penstock.cluster.lives import new_life_ms
-from penstock.cluster.membership import Membership
+from penstock.cluster.membership.members import Membership
 from tests.cluster.obedient_cluster import ObedientCluster
 
 

@@ -191,7 +191,7 @@ class Keeper:
         """What the store gives back, byte for byte."""
         found = {}
         for index, position in self.partitions[partition].positions.items():
-            sent, batch = self.store.read(position, block=True)
+            sent, batch = self.store.read(partition, position, block=True)
             assert sent.first == index
             found[index] = bytes(batch.body(0))
         return found

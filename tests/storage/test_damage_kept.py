@@ -77,7 +77,7 @@ def test_damage_in_a_segment_shows_on_reading_and_on_copying() -> None:
     disk.flip_bit(name, (position & OFFSET_MASK) + PAYLOAD)
     keeper = Keeper(disk.crash())
     with pytest.raises(DamagedEntryError, match="contents of the entry are damaged") as raised:
-        keeper.store.read(position, block=True)
+        keeper.store.read(1, position, block=True)
     assert (raised.value.file, raised.value.offset) == (name, position & OFFSET_MASK)
     job = keeper.store.copy_job(1, list(keeper.partitions[1].positions.values()))
     keeper.run(job)
@@ -95,7 +95,7 @@ def test_a_segment_that_is_missing_is_damage() -> None:
     keeper = Keeper(disk.crash())
     assert not keeper.store.has_file(1, position >> 32)
     with pytest.raises(DamagedEntryError, match="the file is missing"):
-        keeper.store.read(position, block=True)
+        keeper.store.read(1, position, block=True)
     job = keeper.store.copy_job(1, list(keeper.partitions[1].positions.values()))
     keeper.run(job)
     assert {damage.reason for damage in job.damages} == {"the file is missing"}
@@ -216,7 +216,7 @@ def check_truthful(disk: SimulatedDisk, expected: dict[int, dict[int, bytes]]) -
         assert set(keeper.partitions[partition].positions) == set(bodies)
         for index, position in keeper.partitions[partition].positions.items():
             try:
-                _, batch = keeper.store.read(position, block=True)
+                _, batch = keeper.store.read(partition, position, block=True)
             except DamagedEntryError:
                 continue
             assert bytes(batch.body(0)) == bodies[index]

@@ -53,18 +53,18 @@ def test_what_was_just_appended_is_read_from_memory_before_and_after_the_flush()
     for number in range(5):
         keeper.put(1, b"body %d" % number)
     position = keeper.partitions[1].positions[1]
-    sent, batch = keeper.store.read(position)
+    sent, batch = keeper.store.read(1, position)
     assert (sent.first, bytes(batch.body(0))) == (1, b"body 0")
     keeper.flush()
     assert keeper.store.statistics().cached_bytes < 1_000  # now it may go, all but the newest
-    assert bytes(keeper.store.read(position)[1].body(0)) == b"body 0"
+    assert bytes(keeper.store.read(1, position)[1].body(0)) == b"body 0"
 
 
 def test_a_hit_gives_the_same_objects() -> None:
     _, keeper = filled()
     position = keeper.partitions[1].positions[2]
-    sent, batch = keeper.store.read(position)
-    again = keeper.store.read(position)
+    sent, batch = keeper.store.read(1, position)
+    again = keeper.store.read(1, position)
     assert again[0] is sent
     assert again[1] is batch
 
@@ -85,7 +85,7 @@ def test_the_cache_keeps_to_its_bound_and_gives_up_the_oldest() -> None:
         keeper.bodies(1)
         assert keeper.store.statistics().cached_bytes <= 5_000
     position = keeper.partitions[1].positions[1]
-    keeper.store.read(position)
+    keeper.store.read(1, position)
     before = keeper.store.statistics().cached_bytes
     keeper.store.forget(position)
     keeper.store.forget(position)
@@ -106,13 +106,13 @@ def test_nothing_is_read_ahead_beyond_what_is_flushed() -> None:
         if index == 1:
             store.flushed(flush)
     disk.flip_bit("journal/0000000001.journal", (positions[1] & 0xFFFFFFFF) + 60)  # not finished yet
-    assert store.read(positions[0])[0].first == 1
+    assert store.read(1, positions[0])[0].first == 1
     with pytest.raises(ValueError, match="nothing was flushed"):
-        store.read(positions[1])
+        store.read(1, positions[1])
     disk.flip_bit("journal/0000000001.journal", (positions[1] & 0xFFFFFFFF) + 60)  # now it is
     assert flush is not None
     store.flushed(flush)
-    assert store.read(positions[1])[0].first == 2
+    assert store.read(1, positions[1])[0].first == 2
 
 
 def test_a_read_that_would_wait_says_so_and_a_job_brings_the_batch() -> None:
@@ -120,10 +120,10 @@ def test_a_read_that_would_wait_says_so_and_a_job_brings_the_batch() -> None:
     disk.cold_reads = 1.0
     positions = list(keeper.partitions[1].positions.values())
     with pytest.raises(WouldBlockError):
-        keeper.store.read(positions[0])
+        keeper.store.read(1, positions[0])
     keeper.run(keeper.store.read_job(positions[:3]))
     for position in positions[:3]:
-        keeper.store.read(position)
+        keeper.store.read(1, position)
     assert len(keeper.bodies(0)) == 20  # with block=True it waits
 
 
@@ -135,10 +135,10 @@ def test_a_job_asked_for_more_than_the_cache_holds_brings_the_first() -> None:
     positions = list(keeper.partitions[1].positions.values())
     for position in positions:
         try:
-            keeper.store.read(position)
+            keeper.store.read(1, position)
         except WouldBlockError:
             keeper.run(keeper.store.read_job(positions[positions.index(position) :]))
-            keeper.store.read(position)
+            keeper.store.read(1, position)
     assert keeper.store.statistics().cached_bytes <= 3_000
 
 
@@ -157,14 +157,14 @@ def test_damage_is_told_with_file_and_offset_and_only_for_what_is_damaged() -> N
     positions = list(keeper.partitions[1].positions.values())
     position = positions[3]
     disk.flip_bit(f"journal/{position >> 32:010}.journal", (position & 0xFFFFFFFF) + 80)
-    assert keeper.store.read(positions[2], block=True)
+    assert keeper.store.read(1, positions[2], block=True)
     for _ in range(2):
         with pytest.raises(DamagedEntryError, match=f"journal/{position >> 32:010}.journal at offset"):
-            keeper.store.read(position, block=True)
-    assert keeper.store.read(positions[4], block=True)
+            keeper.store.read(1, position, block=True)
+    assert keeper.store.read(1, positions[4], block=True)
     keeper.run(keeper.store.read_job([position, positions[5]]))
     with pytest.raises(DamagedEntryError):
-        keeper.store.read(position)
+        keeper.store.read(1, position)
 
 
 def test_a_position_where_no_batch_is_is_damage_too() -> None:
@@ -175,11 +175,11 @@ def test_a_position_where_no_batch_is_is_damage_too() -> None:
     flush.run()
     keeper.store.flushed(flush)
     with pytest.raises(DamagedEntryError, match="holds no batch"):
-        keeper.store.read(deleted, block=True)
+        keeper.store.read(1, deleted, block=True)
     with pytest.raises(DamagedEntryError, match="header"):
-        keeper.store.read(keeper.partitions[1].positions[1] + 8, block=True)
+        keeper.store.read(1, keeper.partitions[1].positions[1] + 8, block=True)
     with pytest.raises(DamagedEntryError, match="missing"):
-        keeper.store.read(999 << 32, block=True)
+        keeper.store.read(1, 999 << 32, block=True)
 
 
 def test_a_sector_that_cannot_be_read_is_damage_of_its_entry(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -195,7 +195,7 @@ def test_a_sector_that_cannot_be_read_is_damage_of_its_entry(monkeypatch: pytest
 
     monkeypatch.setattr(SimulatedFile, "read_at", read_at)
     with pytest.raises(DamagedEntryError, match="cannot be read"):
-        keeper.store.read(position, block=True)
+        keeper.store.read(1, position, block=True)
     job = keeper.store.copy_job(1, list(keeper.partitions[1].positions.values()))
     keeper.run(job)
     assert [damage.offset for damage in job.damages] == [position & 0xFFFFFFFF]
@@ -236,6 +236,17 @@ def test_batches_that_share_what_a_socket_gave_are_weighed_with_all_of_it() -> N
     assert 15_000 < store.statistics().cached_bytes < 17_000, "gone with the last of the two"
 
 
+def test_an_entry_of_another_partition_is_damage() -> None:
+    """A disk that writes to the wrong place leaves a whole entry there."""
+    _, keeper = filled(4)
+    ours, theirs = keeper.partitions[1].positions[1], keeper.partitions[0].positions[2]
+    assert keeper.store.read(1, ours, block=True)
+    with pytest.raises(DamagedEntryError, match="an entry of another partition is there"):
+        keeper.store.read(1, theirs, block=True)
+    with pytest.raises(DamagedEntryError, match="an entry of another partition is there"):
+        keeper.store.hand_out(1, theirs, 2, block=True)
+
+
 def test_who_jumps_about_reads_little(monkeypatch: pytest.MonkeyPatch) -> None:
     disk, keeper = filled(40, partitions=1)
     keeper.boot(disk.crash(), replace(READING, read_ahead_bytes=2_000))
@@ -243,9 +254,9 @@ def test_who_jumps_about_reads_little(monkeypatch: pytest.MonkeyPatch) -> None:
     reads = Reads(monkeypatch)
     positions = list(keeper.partitions[0].positions.values())
     for position in (positions[30], positions[5], positions[20]):
-        keeper.store.read(position)
+        keeper.store.read(0, position)
     assert max(reads.sizes) <= 1_000
     reads.sizes.clear()
     for position in positions[20:30]:
-        keeper.store.read(position)
+        keeper.store.read(0, position)
     assert max(reads.sizes) > 1_000, "behind the last read it reads ahead"

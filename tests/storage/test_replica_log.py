@@ -210,3 +210,62 @@ def test_a_partition_that_is_back_goes_on_though_the_snapshot_says_that_it_is_go
     flush(store)
     _, _, replayed = open_store(disk.crash())
     assert heads(replayed, 1) == [b"new 6"]
+
+
+def _snapshot_between_parts(store: Store, log: ReplicaLog, *, rotate: bool) -> None:
+    """A state in three parts with a snapshot of the old one behind the first, as versions before could write it."""
+    for index in range(1, 4):
+        store.append(1, index, b"old %d" % index)
+    flush(store)
+    if not rotate:
+        checkpoint = store.begin_checkpoint()
+    log.append_image(1, 9, 0, 3, b"first")
+    flush(store)
+    if rotate:  # the first part is in a file that is vacated
+        checkpoint = store.begin_checkpoint()
+    checkpoint.add(1, 3, b"old state")
+    log.append_image(1, 9, 1, 3, b"second")
+    log.append_image(1, 9, 2, 3, b"third")
+    flush(store)
+    job = checkpoint.snapshot_job()
+    assert job is not None
+    job.run()
+    store.job_done(job)
+    store.finish_checkpoint(checkpoint)
+    flush(store)
+
+
+def test_parts_of_a_state_from_before_a_snapshot_are_read_with_those_behind_it() -> None:
+    disk = SimulatedDisk(random.Random(1))
+    store, log, _ = open_store(disk)
+    _snapshot_between_parts(store, log, rotate=False)
+    store, _, replayed = open_store(disk.crash())
+    assert [row[:3] for row in replayed] == [(IMAGE, 1, 9)] * 3
+    assert store.recovery.indexes[1] == 9
+    assert not store.damages
+
+
+def test_a_state_whose_first_part_was_vacated_is_damage() -> None:
+    disk = SimulatedDisk(random.Random(1))
+    store, log, _ = open_store(disk)
+    _snapshot_between_parts(store, log, rotate=True)
+    store, _, _ = open_store(disk.crash())
+    assert [damage.partition for damage in store.damages] == [1]
+
+
+def test_a_record_of_another_number_is_not_sent_on() -> None:
+    """A disk that wrote a whole entry to the wrong place."""
+    disk = SimulatedDisk(random.Random(1))
+    store, log, _ = open_store(disk)
+    positions = [store.append(1, index, b"record %d" % index) for index in range(1, 6)]
+    flush(store)
+    size = positions[1] - positions[0]
+    name = next(name for name in disk.files() if b"record 1" in disk.contents(name))
+    wrong = disk.contents(name)[positions[3] & 0xFFFFFFFF :][:size]
+    disk.open(name).write_at(positions[1] & 0xFFFFFFFF, [wrong])
+    job = log.read_job(1, 1, 5)
+    assert job is not None
+    job.run()
+    assert [entry.index for entry in job.entries] == [1]
+    assert job.damaged is not None
+    assert "record 4 is there instead of the one wanted" in str(job.damaged)

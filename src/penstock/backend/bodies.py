@@ -13,6 +13,8 @@ from penstock.queue.partition import Partition
 from penstock.queue.receiving import received, stored_runs
 from penstock.queue.table import MessageTable
 from penstock.storage.disk import WouldBlockError
+from penstock.storage.entry import OFFSET_MASK, POSITION_SHIFT
+from penstock.storage.errors import DamagedEntryError
 from penstock.storage.store import Store
 from penstock.wire.messages import DeliveredBatch
 
@@ -90,13 +92,15 @@ class BodyReader:
         heads: list[DeliveredBatch] = []
         body: list[Buffer] = []
         cold: list[int] = []
-        table, read = partition.table, self._store.hand_out
+        queue_id, table, read = partition.queue_id, partition.table, self._store.hand_out
         for position, first, messages in stored_runs(partition, runs):
             try:
-                sent, batch = read(position, first + messages, block=block)
+                sent, batch = read(queue_id, position, first + messages, block=block)
             except WouldBlockError:
                 cold.append(position)
             else:
+                if first < sent.first or first + messages > sent.first + sent.count:
+                    raise _another_batch(position)
                 heads.append(_add(body, table, first, messages, sent, batch, at_ms))
         if cold:
             raise ColdReadError(cold)
@@ -108,11 +112,19 @@ class BodyReader:
             pieces = stored_runs(partition, (run,))
             for place, (position, first, messages) in enumerate(pieces):
                 try:
-                    sent, batch = self._store.read(position)
+                    sent, batch = self._store.read(partition.queue_id, position)
                 except WouldBlockError:
                     following = pieces[place : place + _COLD_AT_ONCE]
                     raise ColdReadError([position for position, _, _ in following]) from None
+                if first < sent.first or first + messages > sent.first + sent.count:
+                    raise _another_batch(position)
                 yield StoredSlice(first, messages, sent, batch)
+
+
+def _another_batch(position: int) -> DamagedEntryError:
+    """A whole batch, but not the one that was written there: the disk has put it at the wrong place."""
+    number, offset = position >> POSITION_SHIFT, position & OFFSET_MASK
+    return DamagedEntryError(f"file {number}", offset, "another batch is there")
 
 
 def delivered(

@@ -70,7 +70,7 @@ class LogReads:
         runs = _runs(log, reader.request)
         if not runs:
             return False
-        entries = self._cached(runs)
+        entries = self._cached(reader.request.queue_id, runs)
         if entries:
             self._answer(reader, runs[: len(entries)], entries)
             return True
@@ -81,11 +81,11 @@ class LogReads:
         self._start_jobs()
         return True
 
-    def _cached(self, runs: Sequence[LoggedRun]) -> list[LoggedEntry]:
+    def _cached(self, queue_id: int, runs: Sequence[LoggedRun]) -> list[LoggedEntry]:
         """The first batches, as far as they are in memory."""
         found: list[LoggedEntry] = []
         for run in runs:
-            stored = self._parts.store.cached(run.position)
+            stored = self._parts.store.cached(queue_id, run.position)
             if stored is None:
                 break
             found.append((stored[0], stored[1].data))

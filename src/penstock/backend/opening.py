@@ -21,7 +21,7 @@ from penstock.queue import living_files, snapshot
 from penstock.queue.partition import Partition
 from penstock.queue.receipts import ReceiptSeal
 from penstock.storage.entry import BATCH, RECORD, decode_part
-from penstock.storage.errors import StorageDamagedError, StorageVersionError
+from penstock.storage.errors import Damage, StorageDamagedError, StorageVersionError
 from penstock.storage.recovery import Entry
 from penstock.storage.store import Store
 
@@ -70,10 +70,9 @@ def open_node(
         raise _too_new("the journal", error) from None
     for damage in store.recovery.damages:
         if damage.partition == CATALOGUE:
-            raise StorageDamagedError(
-                f"the catalogue of queues is damaged: {damage}; restore it from a replica or backup"
-            )
+            raise _catalogue_damaged(str(damage))
         parts.catalogue.fence(damage.partition, str(damage))
+    _check_indexes(parts)
     _check_files(parts)
     if cluster_secret is not None:
         return parts, _report(parts, replayed)
@@ -106,7 +105,7 @@ def _load_snapshots(parts: NodeParts) -> None:
         except TooOldError as error:
             raise _too_new("the snapshot", error) from None
         except (msgspec.DecodeError, ValueError) as error:
-            parts.catalogue.fence(queue_id, f"its part of the snapshot cannot be read: {error}")
+            _fence(parts, queue_id, f"its part of the snapshot cannot be read: {error}")
 
 
 def _too_new(where: str, error: TooOldError) -> StorageVersionError:
@@ -125,7 +124,8 @@ def _replay(parts: NodeParts, entry: Entry) -> None:
     if partition is None or entry.partition in parts.catalogue.damage:
         return
     if entry.index != partition.index + 1:
-        parts.catalogue.fence(
+        _fence(
+            parts,
             entry.partition,
             f"record {partition.index + 1} is missing before position {entry.position:#x} of the journal",
         )
@@ -134,9 +134,7 @@ def _replay(parts: NodeParts, entry: Entry) -> None:
     try:
         batch = Batch(entry.payload) if isinstance(record, Sent) else None
     except PenstockError as error:
-        parts.catalogue.fence(
-            entry.partition, f"a stored batch at position {entry.position:#x}: {error.message}"
-        )
+        _fence(parts, entry.partition, f"a stored batch at position {entry.position:#x}: {error.message}")
         return
     partition.apply(record, batch, entry.position)
     if parts.store.replica_log is not None:
@@ -163,6 +161,38 @@ def _replay_replica(parts: NodeParts, entry: Entry, images: dict[int, list[bytes
         parts.catalogue.damage.pop(entry.partition, None)
         if parts.store.replica_log is not None:
             parts.store.replica_log.image_replayed(entry.partition)
+
+
+def _check_indexes(parts: NodeParts) -> None:
+    """Every state must stand at the last record that storage has read; one that does not lacks something.
+
+    One exception: a node of a cluster dropped a partition and holds it again, and has none of it yet. What the journal
+    has are records of the former life. `has_only_former_life` keeps such a partition from being led.
+    """
+    store = parts.store
+    indexes = store.recovery.indexes
+    expected = indexes.get(CATALOGUE, 0)
+    if parts.logbook.catalogue_index != expected:
+        raise _catalogue_damaged(f"it ends at record {parts.logbook.catalogue_index} instead of {expected}")
+    for queue_id, partition in parts.catalogue.partitions.items():
+        expected = indexes.get(queue_id, 0)
+        if partition.index == expected or queue_id in parts.catalogue.damage:
+            continue
+        if not partition.index and store.replica_log is not None and store.replica_log.had(queue_id):
+            continue
+        _fence(parts, queue_id, f"its state ends at record {partition.index}, and the journal at {expected}")
+
+
+def _fence(parts: NodeParts, queue_id: int, what: str) -> None:
+    """Also in storage: else the next snapshot would have the state as a good one."""
+    parts.catalogue.fence(queue_id, what)
+    parts.store.fence(Damage(queue_id, "", 0, what))
+
+
+def _catalogue_damaged(what: str) -> StorageDamagedError:
+    return StorageDamagedError(
+        f"the catalogue of queues is damaged: {what}; restore it from a replica or backup"
+    )
 
 
 def _check_files(parts: NodeParts) -> None:

@@ -17,8 +17,9 @@ from penstock.model.runs import Runs
 from penstock.wire.frames import encode_frame
 from penstock.wire.messages import Answer, Failed, encode_message
 
-Need = tuple[int, int, int]
-"""(partition, epoch, index): what must be committed before an answer may leave."""
+Need = tuple[int, int, int, int]
+"""(partition, epoch, index, time): what must be committed before an answer may leave, and since when the primary must
+be known to be the only one (0: what is committed shows it)."""
 
 _LOST = Failed(
     ErrorCode.UNREACHABLE,

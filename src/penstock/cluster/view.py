@@ -18,7 +18,7 @@ from penstock.cluster.layout import (
     QueueEntry,
     UncleanEntry,
 )
-from penstock.cluster.membership import Membership
+from penstock.cluster.membership.members import Membership
 from penstock.cluster.shares import share_of
 from penstock.model.settings import QueueSettings
 

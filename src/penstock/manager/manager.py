@@ -1,48 +1,48 @@
-"""The internal manager: one of the nodes is elected, follows the layout and writes the changes that are due.
+"""The internal manager of a cluster over a real store: one of the nodes is elected, and writes the changes that are due.
 
-It decides nothing itself. What it writes is on condition that the entry is still the one that was seen, so losing the
-office late, or holding it twice for a moment, does no harm; and nothing is lost with it, because it keeps no plans.
+It decides nothing itself. When a node may manage, when it looks and what it writes is decided in `cluster/manager/`; here it is
+carried out. Losing the office late, or holding it twice for a moment, does no harm, because every write is on condition that
+the entry is still the one that was seen; and nothing is lost with it, because the manager keeps no plans.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
-from penstock.cluster.changes import Change
-from penstock.cluster.internal_manager import DEFAULT_SETTINGS, decide, unsettled
-from penstock.cluster.layout import CAPACITY, NODES, POSITIONS, UNCLEAN
+from penstock.cluster.internal_manager import DEFAULT_SETTINGS
+from penstock.cluster.layout import CAPACITY
+from penstock.cluster.manager.loop import Write
+from penstock.cluster.manager.office import LEASE_MS, OFFICE, Effect, ManagerOffice
 from penstock.cluster.manager_settings import ManagerSettings
+from penstock.cluster.membership.campaign import Deposed, Elected
+from penstock.cluster.membership.store_requests import Ask, Outcome
 from penstock.cluster.view import PREFIX, ClusterView
 from penstock.manager.capacity_log import CapacityLog
-from penstock.metadata.election import Election, Leadership
+from penstock.metadata.election import PREFIX as ELECTIONS
 from penstock.metadata.mirror import MetadataMirror
 from penstock.metadata.store import interface
 from penstock.metadata.store.interface import (
-    LeaseEndedError,
     MetadataStore,
     StoreUnavailableError,
     VersionConflictError,
 )
+from penstock.metadata.store_asking import StoreQuestions, carry_out
 
-OFFICE = "manager"
-LEASE_SECONDS = 2.0
-RETRY_SECONDS = 0.5
-SOON_SECONDS = 0.1
-"""Until the next look while something waits for time to pass; twice as long each time that nothing was to be done."""
-LATER_SECONDS = 5.0
-GATHER_SECONDS = 0.5
-"""Looks for changes that are not urgent are so far apart: a thousand new queues are not a thousand looks."""
-WRITES_AT_ONCE = 64
-URGENT = (NODES, POSITIONS, UNCLEAN)
-"""Changes under these may mean that somebody does not serve, or how that can end."""
+__all__ = ["LEASE_SECONDS", "OFFICE", "Manager"]
+
+LEASE_SECONDS = LEASE_MS / 1000
+SHORTEST_WAIT_SECONDS = 0.001
 
 _log = logging.getLogger(__name__)
 
 
 class Manager:
-    """A candidate for the office, and its holder once elected. `clock` tells milliseconds, from whenever."""
+    """A candidate for the office, and its holder once elected.
+
+    `clock` tells milliseconds, from whenever; it never goes back, and runs at nine tenths of its pace or faster.
+    """
 
     def __init__(
         self,
@@ -54,124 +54,122 @@ class Manager:
         mirror: MetadataMirror | None = None,
     ) -> None:
         """A `mirror` that is given stays its owner's, who has started it: every change is then heard of once for both."""
-        self.view = ClusterView()
-        """What is known of the cluster, also while another one manages it."""
-        self.leads = False
-        self._capacity_log = CapacityLog(self.view)
         self._store = store
         self._node_name = node_name
-        self._clock = PatientClock(clock)
-        self._settings = settings
+        self._clock = clock
         self._lease_seconds = lease_seconds
-        self._news = asyncio.Event()
-        self._urgent = asyncio.Event()
-        self._stopping = asyncio.Event()
+        self._office = ManagerOffice(node_name, clock(), settings, round(lease_seconds * 1000))
+        self._capacity_log = CapacityLog(self.view)
+        self._questions = StoreQuestions(store, self._answered)
+        self._writes: set[asyncio.Task[None]] = set()
+        self._woken = asyncio.Event()
+        self._stopping = False
         self._is_own_mirror = mirror is None
         self._mirror = mirror if mirror is not None else MetadataMirror(store)
-        for entry in self._mirror.cache.list(PREFIX):
-            self._changed(interface.Change(*entry))
-        self._mirror.cache.listen(PREFIX, self._changed)
+        for prefix in (PREFIX, ELECTIONS):
+            for entry in self._mirror.cache.list(prefix):
+                self._changed(interface.Change(*entry))
+            self._mirror.cache.listen(prefix, self._changed)
+        self._mirror.follows_changed.append(self._follows)
+
+    @property
+    def view(self) -> ClusterView:
+        """What is known of the cluster, also while another one manages it."""
+        return self._office.view
+
+    @property
+    def leads(self) -> bool:
+        """Whether it manages the cluster, as far as it has noticed."""
+        return self._office.leads
 
     async def run(self) -> None:
         """Stands for election, manages, stands again; until `stop`, or until it is cancelled."""
         if self._is_own_mirror:
             self._mirror.start()
-        stop = asyncio.create_task(self._stopping.wait(), name="manager stop")
-        work = asyncio.create_task(self._work(), name="manager")
         try:
-            await asyncio.wait({stop, work}, return_when=asyncio.FIRST_COMPLETED)
-            if work.done():
-                work.result()
-        finally:
-            for task in (stop, work):
+            ready = asyncio.create_task(self._mirror.ready.wait(), name="manager mirror")
+            stop = asyncio.create_task(self._stopped(), name="manager stop")
+            await asyncio.wait({ready, stop}, return_when=asyncio.FIRST_COMPLETED)
+            for task in (ready, stop):
                 task.cancel()
-            await asyncio.gather(stop, work, return_exceptions=True)
-            if self._is_own_mirror:
-                await self._mirror.close()
+            await self._work()
+        finally:
+            await self._close()
 
     def stop(self) -> None:
         """Resigns, so that another one is elected at once, and ends `run`."""
-        self._stopping.set()
+        self._stopping = True
+        self._woken.set()
 
-    # --- the office -----------------------------------------------------------------------------------------
+    async def _stopped(self) -> None:
+        while not self._stopping:
+            self._woken.clear()
+            await self._woken.wait()
 
     async def _work(self) -> None:
-        await self._mirror.ready.wait()
-        while True:
+        while not self._stopping:
+            self._woken.clear()
             try:
-                election = Election(self._store, OFFICE, self._node_name, self._lease_seconds)
-                leadership = await election.campaign()
-                await self._hold(leadership)
-            except (StoreUnavailableError, LeaseEndedError):
-                await asyncio.sleep(
-                    RETRY_SECONDS
-                )  # the mirror has said already that the store does not answer
+                self._perform(self._office.tick(self._clock()))
             except Exception:
-                # A node goes on without; the others would stand for election only after this one's lease.
-                _log.exception("the cluster manager failed and begins anew: please report this")
-                await asyncio.sleep(RETRY_SECONDS)
+                # A node goes on without; another one manages the cluster after this one's lease.
+                _log.exception("the cluster manager failed and begins again: please report this")
+                self._perform(self._office.give_up(self._clock()))
+            next_ms = self._office.next_ms()
+            seconds = (
+                None if next_ms is None else max((next_ms - self._clock()) / 1000, SHORTEST_WAIT_SECONDS)
+            )
+            try:
+                async with asyncio.timeout(seconds):
+                    await self._woken.wait()
+            except TimeoutError:
+                continue
 
-    async def _hold(self, leadership: Leadership) -> None:
-        """Manages until the office is lost; gives it up in every other case."""
-        _log.info("%s manages the cluster now", self._node_name)
-        self.leads = True
-        self._capacity_log.look_at_all()
-        keeping = asyncio.create_task(leadership.keep(), name="manager lease")
-        managing = asyncio.create_task(self._manage(leadership), name="manager decisions")
-        try:
-            await asyncio.wait({keeping, managing}, return_when=asyncio.FIRST_COMPLETED)
-            if managing.done():
-                managing.result()
-        finally:
-            self.leads = False
-            for task in (keeping, managing):
-                task.cancel()
-            await asyncio.gather(keeping, managing, return_exceptions=True)
-            _log.info("%s no longer manages the cluster", self._node_name)
-            await self._resign(leadership)
-
-    async def _resign(self, leadership: Leadership) -> None:
+    async def _close(self) -> None:
+        if self.leads:
+            _log.info("%s no longer manages the cluster: it stops", self._node_name)
+        effects = self._office.resign()
+        await self._questions.close()
+        for task in list(self._writes):
+            task.cancel()
+        await asyncio.gather(*self._writes, return_exceptions=True)
         try:
             async with asyncio.timeout(self._lease_seconds):
-                await leadership.resign()
-        except (StoreUnavailableError, TimeoutError):
+                for effect in effects:
+                    if isinstance(effect, Ask):
+                        await carry_out(self._store, effect.request)
+        except TimeoutError:
             pass  # the lease ends by itself
+        if self._is_own_mirror:
+            await self._mirror.close()
 
-    # --- the work -------------------------------------------------------------------------------------------
+    # --- effects --------------------------------------------------------------------------------------------
 
-    async def _manage(self, leadership: Leadership) -> None:
-        pause = SOON_SECONDS
-        while leadership.holds:
-            self._news.clear()
-            self._urgent.clear()
-            changes = decide(self.view, self._clock(), self._settings)
-            if changes:
-                await self._write(changes, leadership)
-            is_news = await self._wait(pause if changes or unsettled(self.view) else LATER_SECONDS)
-            pause = SOON_SECONDS if changes or is_news else min(pause * 2, LATER_SECONDS)
+    def _answered(self, question: int, outcome: Outcome) -> None:
+        self._perform(self._office.answered(question, outcome, self._clock()))
+        self._woken.set()
 
-    async def _wait(self, seconds: float) -> bool:
-        """Until something has changed (True) or the time has passed; at once where it is urgent."""
-        if not await _happens(self._news, seconds):
-            return False
-        if not self._urgent.is_set():
-            await _happens(self._urgent, min(GATHER_SECONDS, seconds))
-        return True
+    def _follows(self, follows: bool) -> None:
+        self._office.hears(self._clock(), hears=follows)
+        self._woken.set()
 
-    async def _write(self, changes: list[Change], leadership: Leadership) -> None:
-        """Many at once, because the store takes many at once; they are about different entries."""
-        turns = asyncio.Semaphore(WRITES_AT_ONCE)
+    def _perform(self, effects: Iterable[Effect]) -> None:
+        for effect in effects:
+            match effect:
+                case Ask():
+                    self._questions.ask(effect)
+                case Write():
+                    task = asyncio.get_running_loop().create_task(self._write(effect))
+                    self._writes.add(task)
+                    task.add_done_callback(self._writes.discard)
+                case Elected():
+                    _log.info("%s manages the cluster now", self._node_name)
+                    self._capacity_log.look_at_all()
+                case Deposed(why):
+                    _log.info("%s no longer manages the cluster: %s", self._node_name, why)
 
-        async def write(change: Change) -> None:
-            async with turns:
-                if leadership.holds:
-                    await self._write_one(change)
-
-        async with asyncio.TaskGroup() as group:
-            for change in changes:
-                group.create_task(write(change))
-
-    async def _write_one(self, change: Change) -> None:
+    async def _write(self, write: Write) -> None:
+        change = write.change
         try:
             value = change.value
             if value is None:
@@ -184,43 +182,14 @@ class Manager:
             _log.warning("%s could not be changed (%s): %s", change.key, error, change.reason)
         else:
             _log.info("%s: %s", change.key.removeprefix(PREFIX), change.reason)
+        self._office.written(write.number)
+        self._woken.set()
 
     def _changed(self, change: interface.Change) -> None:
-        lives = self.view.members.lives
-        self.view.apply(change.key, change.value, change.version, self._clock())
+        self._perform(self._office.heard(change.key, change.value, change.version, self._clock()))
         why = self.view.unreadable.get(change.key)
         if why is not None:
             _log.error("the manager leaves %s alone because it cannot read it: %s", change.key, why)
-        if change.key.startswith(CAPACITY):
-            if self.leads:
-                self._capacity_log.look_at(change.key.removeprefix(CAPACITY))
-            return
-        if change.key.startswith(NODES) and self.view.members.lives == lives:
-            return  # a node only says how busy it is, which can wait for the next look
-        self._news.set()
-        if change.key.startswith(URGENT):
-            self._urgent.set()
-
-
-class PatientClock:
-    """Goes on where it was when the clock it reads was set back: nobody waits for the hour to come again."""
-
-    def __init__(self, clock: Callable[[], int]) -> None:
-        self._clock = clock
-        self._read_ms = clock()
-        self._now_ms = self._read_ms
-
-    def __call__(self) -> int:
-        read_ms = self._clock()
-        self._now_ms += max(0, read_ms - self._read_ms)
-        self._read_ms = read_ms
-        return self._now_ms
-
-
-async def _happens(event: asyncio.Event, seconds: float) -> bool:
-    try:
-        async with asyncio.timeout(seconds):
-            await event.wait()
-    except TimeoutError:
-        return False
-    return True
+        if self.leads and change.key.startswith(CAPACITY):
+            self._capacity_log.look_at(change.key.removeprefix(CAPACITY))
+        self._woken.set()

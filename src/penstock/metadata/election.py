@@ -1,72 +1,62 @@
-"""Elections: of several candidates one leads, for as long as it renews its lease.
+"""Elections over a metadata store: of several candidates one leads, for as long as it renews its lease.
 
-The leader is whoever made the entry `elections/<name>`. Its version rises from leader to leader, so it serves as
-an epoch that fences those who led before.
+What a candidate does when, and for how long it may lead, `cluster/membership/campaign.py` decides.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
+from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import aclosing
 
-from penstock.metadata.store.interface import (
-    ABSENT,
-    MetadataStore,
-    StoreUnavailableError,
-    VersionConflictError,
-)
+from penstock.cluster.membership.campaign import OFFICES, RENEWALS_PER_LEASE, Campaign, Effect
+from penstock.cluster.membership.store_requests import Ask, Revoke
+from penstock.metadata.store.interface import MetadataStore, StoreUnavailableError, WatchLostError
+from penstock.metadata.store_asking import STORE_ERRORS, ask, carry_out, failure
 
-PREFIX = "elections/"
-RENEWALS_PER_LEASE = 3
+PREFIX = OFFICES
 
 
 class Leadership:
     """What a candidate holds that was elected."""
 
     def __init__(
-        self,
-        store: MetadataStore,
-        lease: int,
-        epoch: int,
-        seconds: float,
-        began: float,
-        clock: Callable[[], float],
+        self, store: MetadataStore, campaign: Campaign, seconds: float, clock: Callable[[], float]
     ) -> None:
-        self.epoch = epoch
+        self.epoch = campaign.epoch
         self._store = store
-        self._lease = lease
+        self._campaign = campaign
         self._seconds = seconds
-        self._until = began + seconds
         self._clock = clock
 
     @property
     def holds(self) -> bool:
-        """Whether nobody else can have been elected yet; counted from before the lease was asked for."""
-        return self._clock() < self._until
+        """Whether nobody else can have been elected yet."""
+        return self._campaign.holds(_ms(self._clock()))
 
     async def renew(self) -> bool:
         """Leads on; False if it is over."""
-        began = self._clock()
-        if await self._store.renew(self._lease):
-            self._until = began + self._seconds
-        else:
-            self._until = began
+        effects = deque(self._campaign.renew(_ms(self._clock())))
+        while effects:
+            effect = effects.popleft()
+            if isinstance(effect, Ask):
+                outcome = await carry_out(self._store, effect.request)
+                effects += self._campaign.answered(effect.number, outcome, _ms(self._clock()))
         return self.holds
 
     async def keep(self, pause: Callable[[float], Awaitable[None]] = asyncio.sleep) -> None:
         """Renews until the leadership is lost, also because the store cannot be reached in time."""
         while self.holds:
             await pause(self._seconds / RENEWALS_PER_LEASE)
-            try:
-                await self.renew()
-            except StoreUnavailableError:
-                continue
+            await self.renew()
 
     async def resign(self) -> None:
         """Gives it up; the next candidate is elected at once."""
-        self._until = self._clock()
-        await self._store.revoke(self._lease)
+        for effect in self._campaign.resign():
+            if isinstance(effect, Ask):
+                await ask(self._store, effect.request)
 
 
 class Election:
@@ -81,37 +71,72 @@ class Election:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._store = store
+        self._name = name
         self._key = PREFIX + name
         self._candidate = candidate
         self._seconds = seconds
         self._clock = clock
 
     async def campaign(self) -> Leadership:
-        """Returns when elected."""
+        """Returns when elected; raises `StoreUnavailableError`."""
+        campaign = Campaign(self._name, self._candidate, round(self._seconds * 1000), self._now_ms())
+        effects = deque(campaign.tick(self._now_ms()))
+        raised: StoreUnavailableError | None = None
         while True:
-            began = self._clock()
-            lease = await self._store.grant(self._seconds)
-            try:
-                epoch = await self._store.put(self._key, self._candidate.encode(), ABSENT, lease)
-            except VersionConflictError:
-                await self._store.revoke(lease)
-                await self._until_vacant()
-            else:
-                return Leadership(self._store, lease, epoch, self._seconds, began, self._clock)
+            while effects:
+                effect = effects.popleft()
+                if isinstance(effect, Ask):
+                    try:
+                        outcome = await ask(self._store, effect.request)
+                    except STORE_ERRORS as error:
+                        outcome = failure(error)
+                        if isinstance(error, StoreUnavailableError) and not isinstance(
+                            effect.request, Revoke
+                        ):
+                            raised = error
+                    effects += campaign.answered(effect.number, outcome, self._now_ms())
+            if raised is not None:
+                raise raised
+            if campaign.holds(self._now_ms()):
+                return Leadership(self._store, campaign, self._seconds, self._clock)
+            effects += campaign.tick(self._now_ms()) or await self._next_news(campaign)
 
     async def observe(self) -> AsyncGenerator[str | None, None]:
         """Who leads now, and from then on every change; None while nobody does."""
-        listing = await self._store.list(self._key)
-        yield next((entry.value.decode() for entry in listing.entries if entry.key == self._key), None)
-        async for change in self._store.watch(self._key, listing.version):
-            if change.key == self._key:
-                yield change.value.decode() if change.value is not None else None
+        async with aclosing(self._holders()) as holders:
+            async for value, _ in holders:
+                yield value.decode() if value is not None else None
 
-    async def _until_vacant(self) -> None:
-        leaders = self.observe()
+    async def _next_news(self, campaign: Campaign) -> list[Effect]:
+        """Waits until somebody else has left the office, and what the campaign makes of that."""
         try:
-            async for leader in leaders:
-                if leader is None:
-                    return
-        finally:
-            await leaders.aclose()
+            async with aclosing(self._holders()) as holders:
+                async for value, version in holders:
+                    effects = campaign.heard(value, version, self._now_ms())
+                    if effects:
+                        return effects
+        except WatchLostError:
+            pass  # who holds it now is looked up again
+        next_ms = campaign.next_ms()
+        if next_ms is not None:
+            await asyncio.sleep(max(next_ms - self._now_ms(), 1) / 1000)
+        return []
+
+    async def _holders(self) -> AsyncGenerator[tuple[bytes | None, int], None]:
+        """(what stands there, version of the store) now, and from then on with every change."""
+        listing = await self._store.list(self._key)
+        yield (
+            next((entry.value for entry in listing.entries if entry.key == self._key), None),
+            listing.version,
+        )
+        async with aclosing(self._store.watch(self._key, listing.version)) as changes:
+            async for change in changes:
+                if change.key == self._key:
+                    yield change.value, change.version
+
+    def _now_ms(self) -> int:
+        return _ms(self._clock())
+
+
+def _ms(seconds: float) -> int:
+    return int(seconds * 1000)

@@ -1,8 +1,8 @@
 """Keeps a `MetadataCache` the same as a store: loads it wholly, follows every change, writes through.
 
-While the store cannot be reached the cache goes on answering with what it knows; one line in the log says so,
-and one says when the store is back. A cache that is empty then is loaded with what metadata servers remember, if there
-are any.
+What is done when, `mirroring.py` decides. While the store cannot be reached the cache goes on answering with what it knows;
+one line in the log says so, and one says when the store is back. A cache that is empty then is loaded with what metadata
+servers remember, if there are any.
 """
 
 from __future__ import annotations
@@ -11,19 +11,28 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 
+from penstock.cluster.membership.store_requests import Delete, Done, Look, Outcome, Put
 from penstock.metadata.cache import MetadataCache
+from penstock.metadata.mirroring import (
+    Check,
+    Follow,
+    ListKey,
+    Load,
+    LoadKnown,
+    Mirroring,
+    OwnRequest,
+    Pause,
+)
 from penstock.metadata.store.interface import (
     ABSENT,
     Change,
+    Listing,
     MetadataStore,
     RememberingStore,
     StoreUnavailableError,
-    VersionConflictError,
     WatchLostError,
 )
-
-FIRST_PAUSE_SECONDS = 0.1
-LONGEST_PAUSE_SECONDS = 5.0
+from penstock.metadata.store_asking import STORE_ERRORS, StoreError, ask, failure
 
 _log = logging.getLogger(__name__)
 
@@ -40,10 +49,15 @@ class MetadataMirror:
         self.cache = cache if cache is not None else MetadataCache()
         self.ready = asyncio.Event()
         """Set once the whole store is in the cache, as it is now or as metadata servers know it."""
+        self.follows = False
+        """Whether changes of the store are heard of."""
+        self.follows_changed: list[Callable[[bool], None]] = []
+        """Told whenever `follows` is another."""
         self._store = store
         self._pause = pause
-        self._heard: int | None = None
-        """The version up to which the watch has told everything; None: the store has to be loaded."""
+        self._mirroring = Mirroring(
+            self.cache, remembers=isinstance(store, RememberingStore), apply=self._apply
+        )
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
@@ -57,99 +71,98 @@ class MetadataMirror:
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
 
+    # -- writing through -------------------------------------------------------------------------------------
+
     async def put(self, key: str, value: bytes, version: int | None = None, lease: int | None = None) -> int:
         """Writes to the store and, once it is there, to the cache."""
-        try:
-            new = await self._store.put(key, value, version, lease)
-        except VersionConflictError:
-            await self.refresh(key)
-            raise
-        self._apply_own(Change(key, value, new))
-        return new
+        outcome = await self._carry_out(Put(key, value, version, lease))
+        return outcome.version if isinstance(outcome, Done) else ABSENT
 
     async def delete(self, key: str, version: int | None = None) -> int:
         """Deletes from the store and, once it is gone there, from the cache."""
-        try:
-            gone = await self._store.delete(key, version)
-        except VersionConflictError:
-            await self.refresh(key)
-            raise
-        if gone != ABSENT:
-            self._apply_own(Change(key, None, gone))
-        return gone
+        outcome = await self._carry_out(Delete(key, version))
+        return outcome.version if isinstance(outcome, Done) else ABSENT
 
     async def refresh(self, key: str) -> None:
         """Looks at the store, where the cache may be behind: who looks again there sees what is there now."""
-        known = self.cache.version(key)
-        entry = await self._store.get(key)
-        if entry is not None:
-            self._apply_own(Change(*entry))
-        elif known != ABSENT:
-            # It was deleted at some version after the one that was known; anything newer is newer than this too.
-            self._apply_own(Change(key, None, known + 1))
+        await self._carry_out(Look(key))
 
-    def _apply_own(self, change: Change) -> None:
-        # What the watch has told already may have been undone since; the watch is right.
-        if self._heard is None or change.version > self._heard or self.cache.version(change.key) != ABSENT:
-            self._apply(change)
+    async def _carry_out(self, request: Put | Delete | Look) -> Outcome:
+        """Returns what became of it, once the cache knows; raises what the store raised."""
+        own = OwnRequest(self._mirroring, request)
+        raised: StoreError | None = None
+        while own.request is not None:
+            try:
+                if isinstance(own.request, ListKey):
+                    own.answered(await self._store.list(own.request.key))
+                else:
+                    own.answered(await ask(self._store, own.request))
+            except STORE_ERRORS as error:
+                raised = error
+                own.answered(failure(error))
+        if raised is not None:
+            raise raised
+        return own.outcome
+
+    # -- following -------------------------------------------------------------------------------------------
 
     async def _run(self) -> None:
-        pause = FIRST_PAUSE_SECONDS
-        failing = False
+        mirroring = self._mirroring
         while True:
+            failed = mirroring.fails
             try:
-                if self._heard is None:
-                    listing = await self._store.list("")
-                    self.cache.load(listing)
-                    self._heard = listing.version
-                else:
-                    await self._store.get("")  # the watch alone would not tell whether the store is back
-                if failing:
-                    _log.warning("the metadata store is back")
-                pause, failing = FIRST_PAUSE_SECONDS, False
-                self.ready.set()
-                await self._follow(self._heard)
-                return
+                match mirroring.step:
+                    case Load():
+                        mirroring.loaded(await self._store.list(""))
+                    case LoadKnown():
+                        mirroring.loaded(await self._known())
+                        _log.warning(
+                            "the metadata is what metadata servers know of it, until the store is back"
+                        )
+                    case Check():
+                        await self._store.get("")
+                        mirroring.checked()
+                    case Follow(after):
+                        await self._follow(after)
+                        return
+                    case Pause(seconds):
+                        await self._pause(seconds)
+                        mirroring.paused()
             except WatchLostError as error:
-                _log.info("the metadata is loaded anew: %s", error)
-                self._heard = None
+                _log.info("the metadata is loaded again: %s", error)
+                mirroring.lost()
             except StoreUnavailableError as error:
-                if not failing:
+                if not failed:
                     _log.warning("the metadata store does not answer, the cache goes on without: %s", error)
-                failing = True
-                if self._heard is None and not self.ready.is_set():
-                    await self._remember()
-                await self._pause(pause)
-                pause = min(pause * 2, LONGEST_PAUSE_SECONDS)
+                mirroring.unavailable()
             except Exception:
                 # Without this the cache would stay as it is for ever, with keys in it that were taken away.
                 _log.exception("the metadata could not be followed; it is loaded anew: please report this")
-                self._heard = None
-                await self._pause(pause)
-                pause = min(pause * 2, LONGEST_PAUSE_SECONDS)
+                mirroring.broken()
+            if failed and not mirroring.fails:
+                _log.warning("the metadata store is back")
+            if mirroring.is_ready:
+                self.ready.set()
+            self._say_whether_it_follows()
 
-    async def _remember(self) -> None:
-        """Begins with what others know, where the store itself does not answer; the watch tells what came after."""
+    async def _known(self) -> Listing:
         if not isinstance(self._store, RememberingStore):
-            return
-        try:
-            listing = await self._store.list_known("")
-        except StoreUnavailableError:
-            return
-        _log.warning("the metadata is what metadata servers know of it, until the store is back")
-        self.cache.load(listing)
-        self._heard = listing.version
-        self.ready.set()
+            raise StoreUnavailableError("nobody else knows the metadata")
+        return await self._store.list_known("")
 
     async def _follow(self, after: int) -> None:
         watch = self._store.watch("", after)
         try:
             async for change in watch:
-                self._apply(change)
-                self._heard = change.version
-                self.cache.settle(change.version)
+                self._mirroring.heard(change)
         finally:
             await watch.aclose()
+
+    def _say_whether_it_follows(self) -> None:
+        if self.follows is not self._mirroring.is_following:
+            self.follows = self._mirroring.is_following
+            for told in self.follows_changed:
+                told(self.follows)
 
     def _apply(self, change: Change) -> None:
         try:

@@ -53,6 +53,9 @@ PRODUCERS_PER_QUEUE = 100_000
 PRODUCER_BATCHES_REMEMBERED = 1_024
 PRODUCER_IDLE_MS = 1 * HOUR_MS
 
+SLOWEST_CLOCK_PERCENT = 90
+"""After the system's clock was set back, a node's clock runs at this pace until the system's has caught up."""
+
 PRIORITIES = 10
 PRIORITY_WEIGHTS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)
 """Messages served per round from priority 0 to 9 while all of them wait: none is ever zero, so none starves."""

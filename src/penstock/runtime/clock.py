@@ -10,6 +10,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
+from penstock.model.limits import SLOWEST_CLOCK_PERCENT
+
 
 class WallClock:
     """Milliseconds since 1970, never less than the last answer."""
@@ -31,7 +33,7 @@ class WallClock:
     def now_ms(self) -> int:
         """The time now."""
         wall_ns, monotonic_ns = self._wall_ns(), self._monotonic_ns()
-        least_ns = self._last_ns + (monotonic_ns - self._last_monotonic_ns) * 9 // 10
+        least_ns = self._last_ns + (monotonic_ns - self._last_monotonic_ns) * SLOWEST_CLOCK_PERCENT // 100
         now_ns = wall_ns if wall_ns > least_ns else least_ns
         self._last_ns, self._last_monotonic_ns = now_ns, monotonic_ns
         return now_ns // 1_000_000

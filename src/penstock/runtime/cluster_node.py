@@ -141,7 +141,9 @@ class ClusterNode:
         self.registration = registration
         self.mirror.start()
         await self.mirror.ready.wait()
-        self._follower = LayoutFollower(self.name, self.mirror, self._driver, self.links, registration)
+        self._follower = LayoutFollower(
+            self.name, self.mirror, self._driver, self.links, registration, now_ms
+        )
         self._follower.start()
         self._tasks.append(asyncio.create_task(registration.run(), name="registration"))
         await registration.registered.wait()

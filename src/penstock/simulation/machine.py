@@ -162,12 +162,9 @@ class Machine:
 
     def resume(self) -> None:
         """It goes on, with whatever came meanwhile."""
-        if self._in_turn:
-            self._paused = False
-            return
-        while self._held and not self._in_turn:
-            self._held.popleft()()
         self._paused = False
+        while self._held and not (self._in_turn or self._paused):
+            self._held.popleft()()
 
     def at(self, site: Site) -> None:
         """The process is at a place in which it may stand still in the middle of its turn."""

@@ -32,10 +32,19 @@ class ReadEntry(msgspec.Struct, frozen=True, gc=False):
 
 
 class EntryReadJob(Job):
-    """Reads entries of one partition in the order given, until they have `most` bytes or one is damaged."""
+    """Reads entries of one partition in the order given, until they have `most` bytes or one is damaged.
+
+    Records from `first` on must be numbered one after the other; without `first` the entries are batches of any number.
+    """
 
     def __init__(
-        self, files: OpenFiles, seed: int, partition: int, positions: Sequence[int], most: int
+        self,
+        files: OpenFiles,
+        seed: int,
+        partition: int,
+        positions: Sequence[int],
+        most: int,
+        first: int | None = None,
     ) -> None:
         self.partition = partition
         self.entries: list[ReadEntry] = []
@@ -43,6 +52,7 @@ class EntryReadJob(Job):
         self._seed = seed
         self._positions = positions
         self._most = most
+        self._first = first
         self._files: dict[int, tuple[File, str, int, int | None]] = {}
         for number in {position >> POSITION_SHIFT for position in positions}:
             try:
@@ -83,6 +93,8 @@ class EntryReadJob(Job):
                 entry = self._entry(number, window, start, offset)
             if entry is None:
                 raise self._damage(number, offset, "the file ends before the entry does")
+            if self._first is not None and entry.index != self._first + len(self.entries):
+                raise self._damage(number, offset, f"record {entry.index} is there instead of the one wanted")
             self.entries.append(entry)
             size += len(entry.head) + len(entry.payload)
             if size >= self._most:
@@ -141,7 +153,7 @@ class RebuildJob(EntryReadJob, Generic[Built]):
         positions: Sequence[int],
         build: Callable[[bytes | None, Sequence[ReadEntry]], Built],
     ) -> None:
-        super().__init__(files, seed, partition, positions, 2**62)
+        super().__init__(files, seed, partition, positions, 2**62, base + 1)
         self._disk = disk
         self._snapshot = snapshot
         self._base = base

@@ -54,7 +54,8 @@ class Damage(msgspec.Struct, frozen=True, array_like=True):
     reason: str
 
     def __str__(self) -> str:
-        return f"partition {self.partition}: {self.file} at offset {self.offset}: {self.reason}"
+        where = f"{self.file} at offset {self.offset}: " if self.file else ""
+        return f"partition {self.partition}: {where}{self.reason}"
 
 
 class TornTail(NamedTuple):

@@ -114,8 +114,8 @@ class Reader:
         self.hits = 0
         self.misses = 0
 
-    def read(self, position: int, *, block: bool) -> Stored:
-        """The batch at a position; raises `WouldBlockError` or `DamagedEntryError`."""
+    def read(self, partition: int, position: int, *, block: bool) -> Stored:
+        """The batch of a partition at a position; raises `WouldBlockError` or `DamagedEntryError`."""
         found = self._cache.get(position)
         if type(found) is tuple:
             self.hits += 1
@@ -124,7 +124,7 @@ class Reader:
             self.misses += 1
             found = self._miss(position, block=block)
         assert isinstance(found, RawEntry)
-        stored = self._decode(position, found)
+        stored = self._decode(partition, position, found)
         self.put(position, stored)
         return stored
 
@@ -132,12 +132,12 @@ class Reader:
         """Whether the batch is in the cache."""
         return position in self._cache
 
-    def cached(self, position: int) -> Stored | None:
+    def cached(self, partition: int, position: int) -> Stored | None:
         """The batch at a position if it is in the cache, which stays as it is; raises `DamagedEntryError`."""
         found = self._cache.get(position)
-        return self._decode(position, found) if isinstance(found, RawEntry) else found
+        return self._decode(partition, position, found) if isinstance(found, RawEntry) else found
 
-    def hand_out(self, position: int, end: int, *, block: bool) -> Stored:
+    def hand_out(self, partition: int, position: int, end: int, *, block: bool) -> Stored:
         """Like `read`, for a consumer who wants the batch up to message `end`; if that is all, it is forgotten.
 
         A queue is read in the order it was written, mostly once. Kept by age alone, a backlog larger than the
@@ -154,7 +154,7 @@ class Reader:
             else:
                 assert isinstance(found, RawEntry)
                 raw = found
-            stored = self._decode(position, raw)
+            stored = self._decode(partition, position, raw)
         sent = stored[0]
         if end < sent.first + sent.count:
             if stored is found:
@@ -272,10 +272,12 @@ class Reader:
         if self.cached_bytes > self._cache_bytes:
             self.shrink()
 
-    def _decode(self, position: int, entry: RawEntry) -> Stored:
+    def _decode(self, partition: int, position: int, entry: RawEntry) -> Stored:
         number, offset = position >> POSITION_SHIFT, position & OFFSET_MASK
         header, data = entry.header, entry.data
         reason = problem_of(header, data, number, self._files.owners.get(number))
+        if reason is None and header.partition != partition:
+            reason = "an entry of another partition is there"
         if reason is None:
             middle = HEADER_BYTES + header.head_size
             try:

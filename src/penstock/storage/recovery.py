@@ -203,16 +203,17 @@ class JournalTail:
         part, parts = decode_part(scan.data[start : start + header.head_size])
         begin, found = self._parts.get(partition, (position, 0)) if part else (position, 0)
         self._parts[partition] = (begin, found + 1)
-        if part + 1 == parts:
-            table[partition] = header.index
-            if taken:
-                return False
-            if found + 1 != parts:
-                ledger.incomplete_image(partition, name, offset)
-            else:
-                ledger.image(partition, header.index)
-                self._ends.setdefault(partition, []).append((begin, -1))
-        return not taken
+        if part + 1 < parts:
+            return True  # also one from before the snapshot: the last part may stand behind it
+        table[partition] = header.index
+        if taken:
+            return False
+        if found + 1 != parts:
+            ledger.incomplete_image(partition, name, offset)
+        else:
+            ledger.image(partition, header.index)
+            self._ends.setdefault(partition, []).append((begin, -1))
+        return True
 
     def _is_proven(self, place: int, scan: JournalScan, offset: int) -> bool:
         """Whether what is at `offset` was on disk before something that is still there was written."""

@@ -81,7 +81,7 @@ class ReplicaLog:
         positions = [position for position in positions if position < committed]
         if not positions:
             return None
-        return EntryReadJob(self._files, self._seed, partition, positions, READ_BYTES)
+        return EntryReadJob(self._files, self._seed, partition, positions, READ_BYTES, first)
 
     def batches_job(self, partition: int, positions: Sequence[int]) -> EntryReadJob:
         """A job that reads stored batches, wherever they are, as they were written."""

@@ -6,7 +6,7 @@ handed back through `flushed` and `job_done`. It decides when bytes are safe; wh
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -40,6 +40,8 @@ class Recovery:
     """Partition → (index, state); take them out as you go, they may be large."""
     entries: Callable[[], Iterator[Entry]]
     """The records since, in order; to be read before the first checkpoint."""
+    indexes: Mapping[int, int]
+    """Partition → its last record, by the snapshot and the entries: where its state stands once they are applied."""
     damages: list[Damage]
     torn: TornTail | None
 
@@ -111,6 +113,7 @@ class Store:
                 if section.partition not in unknown
             },
             opened.tail.entries,
+            opened.ledger.last,
             opened.damages,
             opened.tail.torn,
         )
@@ -232,29 +235,29 @@ class Store:
 
     # -- reading ---------------------------------------------------------------------------------------------
 
-    def read(self, position: int, *, block: bool = False) -> Stored:
-        """The batch stored at a position.
+    def read(self, partition: int, position: int, *, block: bool = False) -> Stored:
+        """The batch of a partition that is stored at a position.
 
         Raises `WouldBlockError` when it is not in memory and `block` is not set (then `read_job` brings it
         there), `DamagedEntryError` when it is not what was written.
         """
-        return self._reader.read(position, block=block)
+        return self._reader.read(partition, position, block=block)
 
     def remember(self, position: int, sent: Sent, batch: Batch) -> None:
         """Keeps a batch that was just appended: until it is flushed in any case, afterwards while there is room."""
         self._reader.add(position, (sent, batch))
 
-    def hand_out(self, position: int, end: int, *, block: bool = False) -> Stored:
+    def hand_out(self, partition: int, position: int, end: int, *, block: bool = False) -> Stored:
         """Like `read`, for a consumer who takes the batch up to message `end`: the last to want it, mostly."""
-        return self._reader.hand_out(position, end, block=block)
+        return self._reader.hand_out(partition, position, end, block=block)
 
     def forget(self, position: int) -> None:
         """Nobody will ask for that batch again."""
         self._reader.forget(position)
 
-    def cached(self, position: int) -> Stored | None:
+    def cached(self, partition: int, position: int) -> Stored | None:
         """The batch stored at a position if it is in the cache, which stays as it is."""
-        return self._reader.cached(position)
+        return self._reader.cached(partition, position)
 
     def has_cached(self, position: int) -> bool:
         """Whether the batch is in the cache."""
@@ -336,11 +339,6 @@ class Store:
         """Notes damage found while running, so that it is known after a restart and nothing of it is reused."""
         self._fences.add(damage, self._journal.live)
         self._journal.indexes.pop(damage.partition, None)
-
-    def keep_damaged(self, checkpoint: Checkpoint, partition: int, reason: str = "found damaged") -> None:
-        """In place of `Checkpoint.add`, for a partition that the node has fenced by itself."""
-        checkpoint.forget(partition)
-        self.fence(Damage(partition, "", 0, reason))
 
     @property
     def damages(self) -> list[Damage]:

@@ -9,7 +9,7 @@ from penstock.backend.replication.replicated_node import ReplicatedNode
 from penstock.model.batch import encode_parts
 from penstock.wire import messages
 from penstock.wire.frames import Frame
-from penstock.wire.peer_messages import Lost, PeerMessage, encode_peer_message
+from penstock.wire.peer_messages import Lead, Lost, PeerMessage, encode_peer_message
 from tests.backend.replication.cluster import Cluster
 from tests.backend.replication.test_failover import assert_same, send
 
@@ -46,3 +46,18 @@ def test_a_count_that_finds_no_room_takes_no_records_with_it(monkeypatch: pytest
     assert_same(cluster)
     assert node.replication.state.parts.catalogue.partitions[2].totals.lost == 7
     assert machine.node.replication.state.streams["b"]._under_way == 0  # its window is open again
+
+
+def test_a_late_call_of_a_deposed_primary_does_not_replace_that_of_its_successor() -> None:
+    """Both call before the replica has heard of the partition."""
+    cluster = Cluster()
+    cluster.settle(100)
+    node = cluster.machines["c"].node
+    assert node is not None
+    for name, epoch in (("b", 2), ("a", 1)):
+        call = memoryview(encode_peer_message(Lead(1, epoch)))
+        node.peer_frame(name, Frame(0, call, memoryview(b"")), cluster.now_ms)
+    cluster.create()
+    cluster.hear(cluster.machines["c"])
+    followed = node.replication.follower.partitions[1]
+    assert (followed.leader, followed.epoch) == ("b", 2)

@@ -38,7 +38,7 @@ from penstock.wire.peer_messages import (
 
 log = logging.getLogger("penstock.backend")
 
-_FROM_PRIMARY = Lead | Append | Cut | Image | Batches
+FromPrimary = Lead | Append | Cut | Image | Batches
 
 
 class Roles(Protocol):
@@ -61,13 +61,16 @@ class Dispatch:
         self._early: dict[int, tuple[str, Lead]] = {}
         """Calls of primaries of partitions that this node does not know of yet."""
         self._stalled: dict[str, deque[tuple[PeerMessage, bytes]]] = {}
+        """By node: what waits for room in the journal."""
+        self._held: dict[int, deque[tuple[PeerStream, FromPrimary, bytes]]] = {}
+        """By partition: what waits until a whole state that came before it is installed."""
         self._left_out: set[tuple[str, str]] = set()
         """What was said about messages of newer nodes: once is enough."""
 
     @property
     def is_stalled(self) -> bool:
-        """Whether something waits for room in the journal."""
-        return bool(self._stalled)
+        """Whether something waits that came already."""
+        return bool(self._stalled or self._held)
 
     def frame(self, node: str, frame: Frame) -> None:
         """A frame of another node; raises where it is none of this protocol."""
@@ -84,7 +87,7 @@ class Dispatch:
                 ErrorCode.BAD_FRAME, f"node {node} says what is no message: {error}"
             ) from None
         stalled = self._stalled.get(node)
-        if stalled is not None and isinstance(message, _FROM_PRIMARY):
+        if stalled is not None and isinstance(message, FromPrimary):
             stalled.append((message, bytes(frame.body)))
             return
         try:
@@ -113,10 +116,34 @@ class Dispatch:
                 stalled.popleft()
             if not stalled or stream is None:
                 self._stalled.pop(node, None)
+        for queue_id in list(self._held):
+            self._take_held(queue_id)
+
+    def _take_held(self, queue_id: int) -> None:
+        held = self._held[queue_id]
+        while held and not self._is_installing(queue_id):
+            stream, message, body = held[0]
+            try:
+                self._take(stream, message, memoryview(body))
+            except PenstockError:
+                return
+            held.popleft()
+        if not held:
+            del self._held[queue_id]
+
+    def _is_installing(self, queue_id: int) -> bool:
+        followed = self._follower.partitions.get(queue_id)
+        return followed is not None and bool(followed.installing)
 
     def lost(self, node: str) -> None:
         """The stream to a node is gone."""
         self._stalled.pop(node, None)
+        for queue_id, held in list(self._held.items()):
+            left = deque(row for row in held if row[0].node != node)
+            if left:
+                self._held[queue_id] = left
+            else:
+                del self._held[queue_id]
         self._early = {queue_id: row for queue_id, row in self._early.items() if row[0] != node}
         self.moves.lost(node)
 
@@ -159,9 +186,14 @@ class Dispatch:
             case _ as unreachable:
                 assert_never(unreachable)
 
-    def _from_primary(
-        self, stream: PeerStream, message: Lead | Append | Cut | Image | Batches, body: memoryview
-    ) -> None:
+    def _from_primary(self, stream: PeerStream, message: FromPrimary, body: memoryview) -> None:
+        queue_id = message.partition
+        if queue_id in self._held or self._is_installing(queue_id):
+            self._held.setdefault(queue_id, deque()).append((stream, message, bytes(body)))
+            return
+        self._take(stream, message, body)
+
+    def _take(self, stream: PeerStream, message: FromPrimary, body: memoryview) -> None:
         queue_id = message.partition
         led = self._state.led.get(queue_id)
         if led is not None and message.epoch > led.epoch:
@@ -173,7 +205,8 @@ class Dispatch:
             self._follow(followed, stream, message, body)
             return
         if isinstance(message, Lead):
-            if led is None:
+            early = self._early.get(queue_id)
+            if led is None and (early is None or early[1].epoch <= message.epoch):
                 self._early[queue_id] = (stream.node, message)
         elif not isinstance(message, Cut):
             stream.taken_bytes += weight(len(body))
@@ -182,7 +215,7 @@ class Dispatch:
         self,
         followed: FollowedPartition,
         stream: PeerStream,
-        message: Lead | Append | Cut | Image | Batches,
+        message: FromPrimary,
         body: memoryview,
     ) -> None:
         match message:

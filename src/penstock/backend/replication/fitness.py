@@ -23,7 +23,7 @@ def is_fit(parts: NodeParts, follower: Follower, entry: PartitionEntry) -> bool:
     return not (
         queue_id in parts.catalogue.damage
         or is_missing_batches(partition)
-        or (followed is not None and (followed.needs_whole or bool(followed.image)))
+        or (followed is not None and (followed.needs_whole or followed.is_restoring))
     )
 
 

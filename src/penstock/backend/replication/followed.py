@@ -17,6 +17,10 @@ class FollowedPartition:
     """Of the primary that it follows now."""
     image: list[bytes] = field(default_factory=list)
     """Parts of a state that is coming in."""
+    image_index: int = 0
+    """The record as of which that state is."""
+    installing: int = 0
+    """The number of the installation of a state that came in and does not count yet; 0: there is none."""
     needs_whole: bool = False
     """What is here is a former life's: a whole state is needed before anything else."""
     cutting: int | None = None
@@ -27,3 +31,13 @@ class FollowedPartition:
     """As the primary said last."""
     too_old: bool = False
     """Its primary is of a newer version, and what came is not for this one: it goes on when this process is upgraded."""
+
+    @property
+    def is_restoring(self) -> bool:
+        """Whether a whole state is on its way to take the place of what is here."""
+        return bool(self.image or self.installing)
+
+    def forget_image(self) -> None:
+        """What was coming in is given up: what is here stays as it is."""
+        self.image = []
+        self.installing = 0

@@ -5,10 +5,10 @@ from __future__ import annotations
 import logging
 from collections import deque
 
-from penstock.backend.logbook import busy
 from penstock.backend.parts import NodeParts
 from penstock.backend.replication.cutting import Cutter, report_cut
 from penstock.backend.replication.followed import FollowedPartition
+from penstock.backend.replication.installing import Installation, Installer
 from penstock.backend.replication.peer_stream import PeerStream, weight
 from penstock.backend.replication.whole_state import is_missing_batches, marks_of, place_batches
 from penstock.model.batch import Batch
@@ -43,6 +43,7 @@ class Follower:
         self._unflushed: deque[tuple[int, str, int, int, int, int]] = deque()
         """(journal position, node, partition, epoch, index, bytes taken) of what waits for the disk."""
         self.cutter = Cutter(parts, self)
+        self.installer = Installer(parts)
 
     def follow(self, queue_id: int, epoch: int) -> FollowedPartition:
         """Follows the primary of this epoch, once it has called."""
@@ -53,13 +54,21 @@ class Follower:
         followed.known_epoch = max(followed.known_epoch, epoch)
         if followed.epoch < epoch:
             followed.leader = None
+            followed.forget_image()
         return followed
+
+    def unfollow(self, queue_id: int) -> None:
+        """This node leads the partition, or has it no more."""
+        followed = self.partitions.pop(queue_id, None)
+        if followed is not None:
+            followed.forget_image()
 
     def lost(self, node: str) -> None:
         """The stream to a node is gone: it has to ask again where this replica stands."""
         for followed in self.partitions.values():
             if followed.leader == node:
                 followed.leader = None
+                followed.forget_image()
 
     # -- what a primary says ---------------------------------------------------------------------------------
 
@@ -68,7 +77,7 @@ class Follower:
         if not self._obeys(followed, stream, message.epoch):
             return
         followed.leader, followed.epoch = stream.node, message.epoch
-        followed.image = []
+        followed.forget_image()
         followed.too_old = False
         self._stand(followed, stream)
 
@@ -111,7 +120,12 @@ class Follower:
             self._note(stream, followed, len(body))
             return
         partition = parts.catalogue.partitions[queue_id]
-        if followed.needs_whole or followed.image or followed.too_old or queue_id in parts.catalogue.damage:
+        if (
+            followed.needs_whole
+            or followed.is_restoring
+            or followed.too_old
+            or queue_id in parts.catalogue.damage
+        ):
             self._note(stream, followed, len(body))
             return
         secondary = Secondary(partition.epochs, partition.index, followed.known_epoch)
@@ -167,7 +181,7 @@ class Follower:
             and not followed.needs_whole
             and not followed.too_old
             and followed.queue_id not in self._parts.catalogue.damage
-            and not followed.image
+            and not followed.is_restoring
             and partition.epochs.last == followed.epoch
             and not is_missing_batches(partition)
         )
@@ -228,41 +242,40 @@ class Follower:
     def take_image(
         self, followed: FollowedPartition, stream: PeerStream, message: Image, body: memoryview
     ) -> None:
-        """A part of the primary's state; with the last one it takes the place of what was here."""
-        parts, queue_id = self._parts, followed.queue_id
-        if not self._follows(followed, stream, message.epoch) or message.part != len(followed.image):
+        """A part of the primary's state; with the last one it is installed."""
+        if not self._follows(followed, stream, message.epoch):
             self._note(stream, followed, len(body))
             return
-        if message.part + 1 == message.parts and self.cutter.checkpoint_is_under_way():
-            raise busy()  # it may be copying what is about to go
-        data = bytes(body)
-        partition: Partition | None = None
-        if message.part + 1 == message.parts:
-            try:
-                partition = snapshot.load_from_elsewhere(b"".join((*followed.image, data)))
-            except TooOldError as error:
-                followed.image = []
-                self._give_up(followed, parts.catalogue.partitions[queue_id].name, error)
-                self._note(stream, followed, len(body))
-                return
-        parts.logbook.write_image(queue_id, message.index, message.part, message.parts, data)
-        followed.image.append(data)
-        if partition is not None:
-            if partition.table.next < parts.catalogue.partitions[queue_id].table.next:
-                self.tell_lost(followed, report_cut(parts.catalogue.partitions[queue_id], partition))
-            followed.image = []
+        if not message.part:
+            followed.image, followed.image_index = [], message.index
+        if (message.part, message.index) != (len(followed.image), followed.image_index):
+            self._note(stream, followed, len(body))
+            return
+        followed.image.append(bytes(body))
+        if message.part + 1 < message.parts:
+            self._note(stream, followed, len(body))
+            return
+        received, followed.image = followed.image, []
+        try:
+            partition = snapshot.load_from_elsewhere(b"".join(received))
+        except TooOldError as error:
+            self._give_up(followed, self._parts.catalogue.partitions[followed.queue_id].name, error)
+            self._note(stream, followed, len(body))
+            return
+
+        def installed(before: Partition, after: Partition) -> None:
             followed.needs_whole = False
-            parts.catalogue.partitions[queue_id] = partition
-            parts.catalogue.damage.pop(queue_id, None)
-            parts.store.keep_only(queue_id, living_files.files_of(partition))
-            log.info("partition %d is taken over whole, as of record %d", queue_id, message.index)
-        self._note(stream, followed, len(body))
+            if after.table.next < before.table.next:
+                self.tell_lost(followed, report_cut(before, after))
+            self._note(stream, followed, len(body))
+
+        self.installer.begin(Installation(followed, partition, message.index, received, installed))
 
     def take_batches(
         self, followed: FollowedPartition, stream: PeerStream, message: Batches, body: memoryview
     ) -> None:
         """Batches that the state refers to."""
-        if not self._follows(followed, stream, message.epoch) or followed.image:
+        if not self._follows(followed, stream, message.epoch) or followed.is_restoring:
             self._note(stream, followed, len(body))
             return
         partition = self._parts.catalogue.partitions[followed.queue_id]

@@ -15,9 +15,11 @@ from penstock.backend.outbox import Need
 from penstock.backend.replication.fitness import is_fit
 from penstock.backend.replication.following import Follower
 from penstock.backend.replication.holding import Holding
+from penstock.backend.replication.layout_view import KnownEntry
 from penstock.backend.replication.leading import LedPartition, Sender
 from penstock.backend.replication.peer_stream import PeerStream
 from penstock.backend.replication.proposing import Proposer
+from penstock.backend.replication.read_proofs import ReadProofs
 from penstock.backend.replication.recent_entries import RecentEntries
 from penstock.backend.replication.state import ClusterState
 from penstock.cluster.layout import PartitionEntry
@@ -41,6 +43,7 @@ class Leadership:
         self.proposer = proposer
         self._recent = RecentEntries()
         self.sender = Sender(state.parts.store, self._recent)
+        self._reads = ReadProofs(state, self.sender)
         self.deposed: Callable[[int], None] = lambda queue_id: None
         """Told of every partition that this node leads no more."""
         self.lease_until_ms = 0
@@ -66,18 +69,20 @@ class Leadership:
         for queue_id in (about,) if isinstance(about, int) else dict.fromkeys(about):
             led = self.state.led.get(queue_id)
             if led is not None and self.state.serves(queue_id):
-                found.append((queue_id, led.epoch, partitions[queue_id].index))
+                index = partitions[queue_id].index
+                since_ms = 0 if served_only else self._reads.known_since(led, index)
+                found.append((queue_id, led.epoch, index, since_ms))
             elif not served_only:
-                found.append((queue_id, 0, 0))
+                found.append((queue_id, 0, 0, 0))
         return found
 
     def is_committed(self, need: Need) -> bool | None:
         """Whether it is; None where this node does not lead in that epoch any more."""
-        queue_id, epoch, index = need
+        queue_id, epoch, index, since_ms = need
         led = self.state.led.get(queue_id)
         if led is None or led.epoch != epoch or not self._has_lease(led):
             return None
-        return led.primary.committed >= index
+        return led.primary.committed >= index and (not since_ms or led.primary.leads_since(since_ms))
 
     def has_copies(self, need: Need) -> bool:
         """Whether as many replicas have it as the queue asks for; it is known to be committed."""
@@ -130,8 +135,9 @@ class Leadership:
 
     # -- epochs ----------------------------------------------------------------------------------------------
 
-    def lead(self, entry: PartitionEntry) -> bool:
+    def lead(self, known: KnownEntry) -> bool:
         """Begins the epoch, if this node can; False: not yet."""
+        entry = known.entry
         queue_id = entry.partition
         followed = self.follower.partitions.get(queue_id)
         if followed is not None and followed.cutting is not None:
@@ -151,7 +157,7 @@ class Leadership:
         self._recent.forget(queue_id)
         begun = partition.index + 1
         self.state.parts.write(partition, [Written(EpochBegan(entry.epoch, self.state.now_ms))])
-        self.follower.partitions.pop(queue_id, None)
+        self.follower.unfollow(queue_id)
         primary = Primary(
             self.state.node,
             last=partition.index,
@@ -167,7 +173,7 @@ class Leadership:
         log.info("partition %d of %r: this node leads epoch %d", queue_id, entry.queue, entry.epoch)
         # A replica may have been made with other settings than this one: what the log says first counts for all.
         led.tells_settings = begun == 1
-        self.update(led, entry)
+        self.update(led, known)
         return True
 
     def _ask_all(self, led: LedPartition) -> None:
@@ -176,8 +182,25 @@ class Leadership:
             if stream is not None and node not in led.cursors:
                 self.sender.ask(led, stream, self.state.now_ms)
 
-    def update(self, led: LedPartition, entry: PartitionEntry) -> None:
-        """The entry of a partition that this node leads has changed."""
+    def update(self, led: LedPartition, known: KnownEntry) -> None:
+        """The entry of a partition that this node leads has changed.
+
+        Where the journal has no room this raises, and is called again with the same entry. What the entry says counts
+        from the first call on, once: a change of the in-sync set that is proposed after it is not what it decides.
+        """
+        if known.version > led.version:
+            led.version = known.version
+            self._take_in(led, known.entry)
+        settings = known.entry.settings
+        partition = self.state.parts.catalogue.partitions[led.queue_id]
+        self._ask_all(led)
+        if partition.settings != settings or led.tells_settings:
+            self.state.parts.write(partition, [Written(SettingsChanged(settings, self.state.now_ms))])
+            led.tells_settings = False
+        self._advance(led)
+
+    def _take_in(self, led: LedPartition, entry: PartitionEntry) -> None:
+        """What the store has decided."""
         primary, settings = led.primary, entry.settings
         primary.set_replicas(entry.replicas, self.state.now_ms)
         for node in led.cursors.keys() - primary.followers.keys():
@@ -186,12 +209,6 @@ class Leadership:
         primary.least_in_sync = settings.least_in_sync
         primary.decided(entry.in_sync)
         led.closes = False
-        partition = self.state.parts.catalogue.partitions[led.queue_id]
-        self._ask_all(led)
-        if partition.settings != settings or led.tells_settings:
-            self.state.parts.write(partition, [Written(SettingsChanged(settings, self.state.now_ms))])
-            led.tells_settings = False
-        self._advance(led)
 
     def _written(self, queue_id: int, index: int, head: bytes, payload: Buffer) -> None:
         self._recent.add(queue_id, index, head, payload)
@@ -282,6 +299,7 @@ class Leadership:
             led = self.state.led.get(queue_id)
             if led is not None and led.epoch == epoch and node in led.cursors:
                 led.primary.confirmed(node, index, self.state.now_ms)
+                self.sender.answered(led, self.state.streams[node])
                 if node not in led.primary.in_sync and led.primary.awaited_until_ms() is not None:
                     self._awaiting[queue_id] = None
                 self._advance(led)
@@ -299,6 +317,8 @@ class Leadership:
             self._unflushed.append((position, led, index))
             self._mark_ready(led)
         self._dirty.clear()
+        for queue_id in self._reads.ask():
+            self.proposer.look_at(queue_id)
         for stream in self.state.streams.values():
             if stream.ready:
                 self._fill(stream)
@@ -313,7 +333,8 @@ class Leadership:
         for queue_id in ready:
             led = self.state.led.get(queue_id)
             if led is not None and stream.has_room:
-                self.sender.fill(led, self.state.parts.catalogue.partitions[queue_id], stream)
+                partition = self.state.parts.catalogue.partitions[queue_id]
+                self.sender.fill(led, partition, stream, self.state.now_ms)
             elif led is not None:
                 stream.ready[queue_id] = None
 

@@ -15,7 +15,9 @@ from penstock.queue.partition import Partition
 from penstock.replication.primary_secondary.epochs import EpochHistory
 from penstock.replication.primary_secondary.primary import Primary
 from penstock.replication.primary_secondary.secondary import Continue, CutFirst, SendWhole, approach
+from penstock.storage.entry import POSITION_SHIFT
 from penstock.storage.entry_read import EntryReadJob
+from penstock.storage.errors import DamagedEntryError
 from penstock.storage.store import Store
 from penstock.wire.peer_messages import Append, Batches, Cut, Image, Lead, Standing
 
@@ -37,6 +39,8 @@ class Cursor:
     """Which batches of that state are to be sent."""
     walking: bool = False
     """A helper thread reads batches for it."""
+    mark: tuple[int, int] | None = None
+    """Of the first records under way: how far the stream must be confirmed, and when they were sent."""
 
 
 class LedPartition:
@@ -50,6 +54,8 @@ class LedPartition:
         self.begun = begun
         """The index of the record with which the epoch began: nothing is sent before it is on this node's disk, so that
         after a crash this node knows that the epoch was used."""
+        self.version = 0
+        """Of the entry in the layout that was taken in last."""
         self.may_send = False
         self.closes = False
         """Whether this node has asked for the word that the partition is closed: it serves nobody then."""
@@ -122,7 +128,7 @@ class Sender:
             if (
                 way.previous == partition.index
             ):  # nothing to send, but it says how far it is when it is told of nothing
-                self._append(led, partition, stream, cursor, ())
+                self._append(led, partition, stream, cursor, (), now_ms)
         stream.ready[led.queue_id] = None
 
     def _send_whole(
@@ -134,7 +140,22 @@ class Sender:
         cursor.walk = Walk(partition, self._store.appended_position)
         cursor.next = partition.index + 1
 
-    def fill(self, led: LedPartition, partition: Partition, stream: PeerStream) -> None:
+    def question(self, led: LedPartition, partition: Partition, stream: PeerStream, now_ms: int) -> None:
+        """Has a replica say once more that it follows, unless it will say so of what is under way."""
+        cursor = led.cursors.get(stream.node)
+        if cursor is not None and cursor.next is not None and cursor.mark is None and led.may_send:
+            led.primary.asked(stream.node, now_ms)
+            if not cursor.parts:
+                self._append(led, partition, stream, cursor, (), now_ms)
+
+    def answered(self, led: LedPartition, stream: PeerStream) -> None:
+        """A replica confirms that it follows: that holds for the time at which what it has taken was sent."""
+        cursor = led.cursors.get(stream.node)
+        if cursor is not None and cursor.mark is not None and stream.confirmed_bytes >= cursor.mark[0]:
+            led.primary.vouched(stream.node, cursor.mark[1])
+            cursor.mark = None
+
+    def fill(self, led: LedPartition, partition: Partition, stream: PeerStream, now_ms: int) -> None:
         """Sends what there is to send of a partition to a replica."""
         cursor = led.cursors.get(stream.node)
         if cursor is None or cursor.next is None or not led.may_send:
@@ -150,7 +171,7 @@ class Sender:
                 if not self._read_on(led, partition, stream, cursor):
                     return  # it is asked again where it stands, and goes on from there
                 break
-            self._append(led, partition, stream, cursor, entries)
+            self._append(led, partition, stream, cursor, entries, now_ms)
         if stream.has_room and not cursor.parts and not cursor.walking and cursor.walk is not None:
             self._walk_on(led, partition, stream, cursor)
         if cursor.parts or cursor.next <= partition.index or cursor.walk is not None:
@@ -163,6 +184,7 @@ class Sender:
         stream: PeerStream,
         cursor: Cursor,
         entries: Iterable[tuple[bytes, Buffer]],
+        now_ms: int,
     ) -> None:
         assert cursor.next is not None
         sizes: list[tuple[int, int]] = []
@@ -185,6 +207,8 @@ class Sender:
             body,
         )
         cursor.next += len(sizes)
+        if cursor.mark is None:
+            cursor.mark = (stream.sent_bytes, now_ms)
 
     # -- what is read by a helper thread ---------------------------------------------------------------------
 
@@ -220,7 +244,16 @@ class Sender:
         self._reads[job] = (led, stream, cursor, walk)
         self.jobs.append(job)
 
-    def job_done(self, job: EntryReadJob, partition: Partition | None) -> bool:
+    @staticmethod
+    def _check_batches(job: EntryReadJob, walk: Walk) -> None:
+        """A whole batch that is not the one wanted is damage, as one that cannot be read."""
+        wrong = walk.first_wrong(job.entries)
+        if wrong is not None:
+            number, offset = divmod(job.entries[wrong].position, 1 << POSITION_SHIFT)
+            job.damaged = DamagedEntryError(f"file {number}", offset, "another batch is there")
+            del job.entries[wrong:]
+
+    def job_done(self, job: EntryReadJob, partition: Partition | None, now_ms: int) -> bool:
         """Sends what was read, if anybody still waits for it; False where it was not read for a replica."""
         if job not in self._reads:
             return False
@@ -229,6 +262,7 @@ class Sender:
             cursor.reading = False
         else:
             cursor.walking = False
+            self._check_batches(job, walk)
             walk.read(len(job.entries))
         if led.cursors.get(stream.node) is not cursor or partition is None or not job.entries:
             return True
@@ -238,6 +272,6 @@ class Sender:
             body: list[Buffer] = [piece for entry in entries for piece in entry]
             stream.send(Batches(led.queue_id, led.epoch, walk.index, sizes), body)
         elif cursor.next == job.entries[0].index:
-            self._append(led, partition, stream, cursor, entries)
+            self._append(led, partition, stream, cursor, entries, now_ms)
         stream.ready[led.queue_id] = None
         return True

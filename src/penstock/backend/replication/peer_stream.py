@@ -32,6 +32,10 @@ class PeerStream:
         self.node = node
         self._output: list[Buffer] = []
         self._under_way = 0
+        self.sent_bytes = 0
+        """Data that was sent, in all."""
+        self.confirmed_bytes = 0
+        """How much of it the other side has taken."""
         self.ready: dict[int, None] = {}
         """Partitions of which there may be something to send, in the order in which that was noticed."""
         self.taken_bytes = 0
@@ -47,12 +51,15 @@ class PeerStream:
     def send(self, message: PeerMessage, body: Sequence[Buffer] = ()) -> None:
         """Puts a message at the end of the stream."""
         if isinstance(message, DATA):
-            self._under_way += weight(sum(map(len, body)))
+            size = weight(sum(map(len, body)))
+            self._under_way += size
+            self.sent_bytes += size
         self._output += encode_frame(0, encode_peer_message(message), body)
 
     def taken(self, size: int) -> None:
         """The other side has so much more of it on disk."""
         self._under_way = max(0, self._under_way - size)
+        self.confirmed_bytes += size
 
     def take_output(self) -> list[Buffer]:
         """What is to be written now."""

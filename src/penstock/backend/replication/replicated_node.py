@@ -42,8 +42,10 @@ class ReplicatedNode(Node):
         self.replication = Replication(opened[0], name, started_ms, now_ms)
         super().__init__(store, environment, now_ms, max_unflushed_bytes, opened)
         self.replication.state.connections = self._connections
-        self.replication.follower.cutter.checkpoint_is_under_way = lambda: self._checkpointer.is_under_way
-        self._checkpointer.may_begin = lambda: not self.replication.follower.cutter.is_cutting
+        cutter, installer = self.replication.follower.cutter, self.replication.follower.installer
+        cutter.checkpoint_is_under_way = lambda: self._checkpointer.is_under_way
+        installer.checkpoint_is_under_way = lambda: self._checkpointer.is_under_way
+        self._checkpointer.may_begin = lambda: not cutter.is_cutting and not installer.is_writing
 
     # -- the layout ------------------------------------------------------------------------------------------
 

@@ -14,6 +14,7 @@ from penstock.backend.replication.dispatching import Dispatch
 from penstock.backend.replication.fitness import describe, has_lost_everything
 from penstock.backend.replication.following import Follower
 from penstock.backend.replication.holding import Holding
+from penstock.backend.replication.layout_view import KnownEntry
 from penstock.backend.replication.leadership import Leadership
 from penstock.backend.replication.lifecycle_sending import LifecycleSending
 from penstock.backend.replication.peer_stream import PeerStream
@@ -89,7 +90,7 @@ class Replication:
             self.leadership.stand_down(queue_id, "what this node has of it is damaged")
         followed = self.follower.partitions.get(queue_id)
         if followed is not None and followed.leader is not None and followed.leader in self.state.streams:
-            followed.image = []
+            followed.forget_image()
             self.follower.stand(followed)
         self.proposer.look_at(queue_id)
 
@@ -130,13 +131,14 @@ class Replication:
                 del self._to_act[partition]
                 continue
             try:
-                done = self._act_on(known.entry)
+                done = self._act_on(known)
             except PenstockError:  # no room in the journal: again soon
                 continue
             if done:
                 del self._to_act[partition]
 
-    def _act_on(self, entry: PartitionEntry) -> bool:
+    def _act_on(self, known: KnownEntry) -> bool:
+        entry = known.entry
         queue_id = entry.partition
         led = self.state.led.get(queue_id)
         self.proposer.look_now(queue_id)
@@ -148,16 +150,16 @@ class Replication:
                     partition, entry, led is not None, self.state.now_ms
                 ):
                     return False
-                self.follower.partitions.pop(queue_id, None)
+                self.follower.unfollow(queue_id)
                 self.holding.drop(queue_id, self.state.now_ms)
             return True
         if led is not None and led.epoch == entry.epoch:
-            self.leadership.update(led, entry)
+            self.leadership.update(led, known)
             return True
         if led is not None:
             self.leadership.stand_down(queue_id, f"epoch {entry.epoch} has begun, led by {entry.primary}")
         if entry.primary == self.state.node and entry.primary_started_ms == self.started_ms:
-            return self.leadership.lead(entry)
+            return self.leadership.lead(known)
         partition = self.holding.hold(entry, self.state.now_ms)
         is_new = queue_id not in self.follower.partitions
         followed = self.follower.follow(queue_id, entry.epoch)
@@ -192,8 +194,9 @@ class Replication:
         self.state.now_ms = now_ms
         if self._to_act:
             self._act()
-        self.dispatch.retry()
         self.follower.cutter.step()
+        self.follower.installer.step(now_ms)
+        self.dispatch.retry()
         woken = self.state.parts.idle.woken
         for queue_id in woken:
             self.proposer.look_now(queue_id)
@@ -202,7 +205,12 @@ class Replication:
     @property
     def is_waiting(self) -> bool:
         """Whether `prepare` may have something to do though nothing arrives."""
-        return bool(self._to_act) or self.dispatch.is_stalled or self.follower.cutter.has_cuts_to_begin
+        return (
+            bool(self._to_act)
+            or self.dispatch.is_stalled
+            or self.follower.cutter.has_cuts_to_begin
+            or self.follower.installer.is_waiting
+        )
 
     def take_output(self) -> list[tuple[str, list[Buffer]]]:
         """What is to be written to other nodes now."""
@@ -226,7 +234,7 @@ class Replication:
         queue_id = job.partition
         led = queue_id in self.state.led
         partition = self.state.parts.catalogue.partitions.get(queue_id)
-        self.leadership.sender.job_done(job, partition if led else None)
+        self.leadership.sender.job_done(job, partition if led else None, now_ms)
         if job.damaged is not None and led:
             self.state.parts.fence(queue_id, job.damaged)
 

@@ -101,6 +101,14 @@ class Walk:
                 return [run.position for run in runs]
         return []
 
+    def first_wrong(self, entries: Sequence[ReadEntry]) -> int | None:
+        """Which of the entries that were read is not the batch that was taken; None where all are."""
+        for place, (first, entry) in enumerate(zip(self._taken, entries, strict=False)):
+            record = decode_record(entry.head)
+            if not isinstance(record, Sent) or not record.first <= first < record.first + record.count:
+                return place
+        return None
+
     def read(self, count: int) -> None:
         """So many of the batches that were taken last were read; the others are to be taken again."""
         if count < len(self._taken):

@@ -39,6 +39,8 @@ class Follower:
     """It is let in: until then commits wait for it, so that it has everything."""
     not_before_ms: int | None = None
     """It was waited for in vain, and is not again before this."""
+    vouched_ms: int = 0
+    """The primary sent it something then, or later, and it has confirmed that: it knew of no later primary."""
 
     def heard(self, last: int, now_ms: int) -> None:
         """It has confirmed more: was that everything there was a moment ago?"""

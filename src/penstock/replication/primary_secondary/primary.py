@@ -86,6 +86,36 @@ class Primary:
                 follower.await_if_close(now_ms)
         self._commit()
 
+    def vouched(self, node: str, sent_ms: int) -> None:
+        """A follower confirmed what it was sent at that time, as one that follows this primary."""
+        follower = self.followers.get(node)
+        if follower is not None:
+            follower.vouched_ms = max(follower.vouched_ms, sent_ms)
+
+    def leads_since(self, since_ms: int) -> bool:
+        """Whether this was the only primary at `since_ms`, or later. An `async` primary has its lease for that.
+
+        Only replicas in sync can be elected. Each of them that followed this primary then had not been. Where the
+        primary is the only one in sync, no other can be elected.
+        """
+        return not self.synchronous or not self.unvouched(since_ms)
+
+    def unvouched(self, since_ms: int) -> list[str]:
+        """The replicas in sync that have not been heard of since."""
+        counts = self.in_sync | (self._proposed or frozenset())
+        return [
+            node
+            for node in counts
+            if node != self._node
+            and (node not in self.followers or self.followers[node].vouched_ms < since_ms)
+        ]
+
+    def asked(self, node: str, now_ms: int) -> None:
+        """A follower was sent a question: one that does not confirm it in time lags."""
+        follower = self.followers.get(node)
+        if follower is not None and follower.waiting_since_ms is None:
+            follower.waiting_since_ms = now_ms
+
     def lost(self, node: str) -> None:
         """A follower starts again: what it confirmed before counts no more until it says so again."""
         follower = self.followers.get(node)
@@ -147,7 +177,7 @@ class Primary:
         return frozenset(wanted) if wanted != self.in_sync else None
 
     def _has_come_close(self, follower: Follower, now_ms: int) -> bool:
-        if follower.confirmed < self._begun:
+        if follower.confirmed < self._begun or follower.lags(now_ms, LAG_MS):
             return False
         return follower.confirmed >= self._committed or (
             not self.synchronous and follower.trails_by(LAG_MS, now_ms)

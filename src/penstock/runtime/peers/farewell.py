@@ -1,14 +1,13 @@
-"""The farewell of a node: before it stops it hands over what it leads, within a bounded time."""
+"""The farewell of a node over a real store: before it stops it hands over what it leads (`cluster/membership/farewell.py`)."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import msgspec
 
-from penstock.cluster.departure import departure
 from penstock.cluster.layout import (
     DRAINS,
     NODES,
@@ -20,67 +19,84 @@ from penstock.cluster.layout import (
     encode,
     partition_key,
 )
+from penstock.cluster.membership.farewell import FAREWELL_MS, Farewell
+from penstock.cluster.membership.store_requests import Done
 from penstock.metadata.mirror import MetadataMirror
-from penstock.metadata.store.interface import LeaseEndedError, StoreUnavailableError, VersionConflictError
+from penstock.metadata.store.interface import StoreUnavailableError
+from penstock.metadata.store_asking import STORE_ERRORS, failure
 from penstock.runtime.peers.registration import Registration
 
 log = logging.getLogger(__name__)
 
-FAREWELL_SECONDS = 5.0
-"""What is not handed over by then is left to an election."""
-GATHER_SECONDS = 0.02
-"""Changes that come together are looked at together."""
-LOOK_SECONDS = 0.25
-WRITES_AT_ONCE = 64
+SHORTEST_WAIT_SECONDS = 0.001
 
 
 async def say_farewell(
-    name: str, mirror: MetadataMirror, registration: Registration, seconds: float = FAREWELL_SECONDS
+    name: str,
+    mirror: MetadataMirror,
+    registration: Registration,
+    seconds: float = FAREWELL_MS / 1000,
 ) -> None:
     """Returns when the node leads nothing that another one could, or when the time is over."""
     loop = asyncio.get_running_loop()
     began = loop.time()
     before = sum(entry.primary == name for entry, _ in _partitions(mirror))
+
+    def now_ms() -> int:
+        return int((loop.time() - began) * 1000)
+
+    farewell = Farewell(name, now_ms(), int(seconds * 1000))
     try:
         async with asyncio.timeout(seconds):
             await registration.say_leaving()  # nobody hands over to it from now on
-            await _hand_over(name, mirror)
-    except TimeoutError:
-        log.warning("not everything could be handed over within %g s", seconds)
-    except (StoreUnavailableError, LeaseEndedError) as error:
-        log.warning("nothing can be handed over: %s", error)
+        farewell.leaving_said(now_ms())
+    except (StoreUnavailableError, TimeoutError) as error:
+        farewell.leaving_said(now_ms(), str(error) or "the metadata store does not answer")
+    await _hand_over(farewell, mirror, now_ms)
+    if farewell.trouble:
+        log.warning("%s", farewell.trouble)
     if before:
         left = sum(entry.primary == name for entry, _ in _partitions(mirror))
         log.info("handed over %d of %d partitions in %.2f s", before - left, before, loop.time() - began)
 
 
-async def _hand_over(name: str, mirror: MetadataMirror) -> None:
-    changed = asyncio.Event()
-    for prefix in (PARTITIONS, NODES):
-        mirror.cache.listen(prefix, lambda _: changed.set())
-    turns = asyncio.Semaphore(WRITES_AT_ONCE)
+async def _hand_over(farewell: Farewell, mirror: MetadataMirror, now_ms: Callable[[], int]) -> None:
+    woken = asyncio.Event()
+    writes: set[asyncio.Task[None]] = set()
+
+    def changed() -> None:
+        farewell.changed(now_ms())
+        woken.set()
 
     async def write(entry: PartitionEntry, version: int) -> None:
-        async with turns:
-            try:
-                await mirror.put(partition_key(entry.partition), encode(entry), version)
-            except VersionConflictError:
-                pass  # the mirror has looked what is there now
+        try:
+            outcome = Done(await mirror.put(partition_key(entry.partition), encode(entry), version))
+        except STORE_ERRORS as error:
+            farewell.written(entry.partition, failure(error), now_ms())
+        else:
+            farewell.written(entry.partition, outcome, now_ms())
+        woken.set()
 
-    while True:
-        changed.clear()
+    for prefix in (PARTITIONS, NODES):
+        mirror.cache.listen(prefix, lambda _: changed())
+    while not farewell.is_over:
+        woken.clear()
         drained = [entry.key.removeprefix(DRAINS) for entry in mirror.cache.list(DRAINS)]
         living = {node.node: node for node in _nodes(mirror)}
-        wishes, waits = departure(name, _partitions(mirror), living, drained)
-        if not waits:
-            return
-        await asyncio.gather(*(write(entry, version) for entry, version in wishes))
-        try:
-            async with asyncio.timeout(LOOK_SECONDS):
-                await changed.wait()
-        except TimeoutError:
-            continue
-        await asyncio.sleep(GATHER_SECONDS)
+        for entry, version in farewell.tick(now_ms(), _partitions(mirror), living, drained):
+            task = asyncio.get_running_loop().create_task(write(entry, version))
+            writes.add(task)
+            task.add_done_callback(writes.discard)
+        next_ms = farewell.next_ms()
+        if next_ms is not None:
+            try:
+                async with asyncio.timeout(max((next_ms - now_ms()) / 1000, SHORTEST_WAIT_SECONDS)):
+                    await woken.wait()
+            except TimeoutError:
+                continue
+    for task in list(writes):
+        task.cancel()
+    await asyncio.gather(*writes, return_exceptions=True)
 
 
 def _partitions(mirror: MetadataMirror) -> Iterator[tuple[PartitionEntry, int]]:

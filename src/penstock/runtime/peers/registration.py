@@ -1,145 +1,126 @@
-"""A node's entries in the metadata store, under its lease: that it lives, and how far logs go that nobody leads.
+"""A node's registration in the metadata store, over a real store and a real clock.
 
-The lease is renewed three times in its length. What this node may count on ends earlier by its own clock: it is counted from
-before the renewal was asked for. A lease that was lost is made anew under another `started_ms`, which tells everybody that
-the node was gone.
+What is asked when, what the node may count on, and when it begins a new life, `cluster/membership/node_lease.py` decides.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable
 
-import msgspec
-
-from penstock.cluster.layout import NodeEntry, Position, PositionsEntry, encode, node_key, positions_key
-from penstock.metadata.store.interface import (
-    LeaseEndedError,
-    MetadataStore,
-    StoreUnavailableError,
-    VersionConflictError,
+from penstock.cluster.layout import NodeEntry, Position
+from penstock.cluster.membership.node_lease import (
+    LEASE_MS,
+    CountOn,
+    Effect,
+    NewLife,
+    NodeLease,
+    Note,
+    Registered,
 )
+from penstock.cluster.membership.store_requests import Ask, Outcome, Unknown
+from penstock.metadata.store.interface import MetadataStore, StoreUnavailableError
+from penstock.metadata.store_asking import StoreQuestions, carry_out
 
 log = logging.getLogger(__name__)
 
-LEASE_SECONDS = 2.0
-RENEWALS_PER_LEASE = 4
-MARGIN_SECONDS = 0.2
-"""The lease is taken to end so much earlier than it does."""
-RETRY_SECONDS = 0.2
+LEAVE_SECONDS = 1.0
+SHORTEST_WAIT_SECONDS = 0.001
 
 
-@dataclass
 class Registration:
     """Keeps a node in the store for as long as it runs."""
 
-    store: MetadataStore
-    entry: NodeEntry
-    now_ms: Callable[[], int]
-    renewed: Callable[[int], None]
-    """Told until when nobody replaces the node."""
-    new_life: Callable[[int], None]
-    """Told the new `started_ms` after the lease was lost."""
-    seconds: float = LEASE_SECONDS
-    registered: asyncio.Event = field(default_factory=asyncio.Event)
-    _lease: int | None = None
-    _positions: dict[int, Position] = field(default_factory=dict)
-    _written: PositionsEntry | None = None
-    _wake: asyncio.Event = field(default_factory=asyncio.Event)
+    def __init__(
+        self,
+        store: MetadataStore,
+        entry: NodeEntry,
+        now_ms: Callable[[], int],
+        renewed: Callable[[int], None],
+        new_life: Callable[[int], None],
+        lease_ms: int = LEASE_MS,
+    ) -> None:
+        """`renewed` is told until when nobody replaces the node, `new_life` the `started_ms` under which it goes on."""
+        self.registered = asyncio.Event()
+        self._store = store
+        self._now_ms = now_ms
+        self._renewed = renewed
+        self._new_life = new_life
+        self._lease = NodeLease(entry, now_ms(), lease_ms)
+        self._questions = StoreQuestions(store, self._answered)
+        self._woken = asyncio.Event()
+        self._leaving: asyncio.Future[None] | None = None
 
     async def run(self) -> None:
-        """Registers, renews, registers anew; until it is cancelled."""
-        failing = False
+        """Registers, renews, registers again; until it is cancelled."""
         while True:
+            self._woken.clear()
+            self._perform(self._lease.tick(self._now_ms()))
+            next_ms = self._lease.next_ms()
             try:
-                if self._lease is None:
-                    await self._register()
-                else:
-                    await self._renew(self._lease)
-                await self._write_positions()
-                if failing:
-                    failing = False
-                    log.warning("node %s is in the layout again", self.entry.node)
-                await self._pause(self.seconds / RENEWALS_PER_LEASE)
-            except (StoreUnavailableError, LeaseEndedError, VersionConflictError) as error:
-                if not failing:
-                    log.warning("node %s cannot say that it lives: %s", self.entry.node, error)
-                failing = True
-                if isinstance(error, LeaseEndedError):
-                    self._lease = None
-                await asyncio.sleep(RETRY_SECONDS)
-
-    async def _pause(self, seconds: float) -> None:
-        """Until the lease is to be renewed; positions are written in between."""
-        loop = asyncio.get_running_loop()
-        until = loop.time() + seconds
-        while (left := until - loop.time()) > 0:
-            self._wake.clear()
-            try:
-                async with asyncio.timeout(left):
-                    await self._wake.wait()
+                async with asyncio.timeout(self._seconds_until(next_ms) if next_ms is not None else None):
+                    await self._woken.wait()
             except TimeoutError:
-                return
-            await self._write_positions()
+                continue
 
-    async def _register(self) -> None:
-        began_ms = self.now_ms()
-        lease = await self.store.grant(self.seconds)
-        if self.registered.is_set():
-            # Everybody who looks must see that it was gone, so the time is another one.
-            started_ms = max(self.now_ms(), self.entry.started_ms + 1)
-            self.entry = msgspec.structs.replace(self.entry, started_ms=started_ms)
-            self.new_life(started_ms)
-        await self.store.put(node_key(self.entry.node), encode(self.entry), None, lease)
-        self._lease, self._written = lease, None
-        self._count_on(began_ms)
-        self.registered.set()
-
-    async def _renew(self, lease: int) -> None:
-        began_ms = self.now_ms()
-        if await self.store.renew(lease):
-            self._count_on(began_ms)
-        else:
-            log.warning("the lease of node %s has ended; it is made anew", self.entry.node)
-            self._lease = None
-
-    def _count_on(self, began_ms: int) -> None:
-        self.renewed(began_ms + int((self.seconds - MARGIN_SECONDS) * 1000))
-
-    # -- positions -------------------------------------------------------------------------------------------
+    def heard(self, value: bytes | None, version: int) -> None:
+        """This stands under the node's own key."""
+        self._perform(self._lease.heard(value, version, self._now_ms()))
+        self._woken.set()
 
     def say_positions(self, positions: dict[int, Position]) -> None:
         """How far the logs go that the node was asked about."""
-        if positions != self._positions:
-            self._positions = positions
-            self._wake.set()
-
-    async def _write_positions(self) -> None:
-        if self._lease is None:
-            return
-        entry = PositionsEntry(
-            node=self.entry.node, started_ms=self.entry.started_ms, positions=self._positions
-        )
-        if entry == self._written or (self._written is None and not self._positions):
-            return
-        await self.store.put(positions_key(self.entry.node), encode(entry), None, self._lease)
-        self._written = entry
+        self._perform(self._lease.say_positions(positions, self._now_ms()))
+        self._woken.set()
 
     async def say_leaving(self) -> None:
-        """It is about to stop: it is given nothing more. Raises what the store raises."""
-        self.entry = msgspec.structs.replace(self.entry, leaving=True)
-        if self._lease is not None:
-            await self.store.put(node_key(self.entry.node), encode(self.entry), None, self._lease)
+        """It is about to stop: it is given nothing more. Raises `StoreUnavailableError` where that cannot be said."""
+        self._leaving = asyncio.get_running_loop().create_future()
+        self._perform(self._lease.say_leaving(self._now_ms()))
+        if self._lease.is_registered:
+            await self._leaving
 
     async def leave(self) -> None:
         """A clean stop: others take over at once."""
-        lease, self._lease = self._lease, None
-        if lease is not None:
-            self.renewed(0)  # whoever acknowledges alone stops before anybody can be elected
-            try:
-                async with asyncio.timeout(1.0):
-                    await self.store.revoke(lease)
-            except (StoreUnavailableError, TimeoutError):
-                pass  # then it ends by itself
+        await self._questions.close()
+        effects = self._lease.leave()
+        self._perform(effect for effect in effects if not isinstance(effect, Ask))
+        try:
+            async with asyncio.timeout(LEAVE_SECONDS):
+                for effect in effects:
+                    if isinstance(effect, Ask):
+                        await carry_out(self._store, effect.request)
+        except TimeoutError:
+            pass  # the lease ends by itself
+
+    # -- effects ---------------------------------------------------------------------------------------------
+
+    def _answered(self, question: int, outcome: Outcome) -> None:
+        self._perform(self._lease.answered(question, outcome, self._now_ms()))
+        self._woken.set()
+        leaving = self._leaving
+        if leaving is not None and not leaving.done():
+            if self._lease.leaving_is_said:
+                leaving.set_result(None)
+            elif isinstance(outcome, Unknown):
+                leaving.set_exception(StoreUnavailableError(outcome.why))
+            elif not self._lease.is_registered:
+                leaving.set_exception(StoreUnavailableError("the node's lease has ended"))
+
+    def _perform(self, effects: Iterable[Effect]) -> None:
+        for effect in effects:
+            match effect:
+                case Ask():
+                    self._questions.ask(effect)
+                case CountOn(until_ms):
+                    self._renewed(until_ms)
+                case NewLife(started_ms):
+                    self._new_life(started_ms)
+                case Registered():
+                    self.registered.set()
+                case Note(sentence):
+                    log.warning("%s", sentence)
+
+    def _seconds_until(self, time_ms: int) -> float:
+        return max((time_ms - self._now_ms()) / 1000, SHORTEST_WAIT_SECONDS)

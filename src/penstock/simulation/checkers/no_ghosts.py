@@ -67,7 +67,12 @@ def _resurrected_in_place(
         for settlement in deletes:
             if settlement.result == "done":
                 ended = (settlement.asked_ms, f"delete under lease {delivery.lease} was acknowledged")
-            elif settlement.result in ("gone", "done-or-gone") and settlement.answered_ms is not None:
+            elif (
+                settlement.result in ("gone", "done-or-gone")
+                and settlement.answered_ms is not None
+                # Of a queue that is being deleted everything is gone for those who have heard of that.
+                and (life.deletion_asked_ms is None or settlement.answered_ms < life.deletion_asked_ms)
+            ):
                 gone_ms = min(gone_ms or settlement.answered_ms, settlement.answered_ms)
         yield from _purged(life, delivery, where)
 

@@ -53,7 +53,6 @@ class ClusterFaults:
         self.counts: Counter[str] = Counter()
         """What was done, by kind."""
         self.refusals: list[tuple[int, str]] = []
-        metadata.lost = lambda: self.counts.update(["lost answer of the store"])
         self._inside = MachineFaults(history, schedule, random, trace, self.counts)
         for machine in machines:
             self._inside.add(machine)
@@ -85,8 +84,6 @@ class ClusterFaults:
             (plan.drains_ms, self._drain),
             (plan.flips_ms, self._damage),
             (plan.failing_syncs_ms, self._on_one(self._inside.fail_operation)),
-            (plan.slow_store_ms, self._slow_store),
-            (plan.lost_answers_ms, self._lose_answers),
             (plan.stalls_ms, self._stall),
             (plan.refusals_ms, self._on_one(self._inside.refuse_appends)),
             (plan.turn_pauses_ms, self._on_one(self._inside.pause_in_turn)),
@@ -100,7 +97,6 @@ class ClusterFaults:
         self._fabric.slow((0, 3))
         self._fabric.lose(0.0)
         self._fabric.mend()
-        self._metadata.be_quick()
         if self._metadata.away:
             self._metadata.come_back()
         for machine in self._machines:
@@ -241,21 +237,6 @@ class ClusterFaults:
             self._metadata.come_back()
 
         self._later(300, 6_000, come_back)
-
-    def _slow_store(self) -> None:
-        """Everything that is asked of the store takes long, and so does hearing of it."""
-        high_ms = self._random.choice((200, 800, 3_000))
-        self._trace.add("faults", f"the metadata store takes up to {high_ms} ms")
-        self.counts["slow store"] += 1
-        self._metadata.slow_ms = (0, high_ms)
-        self._metadata.lag(self._random.choice((0, high_ms)))
-        self._later(500, 5_000, self._metadata.be_quick)
-
-    def _lose_answers(self) -> None:
-        self._metadata.lost_answers = self._random.choice((0.2, 0.6))
-        if self._random.random() < 0.5:
-            self._metadata.lag(self._random.choice((500, 3_000)))
-        self._later(300, 3_000, self._metadata.be_quick)
 
     def _stall(self) -> None:
         duration_ms = self._random.choice((100, 1_000, 3_000))

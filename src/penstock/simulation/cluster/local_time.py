@@ -9,11 +9,10 @@ from __future__ import annotations
 
 from random import Random
 
+from penstock.model.limits import SLOWEST_CLOCK_PERCENT
 from penstock.simulation.schedule import Call, Schedule
 
 FREEZE_MS = (300, 1_500)
-_SLOWEST_PERCENT = 90
-"""After a step backward time goes on at this pace until the wall clock has caught up."""
 
 
 class LocalTime:
@@ -37,7 +36,7 @@ class LocalTime:
         elapsed_ms = self._schedule.elapsed_ms
         wall_ms = self._frozen_ms if self._frozen_ms is not None else self._schedule.now_ms + self._offset_ms
         passed_ms = elapsed_ms - self._last_elapsed_ms
-        least_us = self._last_us + passed_ms * 10 * _SLOWEST_PERCENT
+        least_us = self._last_us + passed_ms * 10 * SLOWEST_CLOCK_PERCENT
         self._last_us, self._last_elapsed_ms = max(wall_ms * 1_000, least_us), elapsed_ms
         return self._last_us // 1_000
 

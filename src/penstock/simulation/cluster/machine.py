@@ -9,10 +9,13 @@ from random import Random
 from penstock.backend.environment import Environment
 from penstock.backend.node import Node
 from penstock.backend.replication.replicated_node import ReplicatedNode
+from penstock.cluster.layout import NODES, PARTITIONS, decode_node, decode_partition
+from penstock.cluster.lives import new_life_ms
 from penstock.model.errors import PenstockError
 from penstock.simulation.clocks import NodeClock
 from penstock.simulation.cluster.local_time import LocalTime
 from penstock.simulation.cluster.member import Member
+from penstock.simulation.cluster.membership_witness import MembershipWitness
 from penstock.simulation.cluster.metadata import SimulatedMetadata
 from penstock.simulation.cluster.witness import Witness
 from penstock.simulation.disk import SimulatedDisk
@@ -51,12 +54,19 @@ class ClusterMachine(Machine):
         options: StorageOptions,
         clock: NodeClock,
         witness: Witness,
+        members: MembershipWitness,
     ) -> None:
         super().__init__(time, random, trace, disk, options, clock)
         self.name = name
         self.time = time
         self._metadata = metadata
-        self._started_ms = 0
+        self.pauses_before_asking_ms: list[int] = []
+        """For how long the machine stands still when the process is about to ask the store next for a lease or an office."""
+        self.pauses_before_writing_ms: list[int] = []
+        """The same before it writes the layout, as the manager or for a partition."""
+        self.node_started: list[Callable[[str, ReplicatedNode], None]] = [members.started]
+        """Told of every life of the node, before it does anything."""
+        self._members = members
         self.member: Member | None = None
         self._witness = witness
         self.observer = partial(witness.appended, name)
@@ -73,24 +83,33 @@ class ClusterMachine(Machine):
 
     def boot(self) -> bool:
         """Starts the process, which then looks for its place in the cluster."""
+        if not self._metadata.reaches(self.name):
+            self._trace.add(self.name, "did not start: cannot read the cluster's layout")
+            return False
         if not super().boot():
             return False
         node = self.replicated
         assert node is not None
         self._witness.started(self.name, node)
-        self.member = Member(self, node, self._metadata, self._schedule, self._trace, self._started_ms)
+        for started in self.node_started:
+            started(self.name, node)
+        self.member = Member(
+            self, self._metadata, self._schedule, self._trace, node.replication.started_ms, self._members
+        )
         return True
 
     def _make_node(self, store: ObservedStore, environment: Environment) -> Node:
         now_ms = self._schedule.now_ms
-        self._started_ms = max(now_ms, self._started_ms + 1)
+        entries = sorted(self._metadata.entries.items())
+        nodes = [decode_node(stored.value) for key, stored in entries if key.startswith(NODES)]
+        partitions = [decode_partition(stored.value) for key, stored in entries if key.startswith(PARTITIONS)]
         return ReplicatedNode(
             store,
             environment,
             now_ms,
             name=self.name,
             secret=SECRET,
-            started_ms=self._started_ms,
+            started_ms=new_life_ms(self.name, now_ms, nodes, partitions),
             max_unflushed_bytes=self.max_unflushed_bytes,
         )
 
@@ -101,7 +120,6 @@ class ClusterMachine(Machine):
 
     def _end(self, *, power: bool) -> None:
         if self.member is not None:
-            self._started_ms = max(self._started_ms, self.member.started_ms)
             self.member.end()
             self.member = None
         self._streams = {}
@@ -109,6 +127,35 @@ class ClusterMachine(Machine):
         for link in links.values():
             link.break_off()
         super()._end(power=power)
+
+    @property
+    def is_leaving(self) -> bool:
+        """Whether the process is about to stop."""
+        return self.member is not None and self.member.is_leaving
+
+    def stop(self) -> None:
+        """A clean stop: the node hands over what it leads first."""
+        member = self.member
+        if member is None or self._in_turn:
+            super().stop()
+        elif not member.is_leaving:
+            self._trace.add(self.name, "is told to stop")
+            member.leave(super().stop)
+
+    # -- standing still --------------------------------------------------------------------------------------
+
+    def about_to_ask(self) -> None:
+        """The process is about to ask the store; the machine may stand still before the question leaves."""
+        self._stand_still(self.pauses_before_asking_ms)
+
+    def about_to_write(self) -> None:
+        """The same, for a write of the layout."""
+        self._stand_still(self.pauses_before_writing_ms)
+
+    def _stand_still(self, pauses_ms: list[int]) -> None:
+        if pauses_ms and not self._paused:
+            self._schedule.after(pauses_ms.pop(), self.resume)
+            self.pause()
 
     # -- the cluster -----------------------------------------------------------------------------------------
 

@@ -1,28 +1,29 @@
-"""A node's place in the cluster, the twin of `runtime.peers`: its lease, the layout it hears of, what it asks for.
+"""A node's place in the cluster: the machines of `cluster/membership`, carried out over the simulated store.
 
 One member is one life of a process. Everything it hears passes through its machine, which may stand still.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Protocol
 
 from penstock.backend.replication.layout_view import Proposal
 from penstock.backend.replication.replicated_node import ReplicatedNode
 from penstock.cluster import layout
-from penstock.cluster.layout import NodeEntry, PartitionEntry, Position, PositionsEntry, encode
-from penstock.cluster.positions import asked_of
-from penstock.simulation.cluster.metadata import SimulatedMetadata, StoredChange
-from penstock.simulation.cluster.office import Office
+from penstock.cluster.layout import NodeEntry, Position, encode
+from penstock.cluster.membership import node_layout, node_lease
+from penstock.cluster.membership.farewell import Farewell
+from penstock.cluster.membership.node_layout import NodeLayout
+from penstock.cluster.membership.node_lease import NodeLease
+from penstock.cluster.membership.store_requests import Ask, Outcome, Put, Request, Unknown
+from penstock.metadata.store.interface import Change
+from penstock.simulation.cluster.alarm import Alarm
+from penstock.simulation.cluster.metadata import SimulatedMetadata
+from penstock.simulation.cluster.mirror import SimulatedMirror
+from penstock.simulation.cluster.office import ManagerWitness, Office
 from penstock.simulation.schedule import Times
 from penstock.simulation.trace import Trace
-
-LEASE_MS = 2_000
-_RENEW_MS = 500
-_MARGIN_MS = 200
-_RETRY_MS = 200
-_LOOK_MS = 200
 
 
 class Host(Protocol):
@@ -36,6 +37,12 @@ class Host(Protocol):
     def call_node(self, call: Callable[[ReplicatedNode], None]) -> None:
         """Lets the node do something, and looks what comes of it."""
 
+    def about_to_ask(self) -> None:
+        """The process is about to ask the store; the machine may stand still before the question leaves."""
+
+    def about_to_write(self) -> None:
+        """The same, for a write of the layout."""
+
 
 class Member:
     """Keeps one node in the store and tells it of the layout."""
@@ -43,155 +50,202 @@ class Member:
     def __init__(
         self,
         host: Host,
-        node: ReplicatedNode,
         store: SimulatedMetadata,
-        schedule: Times,
+        times: Times,
         trace: Trace,
         started_ms: int,
+        witness: ManagerWitness,
     ) -> None:
         self._host = host
-        self._node = node
         self._store = store
-        self._schedule = schedule
+        self._times = times
         self._trace = trace
-        self.started_ms = started_ms
+        self._witness = witness
+        self._name = name = host.name
         self.ended = False
-        self._registered = False
-        self._lease: int | None = None
-        self._nodes: dict[str, NodeEntry] = {}
-        self._partitions: dict[int, PartitionEntry] = {}
-        self._positions: dict[int, Position] = {}
-        self._said: PositionsEntry | None = None
-        self.office = Office(host.name, store, schedule, trace, self._later)
-        self._watch = store.watch(host.name, lambda change: self._do(lambda: self._heard(change)))
-        self._keep_alive()
-        self._look_at_positions()
+        self.office: Office | None = None
+        entry = NodeEntry(node=name, zone=name, native=name, peers=name, started_ms=started_ms)
+        self._lease = NodeLease(entry, times.now_ms)
+        self._layout = NodeLayout(name, times.now_ms)
+        self._farewell: Farewell | None = None
+        self._left: Callable[[], None] = lambda: None
+        self._lease_alarm = Alarm(times, self._lease.next_ms, lambda: self._do(self._tick_lease))
+        self._layout_alarm = Alarm(times, self._layout.next_ms, lambda: self._do(self._tick_layout))
+        self.mirror = SimulatedMirror(store, name, times, self._do)
+        self.mirror.about_to_ask = host.about_to_write
+        self.mirror.ready.append(self._join)
+        self.mirror.start()
 
     def end(self) -> None:
         """The process is gone."""
-        self.ended = self._watch.ended = True
+        self.ended = True
+        self.mirror.end()
 
     def _do(self, call: Callable[[], None]) -> None:
         self._host.do(lambda: None if self.ended else call())
 
-    def _later(self, delay_ms: int, call: Callable[[], None]) -> None:
-        self._schedule.after(delay_ms, lambda: self._do(call))
+    def _join(self) -> None:
+        """The metadata is known: the node hears of the layout, and registers."""
+        for prefix in (layout.NODES, layout.PARTITIONS):
+            for entry in sorted(self.mirror.cache.list(prefix)):
+                self._changed(Change(*entry))
+            self.mirror.cache.listen(prefix, self._changed)
+        self._tick_layout()
+        self._tick_lease()
+
+    def _ask(self, request: Request, done: Callable[[Outcome], None]) -> None:
+        self._host.about_to_ask()
+        self._do(
+            lambda: self._store.request(self._name, request, lambda outcome: self._do(lambda: done(outcome)))
+        )
 
     # -- the lease -------------------------------------------------------------------------------------------
 
-    def _keep_alive(self) -> None:
-        began_ms = self._schedule.now_ms
-        name, lease = self._host.name, self._lease
-        if lease is None:
-            self._store.ask(
-                name,
-                lambda: self._store.grant(LEASE_MS),
-                lambda new: self._do(lambda: self._granted(new, began_ms)),
-            )
-            return
+    def _tick_lease(self) -> None:
+        self._keep(self._lease.tick(self._times.now_ms))
 
-        def renewed(alive: bool | None) -> None:
-            if alive:
-                self._count_on(began_ms)
-            elif alive is False:
-                self._trace.add(name, "its lease has ended")
-                self._lease = None
-            self._later(_RENEW_MS if alive else _RETRY_MS, self._keep_alive)
+    def _keep(self, effects: Iterable[node_lease.Effect]) -> None:
+        for effect in effects:
+            if self.ended:  # in the middle of what it does
+                return
+            match effect:
+                case Ask(number, request):
+                    self._ask(request, lambda outcome, number=number: self._answered(number, outcome))  # type: ignore[misc]  # a lambda with its own value
+                case node_lease.CountOn(until_ms):
+                    self._host.call_node(
+                        lambda node, until_ms=until_ms: node.lease_renewed(until_ms, self._times.now_ms)  # type: ignore[misc]
+                    )
+                case node_lease.NewLife(started_ms):
+                    self._host.call_node(
+                        lambda node, started_ms=started_ms: node.new_life(started_ms, self._times.now_ms)  # type: ignore[misc]
+                    )
+                case node_lease.Registered():
+                    self.office = Office(
+                        self._name,
+                        self.mirror,
+                        self._times,
+                        self._trace,
+                        self._do,
+                        self._ask,
+                        self._witness,
+                    )
+                case node_lease.Note(sentence):
+                    self._trace.add(self._name, sentence)
+        self._lease_alarm.set()
 
-        self._store.ask(
-            name, lambda: self._store.renew(lease), lambda alive: self._do(lambda: renewed(alive))
-        )
-
-    def _granted(self, lease: int | None, began_ms: int) -> None:
-        if lease is None:
-            self._later(_RETRY_MS, self._keep_alive)
-            return
-        if self._registered:
-            # Everybody who looks must see that it was gone.
-            self.started_ms = max(self._schedule.now_ms, self.started_ms + 1)
-            self._host.call_node(lambda node: node.new_life(self.started_ms, self._schedule.now_ms))
-        name = self._host.name
-        entry = NodeEntry(node=name, zone=name, native=name, peers=name, started_ms=self.started_ms)
-
-        def written(done: bool | None) -> None:
-            if done:
-                self._lease, self._said, self._registered = lease, None, True
-                self._count_on(began_ms)
-            self._later(_RENEW_MS if done else _RETRY_MS, self._keep_alive)
-
-        self._store.ask(
-            name,
-            lambda: self._store.put(layout.node_key(name), encode(entry), None, lease),
-            lambda done: self._do(lambda: written(done)),
-        )
-
-    def _count_on(self, began_ms: int) -> None:
-        until_ms = began_ms + LEASE_MS - _MARGIN_MS
-        self._host.call_node(lambda node: node.lease_renewed(until_ms, self._schedule.now_ms))
+    def _answered(self, number: int, outcome: Outcome) -> None:
+        self._keep(self._lease.answered(number, outcome, self._times.now_ms))
+        self._look_whether_leaving_is_said(outcome)
 
     # -- the layout ------------------------------------------------------------------------------------------
 
-    def _heard(self, change: StoredChange) -> None:
-        now_ms = self._schedule.now_ms
-        self.office.heard(change)
-        if change.key.startswith(layout.NODES):
-            name = change.key.removeprefix(layout.NODES)
-            if change.value is None:
-                self._nodes.pop(name, None)
-            else:
-                self._nodes[name] = layout.decode_node(change.value)
-            self._host.call_node(lambda node: node.apply_nodes(self._nodes))
-            self._say_positions()
-        elif change.key.startswith(layout.PARTITIONS):
-            number = int(change.key.removeprefix(layout.PARTITIONS))
-            if change.value is None:
-                self._partitions.pop(number, None)
-                self._host.call_node(lambda node: node.partition_gone(number, now_ms))
+    def _changed(self, change: Change) -> None:
+        now_ms = self._times.now_ms
+        self._follow(self._layout.changed(change.key, change.value, change.version, now_ms))
+        if self._farewell is not None:
+            self._farewell.changed(now_ms)
+            self._farewell_alarm.set()
+
+    def _tick_layout(self) -> None:
+        self._follow(self._layout.tick(self._times.now_ms))
+
+    def _follow(self, effects: Iterable[node_layout.Effect]) -> None:
+        for effect in effects:
+            if self.ended:  # in the middle of what it does
                 return
-            entry = self._partitions[number] = layout.decode_partition(change.value)
-            self._host.call_node(lambda node: node.apply_layout([(entry, change.version)], now_ms))
-            self._say_positions()
+            match effect:
+                case node_layout.OwnEntryHeard(value, version):
+                    self._keep(self._lease.heard(value, version, self._times.now_ms))
+                case node_layout.SayPositions(asked):
+                    self._say_positions(asked)
+                case node_layout.Unreadable(sentence):
+                    self._trace.add(self._name, sentence)
+                case _:
+                    self._host.call_node(lambda node, effect=effect: self._tell(node, effect))  # type: ignore[misc]  # a lambda with its own value
+        self._layout_alarm.set()
+
+    def _tell(self, node: ReplicatedNode, effect: node_layout.Effect) -> None:
+        now_ms = self._times.now_ms
+        match effect:
+            case node_layout.ApplyNodes(nodes):
+                node.apply_nodes(nodes)
+            case node_layout.ApplyEntry(entry, version):
+                node.apply_layout([(entry, version)], now_ms)
+            case node_layout.EntryGone(partition):
+                node.partition_gone(partition, now_ms)
+            case node_layout.ProposalFailed(partition):
+                node.proposal_failed(partition, now_ms)
+            case _:
+                pass  # not for the node
+
+    def _say_positions(self, asked: list[int]) -> None:
+        found: list[dict[int, Position]] = []
+        self._host.call_node(lambda node: found.append(node.positions(asked)))
+        for positions in found:
+            self._keep(self._lease.say_positions(positions, self._times.now_ms))
 
     def propose(self, proposal: Proposal) -> None:
         """The node wants an entry to be another one."""
         partition = proposal.entry.partition
-        key, value = layout.partition_key(partition), encode(proposal.entry)
-
-        def failed(done: bool | None) -> None:
-            if done is None:
-                self._host.call_node(lambda node: node.proposal_failed(partition, self._schedule.now_ms))
-
-        self._store.ask(
-            self._host.name,
-            lambda: self._store.put(key, value, proposal.version),
-            lambda done: self._do(lambda: failed(done)),
+        self.mirror.carry_out(
+            Put(layout.partition_key(partition), encode(proposal.entry), proposal.version),
+            lambda outcome: self._follow(self._layout.proposed(partition, outcome)),
         )
 
-    # -- positions -------------------------------------------------------------------------------------------
+    # -- leaving ---------------------------------------------------------------------------------------------
 
-    def _look_at_positions(self) -> None:
-        self._say_positions()
-        self._later(_LOOK_MS, self._look_at_positions)
+    @property
+    def is_leaving(self) -> bool:
+        """Whether the process is about to stop."""
+        return self._farewell is not None
 
-    def _say_positions(self) -> None:
-        if self.ended:  # in the middle of what it heard
+    def leave(self, left: Callable[[], None]) -> None:
+        """Hands over what the node leads, gives the lease back, and says so."""
+        now_ms = self._times.now_ms
+        self._left = left
+        self._farewell = farewell = Farewell(self._name, now_ms)
+        self._farewell_alarm = Alarm(self._times, farewell.next_ms, lambda: self._do(self._tick_farewell))
+        if self.office is not None:
+            self.office.resign()
+        self._keep(self._lease.say_leaving(now_ms))
+        if not self._lease.is_registered:
+            farewell.leaving_said(now_ms)
+        self._farewell_alarm.set()
+
+    def _look_whether_leaving_is_said(self, outcome: Outcome) -> None:
+        farewell, now_ms = self._farewell, self._times.now_ms
+        if farewell is None:
             return
-        asked = asked_of(self._host.name, self._partitions.values(), self._nodes)
-        self._host.call_node(lambda node: self._note(node.positions(asked)))
+        if self._lease.leaving_is_said:
+            farewell.leaving_said(now_ms)
+        elif isinstance(outcome, Unknown):
+            farewell.leaving_said(now_ms, outcome.why)
+        self._farewell_alarm.set()
 
-    def _note(self, positions: dict[int, Position]) -> None:
-        name, lease = self._host.name, self._lease
-        entry = PositionsEntry(node=name, started_ms=self.started_ms, positions=positions)
-        if lease is None or entry == self._said or (self._said is None and not positions):
-            return
-        self._said = entry
+    def _tick_farewell(self) -> None:
+        farewell, cache = self._farewell, self.mirror.cache
+        assert farewell is not None
+        partitions = [
+            (layout.decode_partition(entry.value), entry.version)
+            for entry in sorted(cache.list(layout.PARTITIONS))
+        ]
+        living = {
+            entry.key.removeprefix(layout.NODES): layout.decode_node(entry.value)
+            for entry in sorted(cache.list(layout.NODES))
+        }
+        drained = [entry.key.removeprefix(layout.DRAINS) for entry in sorted(cache.list(layout.DRAINS))]
+        for entry, version in farewell.tick(self._times.now_ms, partitions, living, drained):
+            self._hand_over(farewell, entry.partition, encode(entry), version)
+        if farewell.is_over:
+            self._trace.add(self._name, f"leaves: {farewell.trouble or 'everything is handed over'}")
+            self._keep(self._lease.leave())
+            self._left()
+        else:
+            self._farewell_alarm.set()
 
-        def written(done: bool | None) -> None:
-            if not done and self._said is entry:
-                self._said = None
+    def _hand_over(self, farewell: Farewell, partition: int, value: bytes, version: int) -> None:
+        def written(outcome: Outcome) -> None:
+            farewell.written(partition, outcome, self._times.now_ms)
+            self._farewell_alarm.set()
 
-        self._store.ask(
-            name,
-            lambda: self._store.put(layout.positions_key(name), encode(entry), None, lease),
-            lambda done: self._do(lambda: written(done)),
-        )
+        self.mirror.carry_out(Put(layout.partition_key(partition), value, version), written)

@@ -1,37 +1,57 @@
-"""The simulated metadata store: linearizable, with versions, leases and watches; away now and then, or out of reach.
+"""The simulated metadata store: linearizable, with versions, leases and watches; away, out of reach, or in trouble.
 
-A request takes effect at one moment between question and answer. Where the store cannot be reached at either moment nobody
-knows whether it took effect, which is what etcd's clients have to live with.
+A request takes effect at one moment after the question. Where the store cannot be reached then, where the answer is lost, and
+where it comes too late, the asker does not know whether the request took effect or still will. That is what etcd's clients
+have to live with.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from random import Random
 from typing import NamedTuple, TypeVar
 
+from penstock.cluster.membership.store_requests import (
+    ABSENT,
+    Conflict,
+    Delete,
+    Done,
+    Found,
+    Grant,
+    Granted,
+    LeaseEnded,
+    Look,
+    Outcome,
+    Put,
+    Renew,
+    Renewed,
+    Request,
+    Revoke,
+    Revoked,
+    Unknown,
+)
+from penstock.metadata.store.interface import Change, Entry, Listing
+from penstock.simulation.cluster.mirror import End, SimulatedMirror
 from penstock.simulation.schedule import Schedule
 
+StoredChange = Change
 Result = TypeVar("Result")
 
 UNAVAILABLE_MS = 400
 """How long it takes to learn that there is no answer."""
 _LOOK_MS = 150
+_WATCH_PATIENCE_MS = 1_000
+"""A watch that cannot reach the store for so long says so."""
+_PATIENCE_MS = (400, 1_500, 5_000)
+"""How long somebody waits for a slow answer."""
 
 
 class Stored(NamedTuple):
     """A value and its version."""
 
     value: bytes
-    version: int
-
-
-class StoredChange(NamedTuple):
-    """What became of a key; None: it is gone."""
-
-    key: str
-    value: bytes | None
     version: int
 
 
@@ -42,6 +62,22 @@ class _Lease:
     keys: set[str] = field(default_factory=set)
 
 
+@dataclass(slots=True)
+class Trouble:
+    """What is wrong between the store and somebody who asks it."""
+
+    slow_ms: int = 0
+    """Each way takes up to so long."""
+    back_ms: int = 0
+    """Answers come so much later; nobody gives up waiting for them."""
+    loses_requests: float = 0.0
+    """How many requests never arrive."""
+    loses_answers: float = 0.0
+    """Of the requests that change something, how many are not answered."""
+    deaf: bool = False
+    """Watches tell nothing."""
+
+
 class SimulatedMetadata:
     """Keys, leases, and who hears of what."""
 
@@ -50,20 +86,25 @@ class SimulatedMetadata:
         self._random = random
         self.entries: dict[str, Stored] = {}
         self.log: list[StoredChange] = []
+        self.puts: list[tuple[StoredChange, int]] = []
+        """Every put under a lease, and that lease; for checkers."""
+        self.compacted = ABSENT
+        """Changes up to this version are no longer told."""
         self._leases: dict[int, _Lease] = {}
         self._lease_of: dict[str, int] = {}
-        self._numbers = 0
+        self.version = ABSENT
+        """Rises with every change, and with every lease."""
         self.away = False
         self.unreachable_from: set[str] = set()
-        self.slow_ms = (0, 0)
-        """How much longer everything takes than it should."""
-        self.lost_answers = 0.0
-        """How often an answer is lost to something that was done."""
-        self.lost: Callable[[], None] = lambda: None
-        """Told of each of them."""
-        self._changed_ms: list[int] = []
-        """When each change of the log was made."""
-        self._watches: list[Watch] = []
+        self.troubles: dict[str, Trouble] = {}
+        """By who asks."""
+        self.streams: list[Stream] = []
+        self.mirrors: list[SimulatedMirror] = []
+        """Everybody who follows the store, also those who have ended; for checkers."""
+        self.arriving: list[Callable[[Request], None]] = []
+        """Told of every request of a process just before it takes effect; for checkers."""
+        self.followed: list[Callable[[SimulatedMirror], None]] = []
+        """Told of every follower, before it hears of anything."""
 
     # -- requests --------------------------------------------------------------------------------------------
 
@@ -71,59 +112,128 @@ class SimulatedMetadata:
         """Whether somebody can speak with the store."""
         return not self.away and who not in self.unreachable_from
 
-    def ask(self, who: str, operation: Callable[[], Result], done: Callable[[Result | None], None]) -> None:
+    def ask(
+        self,
+        who: str,
+        operation: Callable[[], Result],
+        done: Callable[[Result | None], None],
+        *,
+        reads: bool = False,
+    ) -> None:
         """Carries an operation there and its result back; None: nobody knows."""
+        trouble, is_told = self.troubles.get(who), False
+
+        def tell(result: Result | None) -> None:
+            nonlocal is_told
+            if not is_told:
+                is_told = True
+                done(result)
 
         def arrive() -> None:
-            if not self.reaches(who):
-                self._schedule.after(UNAVAILABLE_MS, lambda: done(None))
+            is_lost = trouble is not None and self._random.random() < trouble.loses_requests
+            if is_lost or not self.reaches(who):
+                self._schedule.after(UNAVAILABLE_MS, lambda: tell(None))
                 return
             result = operation()
-            self._schedule.after(self._delay_ms(), lambda: leave(result))
+            if trouble is not None and not reads and self._random.random() < trouble.loses_answers:
+                self._schedule.after(UNAVAILABLE_MS, lambda: tell(None))
+            else:
+                back_ms = trouble.back_ms if trouble is not None else 0
+                self._schedule.after(self._delay_ms(trouble) + back_ms, lambda: leave(result))
 
         def leave(result: Result) -> None:
-            if self.lost_answers and self._random.random() < self.lost_answers:
-                self.lost()
-                self._schedule.after(UNAVAILABLE_MS, lambda: done(None))
-            elif self.reaches(who):
-                done(result)
+            if self.reaches(who):
+                tell(result)
             else:
-                self._schedule.after(UNAVAILABLE_MS, lambda: done(None))
+                self._schedule.after(UNAVAILABLE_MS, lambda: tell(None))
 
-        self._schedule.after(self._delay_ms(), arrive)
+        self._schedule.after(self._delay_ms(trouble), arrive)
+        if trouble is not None and trouble.slow_ms:
+            self._schedule.after(self._random.choice(_PATIENCE_MS), lambda: tell(None))
 
-    def _delay_ms(self) -> int:
+    def request(self, who: str, request: Request, done: Callable[[Outcome], None]) -> None:
+        """Carries a request there and its outcome back."""
+
+        def carry_out() -> Outcome:
+            for told in self.arriving:
+                told(request)
+            return self.carry_out(request)
+
+        self.ask(
+            who,
+            carry_out,
+            lambda outcome: done(outcome if outcome is not None else Unknown("no answer")),
+            reads=isinstance(request, Look),
+        )
+
+    def carry_out(self, request: Request) -> Outcome:
+        """Does it now."""
+        match request:
+            case Grant(lease_ms):
+                return Granted(self.grant(lease_ms))
+            case Renew(lease):
+                return Renewed(self.renew(lease))
+            case Revoke(lease):
+                self.revoke(lease)
+                return Revoked()
+            case Look(key):
+                found = self.entries.get(key)
+                return Found(*found) if found is not None else Found(None, ABSENT)
+            case Put(key, value, version, lease):
+                if self.put(key, value, version, lease):
+                    return Done(self.version)
+                return LeaseEnded() if self._is_so(key, version) else Conflict()
+            case Delete(key, version):
+                if self.delete(key, version):
+                    return Done(self.version)
+                return Done(ABSENT) if self._is_so(key, version) else Conflict()
+
+    def _delay_ms(self, trouble: Trouble | None = None) -> int:
         delay_ms = self._random.choice((0, 1, 1, 2, 2, 3, 15))
-        return delay_ms + self._random.randint(*self.slow_ms) if self.slow_ms[1] else delay_ms
+        if trouble is not None and trouble.slow_ms:
+            delay_ms += self._random.randint(0, trouble.slow_ms)
+        return delay_ms
 
     # -- operations ------------------------------------------------------------------------------------------
+
+    def listing(self) -> Listing:
+        """Everything, as of one moment."""
+        entries = (Entry(key, *stored) for key, stored in sorted(self.entries.items()))
+        return Listing(tuple(entries), self.version)
 
     def put(self, key: str, value: bytes, version: int | None = None, lease: int | None = None) -> bool:
         """Writes, on condition of a version (0: there is none) where one is named; and of a living lease."""
         if not self._is_so(key, version) or (lease is not None and lease not in self._leases):
             return False
-        self._numbers += 1
+        self.version += 1
         self._unlease(key)
+        change = StoredChange(key, value, self.version)
         if lease is not None:
             self._leases[lease].keys.add(key)
             self._lease_of[key] = lease
-        self.entries[key] = Stored(value, self._numbers)
-        self._changed(StoredChange(key, value, self._numbers))
+            self.puts.append((change, lease))
+        self.entries[key] = Stored(value, self.version)
+        self._changed([change])
         return True
 
     def delete(self, key: str, version: int | None = None) -> bool:
         """Takes a key away."""
         if key not in self.entries or not self._is_so(key, version):
             return False
-        self._numbers += 1
-        self._unlease(key)
-        del self.entries[key]
-        self._changed(StoredChange(key, None, self._numbers))
+        self._delete([key])
         return True
+
+    def _delete(self, keys: list[str]) -> None:
+        """All at one version, as etcd does with what stands under a lease."""
+        self.version += 1
+        for key in keys:
+            self._unlease(key)
+            del self.entries[key]
+        self._changed([StoredChange(key, None, self.version) for key in keys])
 
     def _is_so(self, key: str, version: int | None) -> bool:
         found = self.entries.get(key)
-        return version is None or version == (found.version if found is not None else 0)
+        return version is None or version == (found.version if found is not None else ABSENT)
 
     def _unlease(self, key: str) -> None:
         lease = self._lease_of.pop(key, None)
@@ -132,10 +242,10 @@ class SimulatedMetadata:
 
     def grant(self, ttl_ms: int) -> int:
         """A new lease."""
-        self._numbers += 1
-        self._leases[self._numbers] = _Lease(ttl_ms, 0)
-        self.renew(self._numbers)
-        return self._numbers
+        self.version += 1
+        self._leases[self.version] = _Lease(ttl_ms, 0)
+        self.renew(self.version)
+        return self.version
 
     def renew(self, number: int) -> bool:
         """The lease lives for its length again; False where it has ended."""
@@ -151,8 +261,8 @@ class SimulatedMetadata:
         lease = self._leases.get(number)
         if lease is None:
             return False
-        for key in sorted(lease.keys):
-            self.delete(key)
+        if lease.keys:
+            self._delete(sorted(lease.keys))
         del self._leases[number]
         return True
 
@@ -169,67 +279,92 @@ class SimulatedMetadata:
 
     # -- watches ---------------------------------------------------------------------------------------------
 
-    def watch(self, who: str, heard: Callable[[StoredChange], None]) -> Watch:
-        """Everything that is there now, and every change after it, in order; later where the store is out of reach."""
-        watch = Watch(self, who, heard)
-        self._watches.append(watch)
-        self._schedule.after(self._delay_ms(), watch.look)
-        self._keep_looking(watch)
-        return watch
+    def watch(self, who: str, heard: Callable[[StoredChange], None]) -> SimulatedMirror:
+        """A front end that serves already: everything that is there now, and every change after it, in order."""
+        mirror = SimulatedMirror(self, who, self._schedule)
+        mirror.cache.listen("", heard)
+        mirror.start(at_once=self.reaches(who))
+        return mirror
 
-    def _keep_looking(self, watch: Watch) -> None:
-        """Who was out of reach goes on where it stopped."""
-        if watch.ended:
-            self._watches.remove(watch)
+    def follow(self, mirror: SimulatedMirror) -> None:
+        """Somebody is about to follow the store."""
+        self.mirrors.append(mirror)
+        for told in self.followed:
+            told(mirror)
+
+    def stream(
+        self, who: str, after: int, heard: Callable[[StoredChange], None], ended: Callable[[End], None]
+    ) -> Stream:
+        """Every change after a version, in order, until it is broken or lost."""
+        stream = Stream(self, who, after, heard, ended)
+        self.streams.append(stream)
+        self._schedule.after(self._delay_ms(), lambda: self._keep_looking(stream))
+        return stream
+
+    def compact(self) -> None:
+        """What has happened so far is no longer told."""
+        self.compacted = self.version
+
+    def _keep_looking(self, stream: Stream) -> None:
+        if stream.over:
+            self.streams.remove(stream)
             return
-        watch.look()
-        self._schedule.after(_LOOK_MS, lambda: self._keep_looking(watch))
+        stream.look(self._schedule.elapsed_ms)
+        self._schedule.after(_LOOK_MS, lambda: self._keep_looking(stream))
 
-    def be_quick(self) -> None:
-        """It answers everything, and at once."""
-        self.slow_ms, self.lost_answers = (0, 0), 0.0
-        self.lag(0)
-
-    def lag(self, most_ms: int) -> None:
-        """Some of those who follow the store hear of changes so much later, each by its own time."""
-        for watch in self._watches:
-            watch.lag_ms = self._random.choice((0, self._random.randint(0, most_ms))) if most_ms else 0
-
-    def is_heard(self, place: int, lag_ms: int) -> bool:
-        """Whether a change is known to one who hears everything so much later."""
-        return self._changed_ms[place] + lag_ms <= self._schedule.elapsed_ms
-
-    def _changed(self, change: StoredChange) -> None:
-        self.log.append(change)
-        self._changed_ms.append(self._schedule.elapsed_ms)
-        for watch in self._watches:
-            self._schedule.after(self._delay_ms(), watch.look)
+    def _changed(self, changes: list[StoredChange]) -> None:
+        self.log += changes
+        for stream in self.streams:
+            delay_ms = self._delay_ms(self.troubles.get(stream.who))
+            self._schedule.after(delay_ms, lambda stream=stream: stream.look(self._schedule.elapsed_ms))  # type: ignore[misc]  # a lambda with its own value
 
 
-class Watch:
-    """One who follows the store."""
+class Stream:
+    """One watch of the store."""
 
-    def __init__(self, store: SimulatedMetadata, who: str, heard: Callable[[StoredChange], None]) -> None:
+    def __init__(
+        self,
+        store: SimulatedMetadata,
+        who: str,
+        after: int,
+        heard: Callable[[StoredChange], None],
+        ended: Callable[[End], None],
+    ) -> None:
+        self.who = who
+        self.over = False
         self._store = store
-        self._who = who
+        self._after = after
+        self._next = bisect_right(store.log, after, key=lambda change: change.version)
         self._heard = heard
-        self._next: int | None = None
-        self.lag_ms = 0
-        self.ended = False
+        self._ended = ended
+        self._cut_off_ms: int | None = None
 
-    def look(self) -> None:
-        """Hears what there is to hear."""
+    def look(self, elapsed_ms: int) -> None:
+        """Tells what there is to tell."""
         store = self._store
-        if self.ended or not store.reaches(self._who):
+        if self.over:
             return
-        if self._next is None:
-            self._next = len(store.log)
-            for key, stored in list(store.entries.items()):
-                self._tell(StoredChange(key, *stored))
-        while self._next < len(store.log) and store.is_heard(self._next, self.lag_ms):
+        if not store.reaches(self.who):
+            if self._cut_off_ms is None:
+                self._cut_off_ms = elapsed_ms
+            elif elapsed_ms - self._cut_off_ms >= _WATCH_PATIENCE_MS:
+                self.end("unavailable")
+            return
+        self._cut_off_ms = None
+        trouble = store.troubles.get(self.who)
+        if trouble is not None and trouble.deaf:
+            return
+        if self._next < len(store.log) and self._after < store.compacted:
+            self.end("lost")
+            return
+        while self._next < len(store.log) and not self.over:
+            change = store.log[self._next]
             self._next += 1
-            self._tell(store.log[self._next - 1])
-
-    def _tell(self, change: StoredChange) -> None:
-        if not self.ended:  # what it heard may have ended it
+            self._after = change.version
             self._heard(change)
+
+    def end(self, how: End) -> None:
+        """It tells nothing more."""
+        if not self.over:
+            self.over = True
+            self._ended(how)

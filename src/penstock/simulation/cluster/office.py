@@ -1,98 +1,113 @@
-"""The office of the manager: nodes stand for it, one holds it under a lease and writes what the real `decide` says.
-
-Losing it late is part of the simulation: a holder learns that its lease has ended only when it asks next.
-"""
+"""The office of the manager on one simulated node: `cluster/manager/office.py`, carried out over the simulated store."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from typing import Protocol
 
-from penstock.cluster import internal_manager
 from penstock.cluster.changes import Change
+from penstock.cluster.manager.loop import Write
+from penstock.cluster.manager.office import Effect, ManagerOffice
 from penstock.cluster.manager_settings import ManagerSettings
-from penstock.cluster.view import PREFIX, ClusterView
-from penstock.simulation.cluster.metadata import SimulatedMetadata, StoredChange
+from penstock.cluster.membership.campaign import OFFICES, Deposed, Elected
+from penstock.cluster.membership.store_requests import Ask, Delete, Done, Outcome, Put, Request
+from penstock.cluster.view import PREFIX
+from penstock.metadata.store.interface import Change as StoredChange
+from penstock.simulation.cluster.alarm import Alarm
+from penstock.simulation.cluster.mirror import SimulatedMirror
 from penstock.simulation.schedule import Times
 from penstock.simulation.trace import Trace
 
-OFFICE = "election/manager"
-LEASE_MS = 2_000
-_STAND_MS = 300
-_LOOK_MS = 100
 SETTINGS = ManagerSettings(replace_after_ms=60_000, trust_after_ms=2_000)
 
-Later = Callable[[int, Callable[[], None]], None]
+Asks = Callable[[Request, Callable[[Outcome], None]], None]
+
+
+class ManagerWitness(Protocol):
+    """Whoever looks at what managers do."""
+
+    def manager_writes(self, name: str, epoch: int, request: Put | Delete, known: int) -> None:
+        """A node asks for this, as the holder of the office since `epoch`, which knows the entry at version `known`."""
 
 
 class Office:
     """A candidate, and the manager once elected."""
 
     def __init__(
-        self, name: str, store: SimulatedMetadata, schedule: Times, trace: Trace, later: Later
+        self,
+        name: str,
+        mirror: SimulatedMirror,
+        times: Times,
+        trace: Trace,
+        do: Callable[[Callable[[], None]], None],
+        ask: Asks,
+        witness: ManagerWitness,
     ) -> None:
+        """`ask` asks the store for the node."""
         self._name = name
-        self._store = store
-        self._schedule = schedule
+        self._mirror = mirror
+        self._times = times
         self._trace = trace
-        self._later = later
-        self.view = ClusterView()
-        self._lease: int | None = None
-        self.holds = False
-        self._under_way: set[str] = set()
-        later(_STAND_MS, self._stand)
+        self._do = do
+        self._ask = ask
+        self._witness = witness
+        self.office = ManagerOffice(name, times.now_ms, SETTINGS)
+        self._alarm = Alarm(times, self.office.next_ms, lambda: do(self._tick))
+        for prefix in (PREFIX, OFFICES):
+            for entry in sorted(mirror.cache.list(prefix)):
+                self._heard(StoredChange(*entry))
+            mirror.cache.listen(prefix, self._heard)
+        mirror.follows_changed.append(self._follows)
+        self._tick()
 
-    def heard(self, change: StoredChange) -> None:
-        """The store has changed."""
-        if change.key.startswith(PREFIX):
-            self.view.apply(change.key, change.value, change.version, self._schedule.now_ms)
+    def _tick(self) -> None:
+        self._perform(self.office.tick(self._times.now_ms))
+        self._alarm.set()
 
-    def _stand(self) -> None:
-        """Asks for the office, or for more time in it."""
-        name = self._name
+    def resign(self) -> None:
+        """The node is about to stop: another one takes over at once."""
+        self._perform(self.office.resign())
 
-        def elect() -> tuple[int, bool]:
-            """(lease, whether the office is held under it)."""
-            store, lease = self._store, self._lease
-            if lease is None or not store.renew(lease):
-                lease = store.grant(LEASE_MS)
-            found = store.entries.get(OFFICE)
-            if found is None:
-                store.put(OFFICE, name.encode(), 0, lease)
-            elif found.value == name.encode() and lease != self._lease:
-                return lease, False  # an earlier life's, which has to end first
-            return lease, store.entries[OFFICE].value == name.encode()
+    def _tick_soon(self) -> None:
+        """After everything that comes at the same moment."""
+        self._times.after(0, lambda: self._do(self._tick))
 
-        self._store.ask(name, elect, lambda outcome: self._later(0, lambda: self._elected(outcome)))
+    def _heard(self, change: StoredChange) -> None:
+        self._perform(self.office.heard(change.key, change.value, change.version, self._times.now_ms))
+        self._alarm.set()
 
-    def _elected(self, outcome: tuple[int, bool] | None) -> None:
-        if outcome is not None:
-            held = self.holds
-            self._lease, self.holds = outcome
-            if self.holds and not held:
-                self._trace.add(self._name, "manages the cluster now")
-                self._later(0, self._manage)
-        self._later(_STAND_MS, self._stand)
+    def _follows(self, follows: bool) -> None:
+        self.office.hears(self._times.now_ms, hears=follows)
+        self._tick_soon()
 
-    def _manage(self) -> None:
-        if not self.holds:
-            return
-        for change in internal_manager.decide(self.view, self._schedule.now_ms, SETTINGS):
-            if change.key not in self._under_way:
-                self._write(change)
-        self._later(_LOOK_MS, self._manage)
+    def _perform(self, effects: Iterable[Effect]) -> None:
+        for effect in effects:
+            match effect:
+                case Ask(number, request):
+                    self._ask(request, lambda outcome, number=number: self._answered(number, outcome))  # type: ignore[misc]  # a lambda with its own value
+                case Write(number, change):
+                    self._write(number, change)
+                case Elected():
+                    self._trace.add(self._name, "manages the cluster now")
+                case Deposed(why):
+                    self._trace.add(self._name, f"no longer manages the cluster: {why}")
 
-    def _write(self, change: Change) -> None:
-        store, value = self._store, change.value
-        self._under_way.add(change.key)
+    def _answered(self, number: int, outcome: Outcome) -> None:
+        self._perform(self.office.answered(number, outcome, self._times.now_ms))
+        self._tick_soon()
 
-        def written(done: bool | None) -> None:
-            self._under_way.discard(change.key)
-            if done:
+    def _write(self, number: int, change: Change) -> None:
+        value = change.value
+
+        def written(outcome: Outcome) -> None:
+            if isinstance(outcome, Done):
                 self._trace.add(self._name, f"{change.key.removeprefix(PREFIX)}: {change.reason}")
+            self.office.written(number)
+            self._tick_soon()
 
-        def write() -> bool:
-            if value is None:
-                return store.delete(change.key, change.version)
-            return store.put(change.key, value, change.version)
-
-        store.ask(self._name, write, lambda done: self._later(0, lambda: written(done)))
+        request: Put | Delete = (
+            Delete(change.key, change.version) if value is None else Put(change.key, value, change.version)
+        )
+        known = self._mirror.cache.version(change.key)
+        self._witness.manager_writes(self._name, self.office.epoch, request, known)
+        self._mirror.carry_out(request, written)

@@ -10,6 +10,7 @@ import msgspec
 from penstock.backend.outbox import Need
 from penstock.backend.replication.followed import FollowedPartition
 from penstock.backend.replication.following import Follower
+from penstock.backend.replication.layout_view import KnownEntry
 from penstock.backend.replication.leadership import Leadership
 from penstock.backend.replication.leading import LedPartition
 from penstock.backend.replication.peer_stream import PeerStream
@@ -27,6 +28,7 @@ from penstock.simulation.cluster.planted_changes import (
     purges_one_partition,
     sends_by_name,
 )
+from penstock.simulation.cluster.planted_membership import MEMBERSHIP_BUGS
 from penstock.simulation.cluster.scenario import ClusterScenario
 from penstock.simulation.planted_patches import Patch, forget_leases, forget_producers
 
@@ -196,11 +198,11 @@ def _on_failover(spoil: Callable[[Partition], None]) -> Callable[[], Sequence[Pa
     def patches() -> Sequence[Patch]:
         real = Leadership.lead
 
-        def lead(self: Leadership, entry: PartitionEntry) -> bool:
-            partition = self.state.parts.catalogue.partitions.get(entry.partition)
-            if partition is not None and entry.epoch > 1:
+        def lead(self: Leadership, known: KnownEntry) -> bool:
+            partition = self.state.parts.catalogue.partitions.get(known.entry.partition)
+            if partition is not None and known.entry.epoch > 1:
                 spoil(partition)
-            return real(self, entry)
+            return real(self, known)
 
         return [(Leadership, "lead", lead)]
 
@@ -321,3 +323,4 @@ CLUSTER_BUGS: dict[str, ClusterBug] = {
         _operates(destructive=True),
     ),
 }
+CLUSTER_BUGS.update({name: ClusterBug(*bug) for name, bug in MEMBERSHIP_BUGS.items()})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from random import Random
 
 import msgspec
@@ -11,6 +11,7 @@ import msgspec
 from penstock.model.limits import KIBIBYTE
 from penstock.model.settings import QueueSettings
 from penstock.simulation.cluster.hunts import HUNTS, HuntName
+from penstock.simulation.cluster.store_faults import StoreFaultPlan, draw_store_faults
 from penstock.simulation.queue_plan import QueuePlan
 from penstock.simulation.scenario import KINDS, FaultPlan, Scenario, draw_scenario
 
@@ -49,10 +50,6 @@ class ClusterFaultPlan:
     """How much of what is sent is lost and sent again by TCP, late."""
     failing_syncs_ms: int = 0
     """Syncs, and other operations that change something on a disk."""
-    slow_store_ms: int = 0
-    """The store takes seconds, and who follows it hears of changes late."""
-    lost_answers_ms: int = 0
-    """Answers of the store are lost to what was done."""
     stalls_ms: int = 0
     """Connections on which everything takes seconds."""
     refusals_ms: int = 0
@@ -82,6 +79,8 @@ class ClusterScenario:
     """Whether operators purge and delete."""
     altered_replicas: tuple[int, ...] = ()
     """How many replicas operators may give a queue; none: they leave that alone."""
+    store: StoreFaultPlan = field(default_factory=StoreFaultPlan)
+    """What goes wrong on the way to the metadata store."""
 
 
 def draw_cluster_scenario(random: Random, nodes: int) -> ClusterScenario:
@@ -133,6 +132,14 @@ def draw_cluster_scenario(random: Random, nodes: int) -> ClusterScenario:
     base.operators = 1 if random.random() < 0.55 else 0
     # With one disk damaged the last good replica is nobody's to give up.
     may_alter = bool(base.operators) and not faults.flips_ms and random.random() < 0.7
+    destructive = bool(base.operators) and random.random() < 0.6
+    store = draw_store_faults(random)
+    if faults.flips_ms:
+        store.coup_ms = 0  # it drains nodes, and the last good replica is nobody's to lose
+    if (
+        store.siege_ms or store.coup_ms
+    ):  # it takes a while until a lease has ended and everybody has heard of it
+        base.duration_ms += 5_000
     return ClusterScenario(
         base,
         nodes,
@@ -141,8 +148,9 @@ def draw_cluster_scenario(random: Random, nodes: int) -> ClusterScenario:
         faults,
         late_nodes,
         wants_small,
-        destructive=bool(base.operators) and random.random() < 0.6,
+        destructive=destructive,
         altered_replicas=tuple(range(2, nodes - late_nodes + 1)) if may_alter else (),
+        store=store,
     )
 
 
@@ -189,8 +197,6 @@ def _faults(random: Random) -> ClusterFaultPlan:
             clock_ms=sometimes(0.2, 1_500, 6_000),
             slow_network=random.random() < 0.15,
             store_away_ms=sometimes(0.1, 3_000, 8_000),
-            slow_store_ms=sometimes(0.15, 2_000, 6_000),
-            lost_answers_ms=sometimes(0.15, 1_500, 5_000),
             stalls_ms=sometimes(0.15, 200, 2_000),
             refusals_ms=sometimes(0.2, 100, 800),
             turn_pauses_ms=sometimes(0.1, 600, 4_000),
@@ -208,8 +214,6 @@ def _faults(random: Random) -> ClusterFaultPlan:
         slow_network=random.random() < 0.3,
         drains_ms=sometimes(0.25, 2_000, 6_000),
         failing_syncs_ms=sometimes(0.15, 2_000, 6_000),
-        slow_store_ms=sometimes(0.2, 2_000, 6_000),
-        lost_answers_ms=sometimes(0.2, 1_500, 5_000),
         stalls_ms=sometimes(0.3, 200, 2_000),
         refusals_ms=sometimes(0.25, 100, 1_500),
         turn_pauses_ms=sometimes(0.2, 600, 4_000),

@@ -105,6 +105,9 @@ class Witness:
                 self._violated(
                     "I8", f"epoch {led.epoch} of partition {queue_id} is led by {leader} and by {me}"
                 )
+            known = node.replication.state.layout.get(queue_id)
+            if known is None or known.entry.serving != led.epoch:
+                continue  # it has acknowledged nothing yet, and may be replaced by one in sync before (`in_sync_before`)
             committed = led.primary.committed
             if committed > self._seen.get((queue_id, led.epoch), 0):
                 self._seen[queue_id, led.epoch] = committed
@@ -198,7 +201,7 @@ class Witness:
 
     def _acknowledged(self, name: str, node: ReplicatedNode, need: Need) -> None:
         """An answer leaves. A deposed primary may only say what its successor has too."""
-        queue_id, epoch, index = need
+        queue_id, epoch, index, _ = need
         known = self._committed.get(queue_id)
         led = node.replication.state.led.get(queue_id)
         if led is not None and not led.primary.synchronous:

@@ -12,17 +12,19 @@ from penstock.cluster.layout import NodeEntry, PartitionEntry, QueueEntry
 from penstock.cluster.shares import share_of
 from penstock.simulation.checkers import CHECKERS
 from penstock.simulation.clocks import NodeClock
-from penstock.simulation.cluster import loose_queues
+from penstock.simulation.cluster import layout_history, loose_queues
 from penstock.simulation.cluster.fabric import Fabric
 from penstock.simulation.cluster.faults import ClusterFaults
 from penstock.simulation.cluster.hunts import Hunter
 from penstock.simulation.cluster.likeness import left_over, unlike
 from penstock.simulation.cluster.local_time import FREEZE_MS, LocalTime
 from penstock.simulation.cluster.machine import ClusterMachine
+from penstock.simulation.cluster.membership_witness import MembershipWitness
 from penstock.simulation.cluster.metadata import SimulatedMetadata
 from penstock.simulation.cluster.operator import ClusterOperator
-from penstock.simulation.cluster.router import ClusterStage
+from penstock.simulation.cluster.queue_answers import ObservedStage, QueueAnswers
 from penstock.simulation.cluster.scenario import draw_cluster_scenario
+from penstock.simulation.cluster.store_faults import StoreFaults
 from penstock.simulation.cluster.witness import Witness
 from penstock.simulation.disk import SimulatedDisk
 from penstock.simulation.history import History
@@ -45,6 +47,7 @@ CHECKED = ("I1", "I2", "I3", "I4", "I5", "I6", "I7", "I10", "fifo", "log", "grou
 _BEGUN_MS = 30_000
 _HEALED_MS = 60_000
 _SETTLED_MS = 60_000
+_FOLLOWED_MS = 20_000
 _AUDITED_MS = 1_000_000
 _ALIKE_MS = (0, 100, 400, 2_000, 10_000)
 
@@ -67,6 +70,7 @@ class ClusterWorld:
             self.history.skew_ms = scenario.faults.skew_ms + FREEZE_MS[1] // 10 + 50
         self.metadata = SimulatedMetadata(schedule, random)
         self.witness = Witness(schedule)
+        self.members = MembershipWitness(self.metadata, schedule)
         self.machines: dict[str, ClusterMachine] = {}
         for number in range(1, nodes + 1):
             name = f"node-{number}"
@@ -75,7 +79,16 @@ class ClusterWorld:
             clock = NodeClock(base.clocks, schedule, Random(f"{seed} clock of {name}"))
             time = LocalTime(schedule, scenario.faults.skew_ms, Random(f"{seed} time of {name}"))
             machine = ClusterMachine(
-                name, self.metadata, time, random, trace, disk, base.options, clock, self.witness
+                name,
+                self.metadata,
+                time,
+                random,
+                trace,
+                disk,
+                base.options,
+                clock,
+                self.witness,
+                self.members,
             )
             machine.max_unflushed_bytes = base.max_unflushed_bytes
             self.machines[name] = machine
@@ -84,13 +97,23 @@ class ClusterWorld:
         self.tasks = Tasks(schedule)
         recorder = Recorder(self.history, schedule)
         network = self.fabric.clients[machines[0].name]
-        self.stage = ClusterStage(base, schedule, random, trace, network, self.tasks, recorder)
+        self.stage = ObservedStage(base, schedule, random, trace, network, self.tasks, recorder)
         self.stage.fabric, self.stage.metadata = self.fabric, self.metadata
+        self.stage.answers = QueueAnswers(self.metadata, self.members.history, schedule)
         self.faults = ClusterFaults(
             scenario.faults, machines, self.fabric, self.metadata, self.history, schedule, random, trace
         )
         if scenario.faults.flips_ms:
             self.witness.confirmations.damaged = self.faults.damaged.name
+        self.store_faults = StoreFaults(
+            scenario.store,
+            machines,
+            self.metadata,
+            schedule,
+            Random(f"{seed} store faults"),
+            trace,
+            self.faults.counts,
+        )
         self.hunter = Hunter(
             machines, self.fabric, self.metadata, self.faults, self.entries, schedule, random, trace
         )
@@ -103,7 +126,8 @@ class ClusterWorld:
         names = [queue.name for queue in scenario.base.queues]
         trace.add(
             "world",
-            f"seed {self.seed}: {scenario.nodes} nodes, {scenario.replicas} replicas, {names}, {scenario.faults}",
+            f"seed {self.seed}: {scenario.nodes} nodes, {scenario.replicas} replicas, {names}, {scenario.faults}, "
+            f"{scenario.store}",
         )
         trace.add("world", f"small sizes: {told(self.sizes) or 'none'}")
         first = list(self.machines.values())[: scenario.nodes - scenario.late_nodes]
@@ -117,12 +141,15 @@ class ClusterWorld:
         self.history.slow_disks.append(well)
         self._start_work()
         self.faults.start()
+        self.store_faults.start()
         if scenario.faults.hunt is not None:
             self.hunter.start(scenario.faults.hunt, scenario.faults.hunts_ms, names)
         self.schedule.run_for(scenario.base.duration_ms)
         trace.add("world", "everybody stops, everything is well again")
         self.stage.stopping = self.hunter.over = True
+        self.store_faults.heal()
         self.faults.heal()
+        self._wait_for("every node runs and stays", self._all_stay, _BEGUN_MS)
         self._wait_for("every replica is in sync again", self._all_in_sync, _HEALED_MS)
         self._wait_for("clients stop", lambda: not self.tasks.active, _SETTLED_MS)
         self._wait_for("every replica is in sync", self._all_in_sync, _HEALED_MS)
@@ -131,6 +158,9 @@ class ClusterWorld:
         self.tasks.start(Auditor(self.stage).run())
         self._wait_for("the auditor ends", lambda: not self.tasks.active, _AUDITED_MS)
         self._check_alike()
+        self._wait_for(
+            "everybody knows what the store has", lambda: not self.members.differing_followers(), _FOLLOWED_MS
+        )
         self._finish()
         return Outcome(
             self.seed,
@@ -208,6 +238,10 @@ class ClusterWorld:
         ]
         return {queue.queue_id: queue for queue in found}
 
+    def _all_stay(self) -> bool:
+        """Nobody is on its way out, or down because it was."""
+        return all(machine.is_up and not machine.is_leaving for machine in self.machines.values())
+
     def _all_in_sync(self) -> bool:
         """Every partition is served by as many as its queue wants; what is deleted is gone from every node."""
         entries = self.entries()
@@ -273,7 +307,14 @@ class ClusterWorld:
         self._say_when_sent()
         self._gather_logs()
         history.ended_ms = self.schedule.now_ms
-        self.violations += self.witness.violations
+        self.violations += self.witness.violations + self.members.violations + self.stage.answers.violations
+        self.violations += self.members.check_lives()
+        for sentence in layout_history.broken(self.members.history):
+            self.violations.append(Violation("I11", self.schedule.now_ms, sentence))
+        for who in self.members.differing_followers():
+            self.violations.append(
+                Violation("I11", self.schedule.now_ms, f"{who} does not know what the store has")
+            )
         for machine in self.machines.values():
             for at_ms, sentence in machine.defects:
                 self.violations.append(

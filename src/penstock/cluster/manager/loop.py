@@ -1,0 +1,99 @@
+"""When the manager looks at the layout, and how it writes what `decide` says.
+
+It writes each change on condition that the entry still has the version that was seen. So a decision takes effect only on the
+entry that it was made about, however late the store carries it out, and whoever holds the office by then. Nothing is written
+that was not decided in the present term of office; what waits to be written is forgotten at the next look, because that
+decides again.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import NamedTuple
+
+from penstock.cluster.changes import Change
+from penstock.cluster.internal_manager import DEFAULT_SETTINGS, decide, unsettled
+from penstock.cluster.layout import CAPACITY, NODES, POSITIONS, UNCLEAN
+from penstock.cluster.manager_settings import ManagerSettings
+from penstock.cluster.view import PREFIX, ClusterView
+
+SOON_MS = 100
+"""Until the next look while something waits for time to pass; twice as long each time that nothing was to be done."""
+LATER_MS = 5_000
+GATHER_MS = 500
+"""Looks for changes that are not urgent are so far apart: a thousand new queues are not a thousand looks."""
+WRITES_AT_ONCE = 64
+URGENT = (NODES, POSITIONS, UNCLEAN)
+"""Changes under these may mean that somebody does not serve, or how that can end."""
+
+
+class Write(NamedTuple):
+    """An effect: write this, and tell the loop what became of it under this number."""
+
+    number: int
+    change: Change
+
+
+class ManagerLoop:
+    """What is known of the cluster, and what is being done about it."""
+
+    def __init__(self, settings: ManagerSettings = DEFAULT_SETTINGS) -> None:
+        self.view = ClusterView()
+        """What is known of the cluster, also while another node manages it."""
+        self._settings = settings
+        self._look_ms: int | None = None
+        """When to look next; None: another node manages the cluster."""
+        self._pause_ms = SOON_MS
+        self._has_news = self._has_changed = False
+        self._waiting: deque[Change] = deque()
+        self._under_way: dict[int, Change] = {}
+        self._last_number = 0
+
+    def begin(self, now_ms: int) -> None:
+        """A term of office begins."""
+        self._look_ms, self._pause_ms, self._has_news = now_ms, SOON_MS, True
+
+    def end(self) -> None:
+        """The term of office is over; what the store was asked for may still happen."""
+        self._look_ms = None
+        self._waiting.clear()
+
+    def next_ms(self) -> int | None:
+        """When to look at the latest."""
+        return self._look_ms
+
+    def heard(self, key: str, value: bytes | None, version: int, now_ms: int) -> None:
+        """An entry of the store is so now; None: it is gone."""
+        if not key.startswith(PREFIX):
+            return
+        lives = self.view.members.lives
+        self.view.apply(key, value, version, now_ms)
+        if key.startswith(CAPACITY):
+            return
+        if key.startswith(NODES) and self.view.members.lives == lives:
+            return  # a node only says how busy it is, which can wait for the next look
+        self._has_news = True
+        if self._look_ms is not None:
+            self._look_ms = min(self._look_ms, now_ms if key.startswith(URGENT) else now_ms + GATHER_MS)
+
+    def look(self, now_ms: int) -> list[Write]:
+        """Decides where it is time to, and writes. To be called only while the office is certainly held."""
+        if self._look_ms is not None and now_ms >= self._look_ms:
+            changes = decide(self.view, now_ms, self._settings)
+            is_calm = not self._has_news and not self._has_changed
+            self._pause_ms = min(self._pause_ms * 2, LATER_MS) if is_calm else SOON_MS
+            self._has_news, self._has_changed = False, bool(changes)
+            waits_ms = self._pause_ms if changes or unsettled(self.view) else LATER_MS
+            self._look_ms = now_ms + waits_ms
+            busy = {change.key for change in self._under_way.values()}
+            self._waiting = deque(change for change in changes if change.key not in busy)
+        writes: list[Write] = []
+        while self._waiting and len(self._under_way) < WRITES_AT_ONCE:
+            self._last_number += 1
+            change = self._under_way[self._last_number] = self._waiting.popleft()
+            writes.append(Write(self._last_number, change))
+        return writes
+
+    def written(self, number: int) -> None:
+        """The store has answered a write, or will not. What has become of it the view tells."""
+        self._under_way.pop(number, None)

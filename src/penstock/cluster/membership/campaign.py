@@ -1,0 +1,247 @@
+"""A campaign for an office: of several candidates one holds it, for as long as it renews its lease.
+
+The holder is the candidate that made the office's entry. The entry stands under the candidate's lease and goes with it. Its
+version rises from holder to holder, so it serves as an epoch.
+
+Events and ticks come in, effects go out; `metadata/election.py`, `manager/manager.py` and the simulation carry them out.
+
+What holds at every moment:
+- `holds(now_ms)` is true only while the store has certainly not ended the lease under which the entry was made
+  (`held_lease`). So never do two candidates hold the office at the same time, whatever the store answers late or not at all.
+- Whoever has lost the office, or may have, says so (`Deposed`) and gives its lease back before it stands again.
+- A candidate whose attempt has no known outcome gives that lease back too: its entry may have been made.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple
+
+from penstock.cluster.membership.held_lease import HeldLease
+from penstock.cluster.membership.store_requests import (
+    ABSENT,
+    Ask,
+    Conflict,
+    Done,
+    Found,
+    Grant,
+    Granted,
+    Look,
+    Outcome,
+    Put,
+    Renew,
+    Request,
+    Revoke,
+    Unknown,
+)
+
+OFFICES = "elections/"
+RENEWALS_PER_LEASE = 3
+RETRY_MS = 500
+
+
+class Elected(NamedTuple):
+    """An effect: the candidate holds the office from now on."""
+
+    epoch: int
+
+
+class Deposed(NamedTuple):
+    """An effect: it holds the office no more, or may not."""
+
+    why: str
+
+
+Effect = Ask | Elected | Deposed
+
+
+class Campaign:
+    """One candidate for one office, for as long as it wants it."""
+
+    def __init__(
+        self, office: str, candidate: str, lease_ms: int, now_ms: int, retry_ms: int = RETRY_MS
+    ) -> None:
+        self.key = OFFICES + office
+        self.epoch = ABSENT
+        """The version of the entry that this candidate made, while it holds the office."""
+        self.wants_office = True
+        """Whether it stands when nobody holds the office."""
+        self.trouble = ""
+        """Why the last attempt had no outcome; empty where it had one."""
+        self._candidate = candidate.encode()
+        self._lease_ms = lease_ms
+        self._retry_ms = retry_ms
+        self._next_ms = now_ms
+        self._step: Literal["idle", "look", "grant", "make"] = "idle"
+        self._question: int | None = None
+        """The question of the present step."""
+        self._began_ms = 0
+        self._granted: int | None = None
+        self._lease: HeldLease | None = None
+        self._known: tuple[int, bool] | None = None
+        """The version of the store at which the office was last seen, and whether somebody held it."""
+        self._last_question = 0
+        self._effects: list[Effect] = []
+
+    # -- what is asked ---------------------------------------------------------------------------------------
+
+    def holds(self, now_ms: int) -> bool:
+        """Whether the office is certainly this candidate's."""
+        return self._lease is not None and self._lease.holds(now_ms)
+
+    def next_ms(self) -> int | None:
+        """When to tick at the latest."""
+        if self._lease is not None:
+            next_ms = self._lease.next_ms
+            return self._lease.until_ms if next_ms is None else min(next_ms, self._lease.until_ms)
+        return self._next_ms if self._may_stand else None
+
+    @property
+    def _is_taken(self) -> bool:
+        return self._known is not None and self._known[1]
+
+    @property
+    def _may_stand(self) -> bool:
+        return self.wants_office and self._step == "idle" and not self._is_taken
+
+    # -- events ----------------------------------------------------------------------------------------------
+
+    def tick(self, now_ms: int) -> list[Effect]:
+        """Time has passed."""
+        if self._lease is not None:
+            self._keep(self._lease, now_ms)
+        else:
+            self._stand_if_due(now_ms)
+        return self._take()
+
+    def answered(self, question: int, outcome: Outcome, now_ms: int) -> list[Effect]:
+        """The store has answered, or will not."""
+        lease = self._lease
+        if question == self._question:
+            self._question = None
+            self._go_on(outcome, now_ms)
+        elif isinstance(outcome, Granted):
+            self._ask(Revoke(outcome.lease))  # nobody waits for it any more
+        elif lease is not None and lease.awaits(question) and not lease.answered(question, outcome, now_ms):
+            self._depose("its lease has ended", now_ms)
+        elif lease is not None:
+            self._keep(lease, now_ms)
+        return self._take()
+
+    def heard(self, value: bytes | None, version: int, now_ms: int) -> list[Effect]:
+        """A watch tells who holds the office; None: nobody does."""
+        if self._known is None or version > self._known[0]:
+            self._known = (version, value is not None)
+            if self._lease is not None:
+                if version > self.epoch:
+                    self._depose("the office was taken from it", now_ms)
+            elif value is None and self._step == "idle":
+                self._next_ms = now_ms
+                self._stand_if_due(now_ms)
+        return self._take()
+
+    def renew(self, now_ms: int) -> list[Effect]:
+        """Asks for a renewal now, where it holds the office."""
+        if self._lease is not None:
+            self._ask_renewal(self._lease, now_ms)
+        return self._take()
+
+    def give_up(self, now_ms: int) -> list[Effect]:
+        """Gives the office up; where it still wants it, it stands again after a pause."""
+        if self._lease is not None:
+            self._depose("it gave the office up", now_ms)
+        return self._take()
+
+    def resign(self) -> list[Effect]:
+        """Gives the office up for good; the next candidate is elected at once."""
+        self.wants_office = False
+        for lease in (self._lease.number if self._lease is not None else None, self._granted):
+            if lease is not None:
+                self._ask(Revoke(lease))
+        self._lease = self._granted = self._question = None
+        self._step = "idle"
+        return self._take()
+
+    # -- standing --------------------------------------------------------------------------------------------
+
+    def _stand_if_due(self, now_ms: int) -> None:
+        if self._may_stand and now_ms >= self._next_ms:
+            self._stand(now_ms)
+
+    def _stand(self, now_ms: int) -> None:
+        """Looks first, where nothing is known: most of the time somebody holds the office."""
+        self._began_ms = now_ms
+        if self._known is None:
+            self._step, self._question = "look", self._ask(Look(self.key))
+        else:
+            self._step, self._question = "grant", self._ask(Grant(self._lease_ms))
+
+    def _go_on(self, outcome: Outcome, now_ms: int) -> None:
+        self.trouble = ""
+        match outcome:
+            case Found(value, version) if self._step == "look":
+                self._step = "idle"
+                if self._known is None or version >= self._known[0]:
+                    self._known = (version, value is not None)
+                self._stand_if_due(now_ms)
+            case Granted(lease) if self._step == "grant":
+                self._granted, self._step = lease, "make"
+                self._question = self._ask(Put(self.key, self._candidate, ABSENT, lease))
+            case Done(version) if self._step == "make" and self._granted is not None:
+                self._step, self.epoch = "idle", version
+                renew_ms = self._lease_ms // RENEWALS_PER_LEASE
+                self._lease = HeldLease(
+                    self._granted, self._lease_ms, renew_ms, self._retry_ms, self._began_ms
+                )
+                self._granted = None
+                self._effects.append(Elected(version))
+                if self._known is not None and self._known[0] > version:
+                    self._depose("the office was taken from it", now_ms)
+                else:
+                    self._keep(self._lease, now_ms)
+            case Conflict() if self._step == "make":
+                self._drop_grant()
+                self._known = None
+                self._step, self._next_ms = "idle", now_ms
+                self._stand_if_due(now_ms)
+            case _:
+                if isinstance(outcome, Unknown):
+                    self.trouble = outcome.why
+                self._drop_grant()
+                self._known = None
+                self._step, self._next_ms = "idle", now_ms + self._retry_ms
+
+    def _drop_grant(self) -> None:
+        """Its entry may have been made, so it must not stay."""
+        if self._granted is not None:
+            self._ask(Revoke(self._granted))
+            self._granted = None
+
+    # -- holding ---------------------------------------------------------------------------------------------
+
+    def _keep(self, lease: HeldLease, now_ms: int) -> None:
+        if not lease.holds(now_ms):
+            self._depose("it could not renew its lease in time", now_ms)
+        elif lease.is_due(now_ms):
+            self._ask_renewal(lease, now_ms)
+
+    def _ask_renewal(self, lease: HeldLease, now_ms: int) -> None:
+        lease.asked(self._ask(Renew(lease.number)), now_ms)
+
+    def _depose(self, why: str, now_ms: int) -> None:
+        lease, self._lease = self._lease, None
+        if lease is not None:
+            self._effects.append(Deposed(why))
+            self._ask(Revoke(lease.number))
+            self._known = None
+            self._step, self._next_ms = "idle", now_ms + self._retry_ms
+
+    # -- help ------------------------------------------------------------------------------------------------
+
+    def _ask(self, request: Request) -> int:
+        self._last_question += 1
+        self._effects.append(Ask(self._last_question, request))
+        return self._last_question
+
+    def _take(self) -> list[Effect]:
+        effects, self._effects = self._effects, []
+        return effects

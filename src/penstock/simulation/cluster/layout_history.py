@@ -1,0 +1,84 @@
+"""I11: the layout's entries change as their contracts say, whoever writes them and however late.
+
+What is really promised of managers: two may write at the same time, because a write may be carried out late. But each of
+their changes is made to the version of the entry that it was decided about. So the epochs of a partition rise one by one, each
+is given to one life of one node, and nobody takes that back; and an id means one queue or partition for ever.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from penstock.cluster.layout import (
+    NEXT_ID,
+    PARTITIONS,
+    QUEUES,
+    PartitionEntry,
+    decode_partition,
+    decode_queue,
+)
+from penstock.simulation.cluster.store_history import StoreHistory
+
+
+def broken(history: StoreHistory) -> Iterator[str]:
+    """What went against that."""
+    yield from _queues(history)
+    for key in history.keys(PARTITIONS):
+        yield from _partition(history, key)
+    last = 0
+    for change in history.of_key(NEXT_ID):
+        count = int(change.value) if change.value is not None else 0
+        if count <= last:
+            yield f"the count of ids went from {last} to {count}"
+        last = count
+
+
+def _queues(history: StoreHistory) -> Iterator[str]:
+    """A queue that is made again is another incarnation."""
+    used: dict[int, str] = {}
+    for key in history.keys(QUEUES):
+        present: int | None = None
+        for change in history.of_key(key):
+            if change.value is None:
+                present = None
+                continue
+            entry = decode_queue(change.value)
+            if present is not None and entry.queue_id != present:
+                yield f"queue {entry.name!r} was {present} and became {entry.queue_id}, without an end in between"
+            if present is None:
+                for number in (entry.queue_id, *entry.partitions):
+                    if number in used:
+                        yield f"id {number} was used for {used[number]} and then for queue {entry.name!r}"
+                    used[number] = f"queue {entry.name!r}"
+            present = entry.queue_id
+
+
+def _partition(history: StoreHistory, key: str) -> Iterator[str]:
+    before: PartitionEntry | None = None
+    has_gone = False
+    for change in history.of_key(key):
+        if change.value is None:
+            before, has_gone = None, True
+            continue
+        entry = decode_partition(change.value)
+        where = f"partition {entry.partition} at version {change.version}"
+        if has_gone:
+            yield f"{where}: it was taken away, and is there again"
+        if before is not None:
+            yield from (f"{where}: {what}" for what in _changed(before, entry))
+        before, has_gone = entry, False
+
+
+def _changed(before: PartitionEntry, entry: PartitionEntry) -> Iterator[str]:
+    led = (before.primary, before.primary_started_ms)
+    leads = (entry.primary, entry.primary_started_ms)
+    if (before.queue_id, before.ordinal) != (entry.queue_id, entry.ordinal):
+        yield f"it was {before.ordinal} of queue {before.queue_id}, and is {entry.ordinal} of {entry.queue_id}"
+    if entry.epoch not in (before.epoch, before.epoch + 1):
+        yield f"epoch {entry.epoch} came after epoch {before.epoch}"
+    if entry.epoch == before.epoch and leads != led and entry.primary is not None:
+        yield f"epoch {entry.epoch} was {led}'s, and became {leads}'s"
+    if before.retired and not entry.retired:
+        yield "it was given up, and is held again"
+    if entry.serving < before.serving or entry.serving > entry.epoch:
+        yield f"it is served in epoch {entry.serving}, after {before.serving}, in epoch {entry.epoch}"

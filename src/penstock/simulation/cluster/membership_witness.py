@@ -1,0 +1,144 @@
+"""What nodes and managers may do only while their lease lives, looked at with the store's own eyes.
+
+| checker | promise |
+|---|---|
+| lease | a node acknowledges alone (`async`) only while its entry, of this life, stands in the store |
+| manager | a node writes as the manager only while the office's entry is the one it made; what it decided changes the version of the entry that it knew, or nothing |
+| lives | every lease of a node is another life: an entry under another lease has a later `started_ms` |
+| I11 | see `layout_history` and `queue_answers`; and what a follower of the store hears of a key is what the store had at that version, in the order of versions, and in the end what the store has |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from penstock.backend.outbox import Need
+from penstock.backend.replication.replicated_node import ReplicatedNode
+from penstock.cluster.layout import NODES, decode_node, node_key
+from penstock.cluster.manager.office import OFFICE
+from penstock.cluster.membership.campaign import OFFICES
+from penstock.cluster.membership.store_requests import ABSENT, Delete, Put, Request
+from penstock.simulation.cluster.metadata import SimulatedMetadata, StoredChange
+from penstock.simulation.cluster.mirror import SimulatedMirror
+from penstock.simulation.cluster.store_history import StoreHistory
+from penstock.simulation.schedule import Schedule
+from penstock.simulation.violation import Violation
+
+
+class MembershipWitness:
+    """Sees every node, every manager and every follower of the store; violations are said once."""
+
+    def __init__(self, metadata: SimulatedMetadata, schedule: Schedule) -> None:
+        self.history = StoreHistory(metadata)
+        self.violations: list[Violation] = []
+        self._metadata = metadata
+        self._schedule = schedule
+        self._said: set[str] = set()
+        self._heard: dict[int, dict[str, int]] = {}
+        """By follower and key: the last version that was heard of."""
+        self._decided: dict[int, tuple[str, Put | Delete, int]] = {}
+        """What managers have asked for and has not arrived: by whom, and the version of the entry that they knew."""
+        metadata.followed.append(self._follow)
+        metadata.arriving.append(self._arrives)
+
+    # -- nodes and managers ----------------------------------------------------------------------------------
+
+    def started(self, name: str, node: ReplicatedNode) -> None:
+        """A life of a process begins: every acknowledgement is seen from now on."""
+        outbox = node._parts.outbox
+        is_committed = outbox.is_committed
+        assert is_committed is not None
+
+        def asked(need: Need) -> bool | None:
+            state = is_committed(need)
+            led = node.replication.state.led.get(need[0])
+            if state and led is not None and not led.primary.synchronous:
+                self._acknowledged_alone(name, node.replication.started_ms, need[0])
+            return state
+
+        outbox.is_committed = asked
+
+    def _acknowledged_alone(self, name: str, started_ms: int, partition: int) -> None:
+        found = self._metadata.entries.get(node_key(name))
+        if found is None or decode_node(found.value).started_ms != started_ms:
+            self._violated(
+                "lease",
+                f"{name} acknowledged alone for partition {partition} in its life {started_ms}, which the store has "
+                "ended",
+            )
+
+    def manager_writes(self, name: str, epoch: int, request: Put | Delete, known: int) -> None:
+        """A node asks for what it decided as the manager, when it knew the entry at a version."""
+        self._decided[id(request)] = (name, request, known)
+        found = self._metadata.entries.get(OFFICES + OFFICE)
+        if found is None or found.version != epoch:
+            holder = found.value.decode() if found is not None else "nobody"
+            self._violated("manager", f"{name} decides as the manager since {epoch}, and {holder} is")
+
+    def _arrives(self, request: Request) -> None:
+        """However late it arrives, it changes the version that it was decided about, or nothing."""
+        decided = self._decided.pop(id(request), None)
+        if decided is None or not isinstance(request, Put | Delete):
+            return
+        name, _, known = decided
+        found = self._metadata.entries.get(request.key)
+        present = found.version if found is not None else ABSENT
+        if present != known and request.version in (None, present):
+            self._violated(
+                "manager",
+                f"{name} changes {request.key} as it is at {present}, and decided about it as it was at {known}",
+            )
+
+    # -- followers -------------------------------------------------------------------------------------------
+
+    def _follow(self, mirror: SimulatedMirror) -> None:
+        known = self._heard[len(self._heard)] = {}
+
+        def heard(change: StoredChange) -> None:
+            if change.version <= known.get(change.key, 0):
+                self._violated(
+                    "I11", f"{mirror.who} hears of {change.key} again, as it was at {change.version}"
+                )
+            known[change.key] = change.version
+            if self.history.at(change.key, change.version) != change.value:
+                self._violated(
+                    "I11", f"{mirror.who} hears of {change.key} what was not there at {change.version}"
+                )
+
+        mirror.cache.listen("", heard)
+
+    def differing_followers(self) -> list[str]:
+        """Followers that do not know what the store has."""
+        entries = {key: stored.version for key, stored in self._metadata.entries.items()}
+        return [
+            mirror.who
+            for mirror in self._metadata.mirrors
+            if not mirror.ended and {entry.key: entry.version for entry in mirror.cache.list("")} != entries
+        ]
+
+    # -- lives -----------------------------------------------------------------------------------------------
+
+    def check_lives(self) -> Iterator[Violation]:
+        """Looks at every entry that any node ever put."""
+        last: dict[str, tuple[int, int]] = {}
+        for change, lease in self._metadata.puts:
+            if not change.key.startswith(NODES) or change.value is None:
+                continue
+            started_ms = decode_node(change.value).started_ms
+            before = last.get(change.key)
+            if before is not None and (
+                started_ms <= before[1] if lease != before[0] else started_ms != before[1]
+            ):
+                name = change.key.removeprefix(NODES)
+                yield Violation(
+                    "lives",
+                    self._schedule.now_ms,
+                    f"{name} registered as life {started_ms} under lease {lease}, after life {before[1]} under lease "
+                    f"{before[0]}",
+                )
+            last[change.key] = (lease, started_ms)
+
+    def _violated(self, checker: str, sentence: str) -> None:
+        if sentence not in self._said:
+            self._said.add(sentence)
+            self.violations.append(Violation(checker, self._schedule.now_ms, sentence))

@@ -1,0 +1,121 @@
+"""I11, as clients see it: what a front end says of a queue's making, changing and end was so while the client waited.
+
+Questions that are answered from a front end's own knowledge may be answered with what was so before. But what a front end has
+said of a name it never takes back for an earlier incarnation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from penstock.cluster.layout import decode_queue, queue_key
+from penstock.model.errors import ErrorCode
+from penstock.simulation.client import SimulatedClient
+from penstock.simulation.cluster.metadata import SimulatedMetadata
+from penstock.simulation.cluster.router import ClusterStage
+from penstock.simulation.cluster.store_history import StoreHistory
+from penstock.simulation.schedule import Schedule
+from penstock.simulation.tasks import Reply
+from penstock.simulation.violation import Violation
+from penstock.wire.messages import (
+    AlterQueue,
+    CreateQueue,
+    DeleteQueue,
+    Done,
+    Failed,
+    QueueDescription,
+    Request,
+)
+
+Settled = Callable[[Reply | None], None]
+
+
+class QueueAnswers:
+    """Hears what every client is told of queues."""
+
+    def __init__(self, metadata: SimulatedMetadata, history: StoreHistory, schedule: Schedule) -> None:
+        self.violations: list[Violation] = []
+        self._metadata = metadata
+        self._history = history
+        self._schedule = schedule
+
+    def observe(self, client: SimulatedClient) -> None:
+        """Hears what one client is told from now on."""
+        ask = client.ask
+        newest: dict[str, int] = {}
+        """By name: when the latest incarnation was made that the client was told of, as a version of the store."""
+
+        def observed(request: Request, body: bytes, timeout_ms: int, done: Settled) -> None:
+            asked = self._metadata.version
+
+            def answered(reply: Reply | None) -> None:
+                if reply is not None:
+                    self._check(client.name, request, reply, asked)
+                    self._check_order(client.name, reply, newest)
+                done(reply)
+
+            ask(request, body, timeout_ms, answered)
+
+        setattr(client, "ask", observed)  # noqa: B010  # mypy: a method is not assigned to
+
+    def _check(self, who: str, request: Request, reply: Reply, asked: int) -> None:
+        if not isinstance(request, CreateQueue | AlterQueue | DeleteQueue):
+            return
+        answer, name = reply.answer, request.name
+        ready = self._ready(name, asked)
+        match answer:
+            case QueueDescription() if answer.queue_id not in ready:
+                self._violated(
+                    who, f"queue {name!r} is {answer.queue_id}, and while it waited there were {ready}"
+                )
+            case Done() if None not in ready:
+                self._violated(who, f"queue {name!r} is deleted, and it was there all the time")
+            case Failed(code=ErrorCode.QUEUE_NOT_FOUND) if None not in ready:
+                self._violated(who, f"there is no queue {name!r}, and it was there all the time")
+            case Failed(code=ErrorCode.QUEUE_EXISTS) if ready == {None}:
+                self._violated(who, f"queue {name!r} exists, and it was not there all the time")
+            case _:
+                pass
+
+    def _ready(self, name: str, asked: int) -> set[int | None]:
+        """The incarnations that could be used at some moment since; None: there was a moment without any."""
+        found: set[int | None] = set()
+        for value in self._history.during(queue_key(name), asked, self._metadata.version):
+            entry = decode_queue(value) if value is not None else None
+            found.add(entry.queue_id if entry is not None and entry.state == "ready" else None)
+        return found
+
+    def _check_order(self, who: str, reply: Reply, newest: dict[str, int]) -> None:
+        answer = reply.answer
+        if not isinstance(answer, QueueDescription):
+            return
+        made = self._made(answer.name, answer.queue_id)
+        if made is None:
+            self._violated(who, f"queue {answer.name!r} is {answer.queue_id}, which never was")
+        elif made < newest.get(answer.name, 0):
+            self._violated(
+                who, f"queue {answer.name!r} is {answer.queue_id}, after it was told of a later one"
+            )
+        else:
+            newest[answer.name] = made
+
+    def _made(self, name: str, queue_id: int) -> int | None:
+        for change in self._history.of_key(queue_key(name)):
+            if change.value is not None and decode_queue(change.value).queue_id == queue_id:
+                return change.version
+        return None
+
+    def _violated(self, who: str, sentence: str) -> None:
+        self.violations.append(Violation("I11", self._schedule.now_ms, f"{who} is told that {sentence}"))
+
+
+class ObservedStage(ClusterStage):
+    """A stage whose clients are heard."""
+
+    answers: QueueAnswers
+
+    def client(self, name: str) -> SimulatedClient:
+        """A new client."""
+        client = super().client(name)
+        self.answers.observe(client)
+        return client

@@ -1,0 +1,44 @@
+"""Everything that ever stood in the simulated store, key by key, for checkers that ask what was there when."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator
+
+from penstock.simulation.cluster.metadata import SimulatedMetadata, StoredChange
+
+
+class StoreHistory:
+    """What the store's log says, as far as it goes now."""
+
+    def __init__(self, metadata: SimulatedMetadata) -> None:
+        self._metadata = metadata
+        self._read = 0
+        self._changes: dict[str, list[StoredChange]] = {}
+
+    def of_key(self, key: str) -> list[StoredChange]:
+        """All changes of a key, in order."""
+        log = self._metadata.log
+        while self._read < len(log):
+            change = log[self._read]
+            self._read += 1
+            self._changes.setdefault(change.key, []).append(change)
+        return self._changes.get(key, [])
+
+    def keys(self, prefix: str) -> list[str]:
+        """All keys that ever were, under a prefix."""
+        self.of_key("")
+        return sorted(key for key in self._changes if key.startswith(prefix))
+
+    def at(self, key: str, version: int) -> bytes | None:
+        """What stood under a key at a version of the store; None: nothing."""
+        changes = self.of_key(key)
+        place = bisect_right(changes, version, key=lambda change: change.version)
+        return changes[place - 1].value if place else None
+
+    def during(self, key: str, first: int, last: int) -> Iterator[bytes | None]:
+        """Everything that stood under a key at any version from the first to the last."""
+        yield self.at(key, first)
+        for change in self.of_key(key):
+            if first < change.version <= last:
+                yield change.value
