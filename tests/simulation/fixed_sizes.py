@@ -42,6 +42,7 @@ FIXED: dict[str, tuple[str, ...]] = {
     ),
     "a byte, a bit or a mark, not a size": (
         "backend.replication.cluster_moves.SETTING_OUT",
+        "cluster.membership.store_requests.ABSENT",
         "cluster.retirement._ABSENT",
         "ordering.closed_timestamp.SEALED",
         "queue.lanes._PLAIN",
@@ -77,6 +78,13 @@ FIXED: dict[str, tuple[str, ...]] = {
         "cluster.capacity.FULL_SHARE",
     ),
     "a promise that checkers measure by": (
+        "cluster.manager.office.LEASE_MS",
+        "cluster.membership.campaign.RENEWALS_PER_LEASE",
+        "cluster.membership.held_lease.SPARE_MS",
+        "cluster.membership.node_lease.LEASE_MS",
+        "cluster.membership.node_lease.RENEWALS_PER_LEASE",
+        "cluster.membership.node_lease.RENEW_MS",
+        "model.limits.SLOWEST_CLOCK_PERCENT",
         "model.limits.TIMER_SLOT_MS",
         "model.limits.RETENTION_SLOT_MS",
         "model.limits.PRODUCER_IDLE_MS",
@@ -143,6 +151,15 @@ FIXED: dict[str, tuple[str, ...]] = {
     "rows beyond it are dropped on purpose and counted: then the log of lifecycles has gaps": (
         "model.limits.LIFECYCLE_ROWS_WAITING",
     ),
+    "a pace: how often something is looked at or tried again, with nothing else that depends on it": (
+        "cluster.manager.loop.LATER_MS",
+        "cluster.manager.loop.SOON_MS",
+        "cluster.membership.campaign.RETRY_MS",
+        "cluster.membership.farewell.FAREWELL_MS",
+        "cluster.membership.farewell.GATHER_MS",
+        "cluster.membership.node_layout.LOOK_MS",
+        "cluster.membership.node_lease.RETRY_MS",
+    ),
     "how long a client of the simulation waits is its own business": ("routing.steps.PATIENCE_MS",),
     "not run by the simulation": (
         "cluster.haproxy.CHECK_SECONDS",
@@ -150,7 +167,6 @@ FIXED: dict[str, tuple[str, ...]] = {
         "cluster.haproxy.POLL_SECONDS",
         "cluster.haproxy.SESSION_HOURS",
         "cluster.local_plan.BASE_PORT",
-        "metadata.election.RENEWALS_PER_LEASE",
         "routing.receives_ahead.AHEAD_BYTES",
         "routing.receives_ahead.AT_ONCE",
     ),

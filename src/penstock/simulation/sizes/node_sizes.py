@@ -136,6 +136,17 @@ REPLICATION = (
         ("RETRY_MS", (20, 60), "a move that failed tried again soon or late"),
         ("ANSWER_MS", (40, 300), "a move that is answered in time or given up"),
     ),
+    *sizes_of(
+        "backend.replication.installing",
+        ("BYTES_PER_TURN", (1, 500, 5_000), "a state written in one turn or in several"),
+        ("RETRY_MS", (20, 200), "a state that found no room in the journal, tried again"),
+    ),
+    Size(
+        "backend.replication.read_proofs",
+        "READ_MS",
+        (100, 400),
+        "a read that is answered at once or waits for the word of replicas",
+    ),
     Size(
         "backend.replication.leading",
         "APPEND_BYTES",
@@ -205,6 +216,20 @@ REPLICATION = (
     ),
 )
 """Replicas."""
+
+MEMBERSHIP = (
+    Size("cluster.manager.loop", "WRITES_AT_ONCE", (1, 2), "changes of the layout at once or in turns"),
+    Size("cluster.manager.loop", "GATHER_MS", (1, 2_000), "news that is looked at together or one by one"),
+    *sizes_of(
+        "cluster.membership.farewell",
+        ("WRITES_AT_ONCE", (1, 2), "a node that hands over everything at once or in turns"),
+        ("LOOK_MS", (20,), "how often a node that leaves looks whether it may"),
+    ),
+    Size(
+        "cluster.membership.held_lease", "RENEWALS_AT_ONCE", (1, 2), "a renewal that waits for others or not"
+    ),
+)
+"""What nodes ask of the metadata store."""
 
 OPTIONS = (
     OptionSize("segment_bytes", (1, 400, 2_000), "what lives on in one segment or in several"),

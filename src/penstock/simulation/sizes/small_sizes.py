@@ -16,12 +16,12 @@ from types import ModuleType
 from typing import Any
 
 from penstock.simulation.planted_patches import Patch
-from penstock.simulation.sizes.node_sizes import BACKEND, OPTIONS, REPLICATION, STORAGE
+from penstock.simulation.sizes.node_sizes import BACKEND, MEMBERSHIP, OPTIONS, REPLICATION, STORAGE
 from penstock.simulation.sizes.queue_sizes import LIMITS, QUEUE, ROUTING
 from penstock.simulation.sizes.size import Size
 from penstock.storage.options import StorageOptions
 
-SIZES: tuple[Size, ...] = (*STORAGE, *BACKEND, *REPLICATION, *QUEUE, *ROUTING, *LIMITS)
+SIZES: tuple[Size, ...] = (*STORAGE, *BACKEND, *REPLICATION, *MEMBERSHIP, *QUEUE, *ROUTING, *LIMITS)
 _SHARES = (0.0, 0.0, 0.0, 0.05, 0.2, 0.5)
 """How many of the sizes are small in a run: none in half of the runs."""
 _WANTED = 0.7
