@@ -51,6 +51,8 @@ class History:
     clock_steps_ms: list[int] = field(default_factory=list)
     skew_ms: int = 0
     """By how much the clocks of nodes may differ, and leases and delays with them."""
+    is_crowded: bool = False
+    """Whether few receivers may wait at a partition: one that is refused at one waits at the others, and hears nothing of it."""
     downtimes: list[Span] = field(default_factory=list)
     full_disks: list[Span] = field(default_factory=list)
     full_journals: list[int] = field(default_factory=list)

@@ -44,6 +44,7 @@ from penstock.wire.messages import CreateQueue, QueueDescription
 
 CHECKED = ("I1", "I2", "I3", "I4", "I5", "I6", "I7", "I10", "fifo", "log", "groups", "time", "late")
 """What is promised to clients of one node is promised to those of a cluster."""
+_CROWDING = ("model.limits.WAITING_PER_CONNECTION", "model.limits.WAITING_RECEIVERS_PER_QUEUE")
 _BEGUN_MS = 30_000
 _HEALED_MS = 60_000
 _SETTLED_MS = 60_000
@@ -68,6 +69,7 @@ class ClusterWorld:
         self.history = History(cold_reads=base.cold_reads > 0, clocks_are_true=base.clocks.true)
         if scenario.faults.skew_ms:
             self.history.skew_ms = scenario.faults.skew_ms + FREEZE_MS[1] // 10 + 50
+        self.history.is_crowded = any(name in self.sizes for name in _CROWDING)
         self.metadata = SimulatedMetadata(schedule, random)
         self.witness = Witness(schedule)
         self.members = MembershipWitness(self.metadata, schedule)
