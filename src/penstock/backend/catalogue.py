@@ -34,6 +34,8 @@ class Catalogue:
         self.next_id = 1
         self.partitions: dict[int, Partition] = {}
         self.names: dict[str, int] = {}
+        self._older: dict[str, set[int]] = {}
+        """In a cluster: other partitions of a name, of queues that are older than the one that has it."""
         self.deleting: set[int] = set()
         self.damage: dict[int, str] = {}
         self.serves: set[int] | None = None
@@ -47,11 +49,10 @@ class Catalogue:
                 self.partitions[record.queue_id] = Partition(
                     record.queue_id, record.name, record.settings, record.at_ms
                 )
-                self.names[record.name] = record.queue_id
+                self._take_name(record.name, record.queue_id)
             case QueueDeleted():
                 partition = self.partitions[record.queue_id]
-                if self.names.get(partition.name) == record.queue_id:
-                    del self.names[partition.name]
+                self._leave_name(partition.name, record.queue_id)
                 self.deleting.add(record.queue_id)
             case QueueRemoved():
                 self.partitions.pop(record.queue_id, None)
@@ -130,5 +131,24 @@ class Catalogue:
             if deleting:
                 self.deleting.add(queue_id)
             else:
-                self.names[name] = queue_id
+                self._take_name(name, queue_id)
         return image.index
+
+    def _take_name(self, name: str, queue_id: int) -> None:
+        """The newest queue of a name has it: a replica of one that was given up may come to this node later."""
+        other = self.names.get(name, queue_id)
+        if other != queue_id:
+            self._older.setdefault(name, set()).add(min(other, queue_id))
+        self.names[name] = max(other, queue_id)
+
+    def _leave_name(self, name: str, queue_id: int) -> None:
+        older = self._older.get(name, set())
+        older.discard(queue_id)
+        if self.names.get(name) == queue_id:
+            if older:
+                self.names[name] = max(older)
+                older.discard(self.names[name])
+            else:
+                del self.names[name]
+        if not older:
+            self._older.pop(name, None)
