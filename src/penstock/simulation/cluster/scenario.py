@@ -135,7 +135,8 @@ def draw_cluster_scenario(random: Random, nodes: int) -> ClusterScenario:
     destructive = bool(base.operators) and random.random() < 0.6
     store = draw_store_faults(random)
     if faults.flips_ms:
-        store.coup_ms = 0  # it drains nodes, and the last good replica is nobody's to lose
+        # A disk that lies about syncs is survived by the others alone: nothing may end their leases or drain them.
+        store = StoreFaultPlan(breaks_ms=store.breaks_ms, deaf_ms=store.deaf_ms)
     if (
         store.siege_ms or store.coup_ms
     ):  # it takes a while until a lease has ended and everybody has heard of it
