@@ -71,9 +71,6 @@ STORAGE = (
         _stretch,
     ),
     Size(
-        "storage.scan", "_SECTOR_BYTES", (512,), "how much of a journal is given up where it cannot be read"
-    ),
-    Size(
         "storage.entry",
         "HEAD_BYTES_MAX",
         (3_000,),
