@@ -139,6 +139,7 @@ class Faults:
             self._boot_plainly()
             return
         bit = self._random.randrange(8)
+        disk.fault = None  # a start that fails for another reason would leave the damage there
         disk.flip_bit(victim.file, victim.offset, bit)
         self.counts["bit flip at the start"] += 1
         self._stage.trace.add("faults", f"flips bit {bit} of byte {victim.offset} of {victim.file}")

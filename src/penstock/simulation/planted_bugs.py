@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from penstock.model.records import Deleted, MoveFinished
 from penstock.model.settings import QueueSettings
-from penstock.simulation import planted_lifecycle, planted_ordering
+from penstock.simulation import planted_faults, planted_lifecycle, planted_ordering
 from penstock.simulation.planted_patches import (
     Patch,
     acknowledge_before_flush,
@@ -104,6 +104,30 @@ BUGS: dict[str, PlantedBug] = {
         "on a full disk a send is acknowledged and not stored",
         full_disk_forgets,
         lambda scenario: scenario.faults.full_disk_ms > 0,
+    ),
+    "busy-forgets": PlantedBug(
+        "I1",
+        "a send that the journal has no room for now is acknowledged and not stored",
+        planted_faults.busy_forgets,
+        planted_faults.refuses,
+    ),
+    "refused-in-part": PlantedBug(
+        "I6",
+        "what is refused because the journal has no room is done in part",
+        planted_faults.refused_in_part,
+        planted_faults.refuses,
+    ),
+    "failed-syncs-are-done": PlantedBug(
+        "I1",
+        "what could not be synced is acknowledged",
+        planted_faults.failed_syncs_are_done,
+        planted_faults.fails_syncs,
+    ),
+    "misplaced-are-believed": PlantedBug(
+        "I2",
+        "a batch that the disk has put at the wrong place is delivered for another one",
+        planted_faults.misplaced_are_believed,
+        planted_faults.misplaces,
     ),
     "replay-skips-deletes": PlantedBug(
         "I2",
