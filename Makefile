@@ -4,7 +4,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help install spark prepared clients programs serve test check bench compatibility fuzz chaos pipeline-kills format lock clean
+.PHONY: help install spark prepared clients programs serve test check bench compatibility fuzz chaos pipeline-kills audit format lock clean
 
 BIN := .venv/bin
 DATA ?= ./penstock-data
@@ -54,6 +54,9 @@ chaos: install programs ## kill, pause and cut off the processes of a cluster un
 
 pipeline-kills: prepared ## kill drivers, executors and their Python under jobs of the data pipeline, 28 times (ARGS="--drivers 3 --json FILE")
 	@exec $(BIN)/python -m tests.pipeline.kills $(ARGS)
+
+audit: ## ask about known vulnerabilities of everything in the locks (needs the network; ARGS="--service osv")
+	@scripts/audit $(ARGS)
 
 format: install ## rewrite the code the way `make check` wants it
 	$(BIN)/ruff check --fix .

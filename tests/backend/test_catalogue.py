@@ -1,8 +1,8 @@
-"""Which queue has a name, on nodes that hold partitions of several queues that were called the same."""
+"""Names of queues where a node has something of several that are called the same."""
 
 from __future__ import annotations
 
-from itertools import permutations
+import itertools
 
 import pytest
 
@@ -10,42 +10,27 @@ from penstock.backend.catalogue import Catalogue
 from penstock.model.records import QueueCreated, QueueDeleted, QueueRemoved
 from penstock.model.settings import QueueSettings
 
+SETTINGS = QueueSettings()
 
-def _created(*queue_ids: int) -> Catalogue:
+
+@pytest.mark.parametrize("made", list(itertools.permutations((2, 4, 7))))
+@pytest.mark.parametrize("gone", list(itertools.permutations((2, 4, 7))))
+def test_a_name_means_the_latest_queue_of_it_that_is_there(
+    made: tuple[int, ...], gone: tuple[int, ...]
+) -> None:
     catalogue = Catalogue()
-    for queue_id in queue_ids:
-        catalogue.apply(QueueCreated(queue_id, "orders", QueueSettings(), 0))
-    return catalogue
-
-
-def _named(catalogue: Catalogue) -> int | None:
-    partition = catalogue.named("orders")
-    return partition.queue_id if partition is not None else None
-
-
-@pytest.mark.parametrize("order", list(permutations((68, 72, 74))))
-def test_the_newest_queue_has_the_name_in_whatever_order_its_partitions_come(order: tuple[int, ...]) -> None:
-    # A queue whose making was given up leaves partitions that are placed on other nodes until they are cleared away.
-    catalogue = _created(*order)
-    assert _named(catalogue) == 74
+    there: set[int] = set()
+    for number in made:
+        catalogue.apply(QueueCreated(number, "orders", SETTINGS, 0))
+        there.add(number)
+        assert catalogue.find("orders").queue_id == max(there)
     again = Catalogue()
-    again.load(catalogue.dump(7))
-    assert _named(again) == 74
-
-
-@pytest.mark.parametrize("order", list(permutations((68, 72, 74))))
-def test_deleting_one_leaves_the_name_to_the_newest_of_the_others(order: tuple[int, ...]) -> None:
-    catalogue = _created(74, 68, 72)
-    left = {68, 72, 74}
-    for queue_id in order:
-        catalogue.apply(QueueDeleted(queue_id, 0))
-        left.discard(queue_id)
-        assert _named(catalogue) == max(left, default=None)
-        catalogue.apply(QueueRemoved(queue_id, 0))
-        assert _named(catalogue) == max(left, default=None)
-
-
-def test_a_partition_that_is_held_again_does_not_stand_in_its_own_way() -> None:
-    catalogue = _created(68, 68)
-    catalogue.apply(QueueDeleted(68, 0))
-    assert _named(catalogue) is None
+    again.load(catalogue.dump(1))
+    for number in gone:
+        there.remove(number)
+        for one in (catalogue, again):
+            one.apply(QueueDeleted(number, 0))
+            one.apply(QueueRemoved(number, 0))
+            named = one.named("orders")
+            assert (named.queue_id if named is not None else None) == max(there, default=None)
+    assert not catalogue._namesakes

@@ -3,7 +3,8 @@
 The router is the namespace of the run itself, where the clients are. What is cut is lost without a word,
 as on a real network: nobody is told that a host cannot be reached.
 
-Machines have addresses that are loopback's by their number, because Penstock listens on no others while there are no users.
+Machines have addresses that are loopback's by their number, and so has the router, because Penstock listens on no others, and serves
+no others, while there are no users.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ Shape = Literal["entirely", "deaf", "mute", "from its partners"]
 SHAPES: tuple[Shape, ...] = get_args(Shape)
 
 _NET = "127.77.0"
-_ROUTER = "10.77.0.254"
+_ROUTER = "127.77.0.254"
 _LOOPBACK = ("addr del 127.0.0.1/8 dev lo", "addr add 127.0.0.1/32 dev lo")
 """Loopback is one address, so that the rest of its net can be elsewhere."""
 _FIRST_CUT = 100
@@ -45,7 +46,7 @@ class Network:
             run(*self.before(name), "sh", "-c", "echo 1 > /proc/sys/net/ipv4/conf/all/route_localnet")
             router += [
                 f"link add cable{number} type veth peer name cable netns {name}",
-                f"addr add {_ROUTER}/32 dev cable{number}",
+                f"addr add {_ROUTER}/32 dev cable{number} scope global",
                 f"link set cable{number} up",
                 f"route add {self.host(name)}/32 dev cable{number}",
             ]

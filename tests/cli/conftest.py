@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 import itertools
 import json
-import threading
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-import uvloop
 from typer.testing import CliRunner
 
 from penstock.cli.main import app
-from penstock.runtime.embedded import running_server
-from tests.runtime.harness import small_config
+from tests.runtime.threaded_server import Running, threaded_server
 
 _numbers = itertools.count(1)
 
@@ -38,31 +33,16 @@ Penstock = Callable[..., Outcome]
 
 
 @pytest.fixture(scope="session")
-def server_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The url of a server that runs for all tests of this folder."""
-    directory = tmp_path_factory.mktemp("server")
-    urls: list[str] = []
-    running, finished = threading.Event(), threading.Event()
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    """A server that runs for all tests of this folder."""
+    with threaded_server(tmp_path_factory.mktemp("server")) as running:
+        yield running
 
-    async def serve(directory: Path) -> None:
-        async with running_server(directory, small_config()) as server:
-            urls.append(server.url)
-            running.set()
-            await asyncio.get_running_loop().run_in_executor(None, finished.wait)
 
-    def run() -> None:
-        try:
-            with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-                runner.run(serve(directory))
-        finally:
-            running.set()
-
-    thread = threading.Thread(target=run, name="server")
-    thread.start()
-    running.wait()
-    yield urls[0]
-    finished.set()
-    thread.join()
+@pytest.fixture(scope="session")
+def server_url(running: Running) -> str:
+    """Where it is."""
+    return running.server.url
 
 
 @pytest.fixture

@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from tests.cli.conftest import Penstock
+from tests.runtime.threaded_server import Running
 
 _numbers = itertools.count(1)
 
@@ -40,6 +41,25 @@ def test_any_place_can_be_read_from(penstock: Penstock, log: str) -> None:
     nothing = penstock("tail", log, "--from", "end")
     assert (nothing.code, nothing.output) == (0, "")
     assert nothing.errors == f"no message in the log of {log} from there on\n"
+
+
+def test_messages_are_counted_where_numbers_are_left_out(
+    penstock: Penstock, running: Running, log: str
+) -> None:
+    assert bodies(penstock, log, "--group", "billing", "--limit", "28") == list(range(1, 29))
+    running.leave_out(log, 1 << 24)
+    assert bodies(penstock, log, "--limit", "3") == [28, 29, 30], "nothing is there behind the gap yet"
+    assert penstock("send", log, stdin="31\n32\n").code == 0
+    assert bodies(penstock, log) == list(range(23, 33))
+    assert bodies(penstock, log, "--limit", "4") == [29, 30, 31, 32]
+    assert bodies(penstock, log, "--partition", "0", "--limit", "3") == [30, 31, 32]
+    assert bodies(penstock, log, "--from", "28", "--limit", "4") == [28, 29, 30, 31]
+    assert bodies(penstock, log, "--from", "31") == [31, 32], "a number of before a failover"
+    (billing,) = penstock("group", "list", log, "--json").objects
+    assert (billing["offset"], billing["lag_messages"]) == (29, 4)
+    assert bodies(penstock, log, "--group", "billing") == [29, 30, 31, 32]
+    moved = penstock("group", "seek", log, "billing", "--to", "1000")
+    assert moved.output.endswith("2 messages to read\n")
 
 
 def test_following_ends_at_the_limit(penstock: Penstock, log: str) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,6 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from penstock.cli.main import app
+from penstock.metadata.store.sqlite import open_sqlite_store
 from tests.cli.conftest import Outcome
 
 POLICY = json.dumps(
@@ -122,3 +125,85 @@ def test_the_reference_names_the_commands_below_user() -> None:
         assert group.typer_instance is not None
         for command in group.typer_instance.registered_commands:
             assert f"## `penstock user {group.name} {command.name}" in text
+
+
+def in_file(data: Path, change: Callable[[dict[str, bytes]], dict[str, bytes | None]]) -> None:
+    """Writes into the file of metadata as somebody does who has no master key: new values, or None for what goes."""
+
+    async def work() -> None:
+        store = await open_sqlite_store(data / "metadata.sqlite")
+        found = {entry.key: entry.value for entry in (await store.list("")).entries}
+        for key, value in change(found).items():
+            if value is None:
+                await store.delete(key)
+            else:
+                await store.put(key, value)
+        await store.close()
+
+    asyncio.run(work())
+
+
+def test_records_without_a_right_seal_are_named_and_can_be_removed(run: Run, tmp_path: Path) -> None:
+    run("user", "create", "admin", "--root")
+    run("user", "create", "alice")
+    assert run("user", "seal", "--check").code == 0
+    in_file(
+        tmp_path / "data",
+        lambda found: {
+            "users/alice": found["users/alice"].replace(b'"root":false', b'"root":true'),
+            "users/eve": found["users/admin"],
+        },
+    )
+    listed = run("user", "list")
+    assert "let nobody in: users/alice, users/eve" in listed.errors
+    assert "alice" not in listed.output
+    assert run("user", "seal", "--check").code == 1
+    assert "has no right seal" in run("user", "show", "alice").errors
+    assert run("user", "delete", "eve", "--yes").code == 0
+    assert run("user", "delete", "alice", "--yes").code == 0
+    assert run("user", "seal", "--check").code == 0
+
+
+def test_a_backup_that_was_put_back_needs_somebody_who_vouches_for_it(run: Run, tmp_path: Path) -> None:
+    run("user", "create", "admin", "--root")
+    backup: dict[str, bytes | None] = {}
+
+    def keep(found: dict[str, bytes]) -> dict[str, bytes | None]:
+        backup.update(found)
+        return {}
+
+    in_file(tmp_path / "data", keep)
+    run("user", "create", "alice")
+    in_file(tmp_path / "data", lambda found: {**dict.fromkeys(found, None), **backup})
+    refused = run("user", "list")
+    assert refused.code == 1
+    assert "If you have put back a backup" in refused.errors
+    assert "add --yes" in run("user", "seal").errors
+    sealed = run("user", "seal", "--yes")
+    assert sealed.code == 0, sealed.errors
+    assert "1 users, 1 access keys" in sealed.output
+    assert [one["name"] for one in run("user", "list", "--json").objects] == ["admin"]
+    assert run("user", "create", "alice").code == 0
+
+
+def test_without_the_master_key_no_other_is_made(run: Run, tmp_path: Path) -> None:
+    run("user", "create", "admin", "--root")
+    (tmp_path / "data" / "metadata.key").unlink()
+    for command in (("user", "list"), ("user", "create", "eve", "--root"), ("user", "seal", "--yes")):
+        assert "put the file back" in run(*command).errors
+    assert not (tmp_path / "data" / "metadata.key").exists()
+    assert run("limit", "list").code == 0
+
+
+def test_what_cannot_be_written_down_loses_no_secret(run: Run, tmp_path: Path) -> None:
+    """The key may lie in a directory where nothing can be written."""
+    (tmp_path / "data").mkdir(mode=0o700)
+    (tmp_path / "data" / "metadata.key.seen").mkdir()
+    created = run("user", "create", "admin", "--root")
+    assert created.code == 1  # it cannot be read either
+    (tmp_path / "data" / "metadata.key.seen").rmdir()
+    (tmp_path / "data" / f".metadata.key.seen.{os.getpid()}").mkdir()
+    created = run("user", "create", "admin", "--root")
+    assert created.code == 0, created.errors
+    assert "AWS_SECRET_ACCESS_KEY=" in created.output
+    assert "is not found out here" in created.errors

@@ -166,6 +166,8 @@ class Peer:
         self._server: asyncio.Server | None = None
         self.port = 0
         self.next_sequence = 0
+        self.partitions = 1
+        self.damage: str | None = None
 
     @property
     def url(self) -> str:
@@ -240,9 +242,9 @@ class Peer:
                 pass
 
     def description(self, name: str) -> QueueDescription:
-        settings = QueueSettings(visibility_timeout_ms=self.visibility_timeout_ms)
+        settings = QueueSettings(visibility_timeout_ms=self.visibility_timeout_ms, partitions=self.partitions)
         statistics = msgspec.structs.replace(NO_STATISTICS, next_sequence=self.next_sequence)
-        return QueueDescription(self.queues[name], name, settings, 0, statistics)
+        return QueueDescription(self.queues[name], name, settings, 0, statistics, self.damage)
 
     async def next(self, kind: type[R]) -> Seen[R]:
         """The next request in line, which must be of that kind."""

@@ -13,6 +13,7 @@ from penstock.client.call import FutureCall
 from penstock.client.outgoing import encode_attributes
 from penstock.model.batch import encode_parts
 from penstock.model.origin import Origin
+from penstock.model.partition_numbers import number_of
 from penstock.wire.messages import (
     DeliveredBatch,
     Delivery,
@@ -203,3 +204,34 @@ async def test_redrive_goes_on_until_the_end_it_saw_at_the_beginning() -> None:
         last.answer(Redriven(2, 2_000))  # what came after the beginning is left alone
         assert await moving == 5
         assert told == [3, 5]
+
+
+@async_test
+async def test_a_redrive_goes_through_all_partitions_up_to_what_was_there() -> None:
+    async with connected() as (peer, client):
+        peer.next_sequence, peer.partitions = 11, 3
+        moving = asyncio.ensure_future(client.queue("orders").redrive())
+        steps = [  # (where it starts, where the server would go on)
+            (0, number_of(0, 5)),
+            (number_of(0, 5), number_of(0, 12)),  # what has come back since
+            (number_of(1, 0), number_of(2, 0)),
+            (number_of(2, 0), None),
+        ]
+        for start, following in steps:
+            asked = await peer.next(Redrive)
+            assert asked.request.start == start
+            asked.answer(Redriven(4, following))
+        assert await moving == 16
+
+
+@async_test
+async def test_a_redrive_moves_what_a_partition_has_that_did_not_say_so() -> None:
+    async with connected() as (peer, client):
+        peer.next_sequence, peer.damage = 1, "partition 0: it does not answer"
+        moving = asyncio.ensure_future(client.queue("orders").redrive())
+        asked = await peer.next(Redrive)
+        asked.answer(Redriven(1_000, 1_001))
+        asked = await peer.next(Redrive)
+        assert asked.request.start == 1_001
+        asked.answer(Redriven(7, None))
+        assert await moving == 1_007

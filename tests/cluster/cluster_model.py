@@ -91,6 +91,9 @@ class World:
     def delete_queue(self) -> None:
         """Now and then, and makes another one instead."""
         if self.random.random() < 0.1:
+            for entry in self.partitions():
+                if entry.serving and self.random.random() < 0.5:
+                    self.store.on_their_way.setdefault(entry.partition, self.random.randint(0, 3))
             self.change_queue(state="deleting")
             self.create_queue()
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 import msgspec
 
 from penstock.cluster import layout
+from penstock.cluster.deletion import given_up
 from penstock.cluster.elections import handed_over
 from penstock.cluster.layout import NodeEntry, PartitionEntry, Position, PositionsEntry
 from penstock.cluster.positions import asked_of
@@ -160,6 +161,12 @@ class Node:
                 primary.decided(wanted)
         elif entry.serving != entry.epoch and primary.committed >= replica.begun:
             self.store.put(key, layout.encode(msgspec.structs.replace(entry, serving=entry.epoch)), version)
+        elif entry.deleted and replica.serves and not replica.hands_over:
+            left = self.store.on_their_way.get(entry.partition, 0)
+            if left:  # one arrives elsewhere
+                self.store.on_their_way[entry.partition] = left - 1
+            else:
+                self.store.put(key, layout.encode(given_up(entry, "nothing is on its way any more")), version)
         elif entry.hand_over_to in nodes and self._has_everything(primary, entry.hand_over_to):
             successor = nodes[entry.hand_over_to]
             self.store.put(key, layout.encode(handed_over(entry, successor)), version)

@@ -28,6 +28,8 @@ class ModelStore:
         self.elections = 0
         self.elections_from_before = 0
         self.hand_overs = 0
+        self.on_their_way: dict[int, int] = {}
+        """By partition: messages that are still to leave it for other queues."""
 
     def get(self, key: str) -> tuple[bytes, int] | None:
         return self.entries.get(key)
@@ -80,6 +82,11 @@ class ModelStore:
         if found is None:
             return
         old = decode_partition(found[0])
+        left = self.on_their_way.get(new.partition, 0)
+        if old.replicas and not new.replicas and left:
+            raise UnsafeError(f"{key}: it is given up though {left} messages are on their way elsewhere")
+        if old.deleted and not new.deleted:
+            raise UnsafeError(f"{key}: a deleted partition is not deleted any more")
         if new.epoch not in (old.epoch, old.epoch + 1):
             raise UnsafeError(f"{key}: epoch {new.epoch} follows {old.epoch}")
         if new.epoch == old.epoch + 1:

@@ -145,6 +145,7 @@ def test_nobody_out_of_sync_is_elected_until_an_operator_says_so() -> None:
     after = cluster.entry(partition)
     assert (after.primary, after.epoch, after.in_sync) == (second, 2, [second])
     assert "what it lacks is lost" in after.reason
+    assert after.unclean == 2, "numbers that it does not know of are left out"
     (taken_away,) = cluster.manage()
     assert (taken_away.key, taken_away.entry) == (layout.unclean_key(partition), None)
 

@@ -227,19 +227,84 @@ def test_a_handing_over_is_called_off_when_the_successor_falls_behind() -> None:
 # --- deletion -----------------------------------------------------------------------------------------------
 
 
-def test_a_deleted_queue_goes_once_its_nodes_have_dropped_it() -> None:
+def test_a_deleted_queue_goes_once_nothing_of_it_is_on_its_way_and_its_nodes_have_dropped_it() -> None:
     cluster = ObedientCluster()
     ids = cluster.create("orders", partitions=2)
+    cluster.on_their_way = {ids[0]}
     cluster.change_queue("orders", state="deleting")
     cluster.manage()
     for partition in ids:
         entry = cluster.entry(partition)
-        assert (entry.primary, entry.replicas, entry.in_sync) == (None, [], [])
-        assert set(entry.leaving) == {"n0", "n1", "n2"}
-    assert cluster.decide() == [], "nobody has dropped it yet"
+        assert entry.deleted
+        assert len(entry.replicas) == len(entry.in_sync) == 3
+        assert entry.primary is not None
+    cluster.settle()
+    assert set(cluster.view.partitions) == {ids[0]}, "messages are still to leave it"
+    assert cluster.view.queues == {}, "its name is free before that"
+    cluster.on_their_way = set()
     cluster.settle()
     assert cluster.view.partitions == {}
-    assert cluster.view.queues == {}
+
+
+def test_the_name_of_a_deleted_queue_is_free_when_all_of_its_partitions_know_it() -> None:
+    cluster = ObedientCluster()
+    ids = cluster.create("orders", partitions=2)
+    cluster.on_their_way = set(ids)
+    cluster.change_queue("orders", state="deleting")
+    changes = cluster.decide()
+    assert {change.key for change in changes} == {layout.partition_key(partition) for partition in ids}
+    cluster.put(changes[0].key, changes[0].entry)  # whoever manages dies here
+    assert {change.key for change in cluster.decide()} == {changes[1].key}
+    cluster.manage()
+    (change,) = cluster.decide()
+    assert (change.key, change.entry) == (layout.queue_key("orders"), None)
+
+
+def test_a_partition_of_a_deleted_queue_gets_a_primary_and_replicas_like_any_other() -> None:
+    cluster = ObedientCluster(nodes=4)
+    (partition,) = cluster.create("orders")
+    cluster.on_their_way = {partition}
+    cluster.change_queue("orders", state="deleting")
+    cluster.settle()
+    primary = cluster.entry(partition).primary
+    assert primary is not None
+    cluster.kill(primary)
+    cluster.settle()
+    entry = cluster.entry(partition)
+    assert (entry.epoch, entry.serving) == (2, 2)
+    cluster.now_ms += SETTINGS.replace_after_ms
+    cluster.settle()
+    assert len(cluster.entry(partition).in_sync) == 3
+    assert primary not in cluster.entry(partition).replicas
+    cluster.on_their_way = set()
+    cluster.settle()
+    assert cluster.entry(partition).leaving == [primary], "which may still hold what it held"
+
+
+def test_a_partition_that_never_served_is_given_up_at_once() -> None:
+    cluster = ObedientCluster()
+    (partition,) = cluster.create("orders")
+    cluster.change(partition, serving=0, primary=None)
+    cluster.change_queue("orders", state="deleting")
+    cluster.manage()
+    assert cluster.entry(partition).retired
+    assert "nothing was ever sent to it" in cluster.entry(partition).reason
+
+
+def test_a_partition_whose_nodes_were_all_removed_is_given_up() -> None:
+    cluster = ObedientCluster(nodes=4)
+    (partition,) = cluster.create("orders", replicas=2)
+    replicas = cluster.entry(partition).replicas
+    cluster.on_their_way = {partition}
+    for node in replicas:
+        cluster.kill(node)
+    cluster.change_queue("orders", state="deleting")
+    cluster.settle()
+    assert cluster.entry(partition).replicas == replicas
+    for node in replicas:
+        cluster.drain(node, remove=True)
+    cluster.settle()
+    assert cluster.view.partitions == {}
 
 
 def test_a_node_that_is_gone_holds_up_the_clean_up_but_not_the_name() -> None:

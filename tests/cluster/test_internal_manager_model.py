@@ -12,6 +12,7 @@ import pytest
 
 from penstock.cluster import layout
 from penstock.cluster.changes import Change
+from penstock.cluster.deletion import given_up
 from penstock.cluster.elections import handed_over
 from penstock.cluster.layout import PartitionEntry
 from penstock.cluster.placement import Census
@@ -185,6 +186,24 @@ class NeverReplaces(World):
         return [change for change in super().decide(view) if "emptied" not in change.reason]
 
 
+class GivesUpTooEarly(World):
+    """Drops partitions of deleted queues at once, whatever is on its way from them."""
+
+    def write(self, change: Change) -> None:
+        entry = change.entry
+        if isinstance(entry, PartitionEntry) and entry.deleted:
+            change = change._replace(entry=given_up(entry, "the queue is deleted"))
+        super().write(change)
+
+
+class ForgetsToMark(World):
+    """Leaves the partitions of deleted queues as they are."""
+
+    def decide(self, view: ClusterView) -> list[Change]:
+        changes = super().decide(view)
+        return [one for one in changes if not isinstance(one.entry, PartitionEntry) or not one.entry.deleted]
+
+
 class NeverLetsGo(World):
     """Forgets the clean-up of deleted queues."""
 
@@ -201,6 +220,8 @@ class NeverLetsGo(World):
         ForgetsToRaiseTheEpoch,
         TakesOffTooEarly,
         NeverReplaces,
+        GivesUpTooEarly,
+        ForgetsToMark,
         NeverLetsGo,
     ],
     ids=lambda kind: kind.__name__,

@@ -42,6 +42,7 @@ def test_a_row_for_each_partition_and_node() -> None:
         ({"primary_started_ms": 5}, False, "has started anew"),
         ({"replicas": [], "in_sync": [], "leaving": ["n2"]}, False, "waiting for n2 to drop it"),
         ({"queue_id": 900}, True, "belongs to no queue"),
+        ({"deleted": True, "reason": "3 messages are on the way"}, False, "3 messages are on the way"),
         ({"expiry": "closed"}, False, "about to be deleted"),
     ],
 )

@@ -244,6 +244,7 @@ class FrontEnd:
             home=HOME,
             queues=self.queues,
             metadata=self.cache,
+            may=lambda action, arn: True,
             token=self.world.dice.randbytes,
         )
 

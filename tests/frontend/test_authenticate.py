@@ -10,7 +10,7 @@ import pytest
 
 from penstock.metadata.users import KEYS, USERS
 from penstock.model.limits import MINUTE_MS, SECOND_MS
-from penstock.sqs.http import HttpRequest
+from penstock.sqs.http import HttpRequest, Peer
 from tests.frontend.pipeline import Key, Pipeline, json_request, presigned, query_request, read, signed
 
 SKEW_MS = 15 * MINUTE_MS
@@ -249,6 +249,20 @@ def test_beyond_loopback_the_last_user_leaves_a_closed_door(tmp_path: Path) -> N
         {"origin": "http://localhost.evil.example"},
         {"sec_fetch_site": "cross-site"},
         {"user_agent": "Mozilla/5.0", "host": "rebound.example:9324"},
+        {"host": "rebound.example:9324"},
+        {"host": "rebound.example:9324", "sec_fetch_site": "same-origin", "user_agent": "Boto3/1.40"},
+        {"host": "rebound.example", "sec_fetch_site": "none"},
+        {"host": "rebound.example", "origin": "http://localhost:3000"},
+        {"host": "127.0.0.1.rebound.example"},
+        {"host": "localhost.rebound.example"},
+        {"host": "evillocalhost:9324"},
+        {"host": "127.0.0.1:9324@rebound.example"},
+        {"host": ""},
+        {"x_forwarded_for": "203.0.113.9"},
+        {"x_forwarded_for": "127.0.0.1, 203.0.113.9"},
+        {"x_forwarded_for": "203.0.113.9, 127.0.0.1"},
+        {"x_forwarded_for": "unknown"},
+        {"forwarded": "for=203.0.113.9"},
     ],
 )
 def test_without_users_a_web_page_from_elsewhere_is_not_let_in(
@@ -270,8 +284,35 @@ def test_without_users_a_web_page_from_elsewhere_is_not_let_in(
         {"sec_fetch_site": "same-origin"},
         {"sec_fetch_site": "none"},
         {"user_agent": "Mozilla/5.0", "host": "localhost:9324"},
-        {"user_agent": "Boto3/1.40", "host": "queues.example:9324"},
+        {"user_agent": "Boto3/1.40", "host": "us-east-1.queue.localhost:9324"},
+        {"host": "[::1]:9324"},
+        {"host": "127.0.0.53"},
+        {"x_forwarded_for": "127.0.0.1"},
+        {"x_forwarded_for": "::1, 127.0.0.1"},
     ],
 )
 def test_without_users_a_local_page_is_let_in(server: Pipeline, headers: dict[str, str]) -> None:
     assert server.send(with_headers(query_request("ListQueues"), **headers)).status == 200
+
+
+@pytest.mark.parametrize(
+    "address", ["203.0.113.9", "10.0.0.1", "::ffff:203.0.113.9", "fe80::1", "", "unknown"]
+)
+def test_without_users_only_clients_of_this_machine_are_served(server: Pipeline, address: str) -> None:
+    """Behind a trusted proxy the address is that of the client."""
+    answer = server.send(query_request("ListQueues"), Peer(address, secure=False))
+    assert answer.status == 403
+    assert b"only clients on this machine" in answer.body
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1", "127.8.8.8", "::1", "::ffff:127.0.0.1"])
+def test_without_users_every_client_of_this_machine_is_served(server: Pipeline, address: str) -> None:
+    assert server.send(query_request("ListQueues"), Peer(address, secure=False)).status == 200
+
+
+def test_with_users_neither_host_nor_address_matters(server: Pipeline, admin: Key) -> None:
+    request = with_headers(json_request("ListQueues", {}), host="queues.example")
+    assert (
+        server.send(signed(request, admin, server.node.now_ms), Peer("203.0.113.9", secure=False)).status
+        == 200
+    )

@@ -7,6 +7,7 @@ import asyncio
 import msgspec
 
 from penstock.cluster import layout
+from penstock.cluster.deletion import given_up
 from penstock.cluster.elections import handed_over
 from penstock.cluster.layout import NodeEntry, PartitionEntry, Position, PositionsEntry
 from penstock.cluster.positions import asked_of, is_led
@@ -71,6 +72,8 @@ class ObedientNode:
             return entry
         if entry.hand_over_to in nodes:
             return handed_over(entry, nodes[entry.hand_over_to])
+        if entry.deleted and entry.serving == entry.epoch:
+            return given_up(entry, "nothing is on its way any more")
         in_sync = [node for node in entry.replicas if node in nodes]
         return msgspec.structs.replace(entry, serving=entry.epoch, in_sync=in_sync)
 

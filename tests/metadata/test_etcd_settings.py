@@ -13,6 +13,7 @@ from penstock.metadata.store.etcd_settings import (
     EtcdUrlError,
     TlsFiles,
     parse_etcd_url,
+    without_password,
 )
 
 
@@ -62,3 +63,20 @@ def test_a_long_url_says_everything(tmp_path: Path) -> None:
 def test_what_is_wrong_is_said(url: str, explained: str) -> None:
     with pytest.raises(EtcdUrlError, match=explained):
         parse_etcd_url(url)
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("etcd://al:secret@one:2379,two:2379/ours?timeout=1", "etcd://al:…@one:2379,two:2379/ours?timeout=1"),
+        ("etcds://al:a%40b@one", "etcds://al:…@one"),
+        ("etcd://al:pa@ss@one", "etcd://al:…@one"),
+        ("etcd://al:@one", "etcd://al:…@one"),
+        ("etcds://al@one:2379?password_file=/a:b@c", "etcds://al@one:2379?password_file=/a:b@c"),
+        ("etcd://one:2379,two:2379/a@b", "etcd://one:2379,two:2379/a@b"),
+        ("metadata://one:9327", "metadata://one:9327"),
+        ("none", "none"),
+    ],
+)
+def test_a_password_is_shown_to_nobody(url: str, shown: str) -> None:
+    assert without_password(url) == shown

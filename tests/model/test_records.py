@@ -44,6 +44,7 @@ EXAMPLES: list[Record] = [
     records.IdsBarred([b"x"], [17], 20, 10),
     records.GroupRemoved("billing", 10),
     records.EpochBegan(3, 10),
+    records.NumbersSkipped(1 << 36, 1_000, 7 << 36),
     records.LifecycleReported(2**40, 10),
     records.LifecycleEnded(10),
     records.QueueCreated(1, "orders", QueueSettings(), 10),

@@ -51,3 +51,18 @@ def test_a_row_that_comes_twice_counts_once(spark: SparkSession) -> None:
     assert (found.rows, found.repeated) == (4, 3)
     assert found.seen.gaps() == [Gap("front-1", 8, 9)]
     assert before.stretches == {"front-1": [(1, 5)]}, "what was seen before the batch is what it was"
+
+
+def test_numbers_that_a_row_says_were_left_out_are_not_missing(spark: SparkSession) -> None:
+    """After an unclean election rows go on with a number of the epoch; those before it are in another batch, or never came."""
+    first = 7 << 36
+    leap = "case when action = 'leap' then 501 end"
+    rows = [usage_row(number) for number in (499, 500)]
+    rows += [usage_row(first, action="leap"), usage_row(first + 1), usage_row(first + 3)]
+    before = Seen({"front-1": [(1, 498), (505, 800)]})
+    found = sort_out(usage_frame(spark, rows), "front_end", "number", before, leap)
+    assert (found.rows, found.repeated) == (5, 0)
+    assert found.seen.stretches == {"front-1": [(1, first + 1), (first + 3, first + 3)]}
+    assert found.seen.gaps() == [Gap("front-1", first + 2, first + 2)]
+    again = sort_out(usage_frame(spark, rows), "front_end", "number", found.seen, leap)
+    assert (again.rows, again.repeated) == (0, 5)

@@ -5,12 +5,14 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from penstock import LogPartition
 from penstock.model.partition_numbers import number_of
 from penstock.pipeline.source.ranges import (
     LARGE_TASK_MESSAGES,
     SPREAD_TASKS,
     TASK_MESSAGES,
     LogRange,
+    gaps_of,
     messages_per_task,
     plan_tasks,
     ranges_between,
@@ -38,6 +40,29 @@ def test_every_message_is_in_one_task_and_tasks_are_full(
     sizes = [sum(one.messages for one in task.ranges) for task in tasks]
     assert all(count == size for count in sizes[:-1])
     assert all(count <= size for count in sizes)
+
+
+gaps = st.lists(st.tuples(st.integers(1, 900), st.sampled_from([1, 50, 1 << 24, 1 << 36])), max_size=4)
+
+
+@given(gaps, st.integers(1, 500))
+def test_numbers_that_no_message_has_make_no_task(given_gaps: list[tuple[int, int]], size: int) -> None:
+    """`given_gaps`: messages before each, and how wide it is."""
+    following, left_out = number_of(3, 1), []
+    present: list[int] = []
+    for messages, width in given_gaps:
+        present += range(following, following + messages)
+        left_out.append((following + messages, following + messages + width))
+        following += messages + width
+    present += range(following, following + 7)
+    part = LogPartition(3, number_of(3, 1), following + 7, tuple(left_out))
+    ranges = ranges_between({3: part.begin}, {3: part.end}, gaps_of([part]))
+    tasks = plan_tasks(ranges, size, 7)
+    assert [
+        number for task in tasks for one in task.ranges for number in range(one.start, one.stop)
+    ] == present
+    assert len(tasks) == -(-len(present) // size)
+    assert sum(one.messages for one in ranges) == part.messages == len(present)
 
 
 def test_a_small_batch_of_many_partitions_is_one_task() -> None:

@@ -10,8 +10,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 import penstock
+from penstock.metadata.seals import layout_sealers
 from penstock.metadata.store.etcd import open_etcd_store
 from penstock.metadata.store.interface import MetadataStore
+from penstock.metadata.store.sealed import sealed
 from tests.process.test_cluster_nodes import Program
 
 
@@ -44,7 +46,7 @@ async def few_programs(
         *("frontend", "--name", "front", *shared, "--data", str(place / "front")),
         *("--native-listen", "127.0.0.1:0", "--sqs-listen", "127.0.0.1:0"),
     )
-    store = await open_etcd_store(etcd)
+    store = sealed(await open_etcd_store(etcd), layout_sealers(secret.read_bytes()))
     try:
         await asyncio.gather(*(program.start() for program in nodes.values()))
         await front.start()

@@ -125,3 +125,17 @@ def test_a_configuration_that_haproxy_does_not_take_changes_nothing(
     with pytest.raises(balancer.BalancerRefusedError, match="frontend-9"):
         balancer.write_configuration(bad, tmp_path, balancer.find_haproxy())
     assert (tmp_path / "haproxy.cfg").read_text() == before
+
+
+def test_the_page_is_for_this_machine_and_not_for_pages_of_other_sites(balanced: Balanced) -> None:
+    place = balanced.plan().balancer.address("page")
+    for host, status in (
+        (place, 200),
+        ("localhost", 200),
+        ("rebound.example:9325", 403),
+        ("localhost.evil", 403),
+    ):
+        connection = http.client.HTTPConnection(place, timeout=10)
+        connection.request("GET", "/;csv", headers={"Host": host})
+        assert connection.getresponse().status == status, host
+        connection.close()

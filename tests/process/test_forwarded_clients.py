@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import http.client
+import json
+import socket
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -11,22 +13,54 @@ from urllib.parse import urlsplit
 import pytest
 
 from penstock.cluster.local_plan import ClusterPlan, Planned, plan_cluster
+from penstock.model.settings import QueueSettings
 from penstock.runtime.local_cluster import balancer, running
 from penstock.runtime.local_cluster.cluster import answers_to_health
 from penstock.runtime.local_cluster.ports import ports_of
+from penstock.wire.credentials import client_proof, encode_proof
+from penstock.wire.frames import FrameReader, encode_frame
+from penstock.wire.messages import (
+    Answer,
+    Challenge,
+    CreateQueue,
+    DescribeQueue,
+    Failed,
+    Hello,
+    QueueDescription,
+    Welcome,
+    decode_answer,
+    encode_message,
+)
 from tests.process.programs import Program, create_user, server, soon
 
 AT_ONCE = 10
 """So many failures at once are forgiven where one a second is."""
 ONE, OTHER = "127.0.0.9", "127.0.0.10"
+NONCE = b"n" * 32
+
+
+def asked(connection: socket.socket, head: bytes) -> Answer:
+    """The answer to one request of the native protocol."""
+    connection.sendall(b"".join(encode_frame(7, head)))
+    reader = FrameReader()
+    while True:
+        data = connection.recv(65536)
+        assert data, "the server closed the connection"
+        for frame in reader.feed(data):
+            return decode_answer(frame.head)
 
 
 class Behind:
     """A server with a user, and HAProxy before it."""
 
     def __init__(self, directory: Path, stack: ExitStack, proxies: str) -> None:
-        create_user(directory / "data", "admin", "--root")
-        settings = {"PENSTOCK_SQS_FAILED_SIGNATURES": "1", "PENSTOCK_SQS_TRUSTED_PROXIES": proxies}
+        self.admin = create_user(directory / "data", "admin", "--root")
+        self.data = directory / "data"
+        settings = {
+            "PENSTOCK_SQS_FAILED_SIGNATURES": "1",
+            "PENSTOCK_SQS_TRUSTED_PROXIES": proxies,
+            "PENSTOCK_NATIVE_TRUSTED_PROXIES": proxies,
+        }
         self.server: Program = server(directory, **settings)
         stack.callback(self.server.kill)
         self.direct = urlsplit(self.server.url)
@@ -35,6 +69,7 @@ class Behind:
             zones=1,
             base_port=0,
             etcd_url="",
+            passes_clients_on=True,
             processes=[
                 Planned(name="frontend-1", role="frontend", ports=ports),
                 plan_cluster(nodes=1, front_ends=1, ports=ports_of(0)).balancer,
@@ -47,6 +82,7 @@ class Behind:
         )
         stack.callback(running.kill, haproxy)
         self.balanced = urlsplit(plan.sqs_url)
+        self.native = urlsplit(plan.native_url)
         soon(lambda: answers_to_health(plan.balancer.address("sqs")), 60)
 
     def throttled(self, source: str, *, direct: bool = False, said: str | None = None) -> bool:
@@ -72,6 +108,19 @@ class Behind:
             return b"RequestThrottled" in body
         finally:
             connection.close()
+
+    def greeted(self, source: str, key: str, secret: str) -> socket.socket | Failed:
+        """A native connection through HAProxy, from an address, with somebody's key; or why there is none."""
+        place = (self.native.hostname or "", self.native.port or 0)
+        connection = socket.create_connection(place, timeout=60, source_address=(source, 0))
+        challenge = asked(connection, encode_message(Hello([1], "me", key, NONCE)))
+        assert isinstance(challenge, Challenge), challenge
+        answer = asked(connection, encode_proof(client_proof(secret, key, challenge.nonce, NONCE)))
+        if isinstance(answer, Failed):
+            connection.close()
+            return answer
+        assert isinstance(answer, Welcome)
+        return connection
 
     def use_up(self, source: str, *, direct: bool = False) -> None:
         """Fails until it is held back."""
@@ -102,3 +151,61 @@ def test_nobody_passes_for_another_client(behind: Behind) -> None:
 def test_a_proxy_that_is_not_trusted_is_taken_for_the_client(behind: Behind) -> None:
     behind.use_up(ONE)
     assert any(behind.throttled(OTHER) for _ in range(2 * AT_ONCE))
+    # What it says before a native connection is no frame, and is refused.
+    place = (behind.native.hostname or "", behind.native.port or 0)
+    with socket.create_connection(place, timeout=60) as connection:
+        refused = asked(connection, encode_message(Hello([1], "me")))
+    assert isinstance(refused, Failed)
+    assert "native.trusted_proxies" in refused.message
+
+
+def test_a_native_client_that_fails_does_not_hold_up_another(behind: Behind) -> None:
+    """320 wrong proofs from one client, through a real HAProxy: the others are let in."""
+    told = [behind.greeted(ONE, "AKIAGUESS", "guess") for _ in range(320)]
+    assert isinstance(told[-1], Failed)
+    assert told[-1].code == "overloaded"
+    let_in = behind.greeted(OTHER, *behind.admin)
+    assert isinstance(let_in, socket.socket)
+    let_in.close()
+
+
+def test_the_address_in_policies_is_that_of_a_native_client(behind: Behind, tmp_path: Path) -> None:
+    condition = {"IpAddress": {"aws:SourceIp": ONE}}
+    statement = {"Effect": "Allow", "Action": "sqs:*", "Resource": "*", "Condition": condition}
+    policy = tmp_path / "policy.json"
+    policy.write_text(json.dumps({"Version": "2012-10-17", "Statement": statement}))
+    sam = create_user(behind.data, "sam", "--policy", str(policy))
+    soon(lambda: isinstance(behind.greeted(ONE, *sam), socket.socket), 60)
+    admin = behind.greeted(OTHER, *behind.admin)
+    assert isinstance(admin, socket.socket)
+    asked(admin, encode_message(CreateQueue("orders", QueueSettings())))
+    describe = encode_message(DescribeQueue("orders"))
+    one, other = behind.greeted(ONE, *sam), behind.greeted(OTHER, *sam)
+    assert isinstance(one, socket.socket)
+    assert isinstance(other, socket.socket)
+    assert isinstance(asked(one, describe), QueueDescription)
+    assert isinstance(asked(other, describe), Failed)
+
+
+def test_without_users_only_this_machine_is_served_behind_a_proxy_too(tmp_path: Path) -> None:
+    with ExitStack() as stack:
+        program = server(tmp_path, PENSTOCK_SQS_TRUSTED_PROXIES="127.0.0.1")
+        stack.callback(program.kill)
+        place = urlsplit(program.url)
+
+        def status(**headers: str) -> int:
+            connection = http.client.HTTPConnection(place.hostname or "", place.port, timeout=60)
+            usual = {"Content-Type": "application/x-amz-json-1.0", "X-Amz-Target": "AmazonSQS.ListQueues"}
+            given = {name.replace("_", "-"): value for name, value in headers.items()}
+            try:
+                connection.request("POST", "/", "{}", usual | given)
+                return connection.getresponse().status
+            finally:
+                connection.close()
+
+        assert status() == 200
+        assert status(X_Forwarded_For="127.0.0.1") == 200
+        assert status(X_Forwarded_For="203.0.113.9") == 403
+        assert status(X_Forwarded_For="127.0.0.1, 203.0.113.9") == 403
+        assert status(Host="rebound.example", Sec_Fetch_Site="same-origin", User_Agent="Boto3") == 403
+        assert status(Host="localhost:1") == 200

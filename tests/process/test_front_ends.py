@@ -106,7 +106,7 @@ def test_another_master_key_than_that_of_the_users_is_refused(tmp_path: Path, ro
     (data / "metadata.key").write_text("0" * 64)
     options = ("--listen", "127.0.0.1:0") if role == "serve" else ("--backend", f"127.0.0.1:{free_port()}")
     said = refusal(role, *options, "--sqs-listen", "127.0.0.1:0", "--data", str(data))
-    assert "is not the master key that the secrets of the users were encrypted with" in said
+    assert "is not the master key that the users' access keys were encrypted and sealed with" in said
 
 
 # --- what a client leaves behind ----------------------------------------------------------------------------

@@ -8,6 +8,7 @@ from penstock.model.limits import PRIORITIES
 from penstock.model.runs import normalized
 from penstock.queue import states
 from penstock.queue.chunk import CHUNK_BITS, CHUNK_MESSAGES
+from penstock.queue.log_index import LoggedRun
 from penstock.queue.partition import Partition
 from tests.queue.rig import expand
 
@@ -68,7 +69,7 @@ def _check_chunks(partition: Partition) -> None:
         assert chunk.files == files_here
         assert len(chunk.sizes) == len(chunk.states)
         assert chunk.living == sum(1 for byte in chunk.states if byte)
-        assert chunk.living or len(chunk.states) < CHUNK_MESSAGES, "a full chunk with nothing alive stays"
+        assert chunk.living or chunk.number == table.next >> CHUNK_BITS, "a chunk with nothing alive stays"
         assert chunk.groups is None or len(chunk.groups) == len(chunk.states)
         size += bytes_here
         files += files_here
@@ -80,11 +81,17 @@ def _check_log(partition: Partition) -> None:
     log = partition.log
     if log is None:
         return
-    batches = log.batches(log.begin, 10**9, 10**12, 10**9)
+    batches: list[LoggedRun] = []
+    while more := log.batches(
+        batches[-1].first + batches[-1].messages if batches else log.begin, 10**9, 10**12, 10**9
+    ):
+        batches += more
     assert log.next == partition.table.next
-    assert [run.first for run in batches[1:]] + [log.next] == [
-        run.first + run.messages for run in batches
-    ] or (not batches and log.begin == log.next)
+    assert [partition.gaps.after(run.first + run.messages) for run in batches] == (
+        [run.first for run in batches[1:]] + [log.next] * bool(batches)
+    )
+    assert log.begin == (batches[0].first if batches else log.next)
+    assert log.messages == sum(run.messages for run in batches)
     assert log.files == Counter(run.position >> 32 for run in batches)
     for file in log.files:
         assert list(log.positions_in({file})) == [r.position for r in batches if r.position >> 32 == file]

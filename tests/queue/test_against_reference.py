@@ -132,6 +132,10 @@ class Histories(RuleBasedStateMachine):
     def carry(self, most: int, steps: int, again: bool) -> None:
         self.world.carry(most, steps, again)
 
+    @rule(numbers=some.sampled_from([1, 7, 4_090, 1 << 24, 1 << 36]))
+    def skip(self, numbers: int) -> None:
+        self.world.skip(numbers)
+
     @rule()
     def abandon(self) -> None:
         self.world.abandon()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as some
 
+from penstock.model.number_gaps import NumberGaps
 from penstock.queue import log_index
 from penstock.queue.log_index import LoggedRun, LogIndex
 
@@ -12,7 +13,7 @@ FILE = 1 << 32
 
 
 class PlainLog:
-    """Batches as rows: first, count, position, stored bytes, bytes, time."""
+    """Batches as rows: first, count, position, stored bytes, bytes, time. Numbers may be left out between them."""
 
     def __init__(self) -> None:
         self.rows: list[list[int]] = []
@@ -21,6 +22,10 @@ class PlainLog:
     def append(self, count: int, position: int, stored: int, size: int, sent_ms: int) -> None:
         self.rows.append([self.next, count, position, stored, size, sent_ms])
         self.next += count
+
+    def ends(self) -> list[int]:
+        """Where each batch ends, and numbers that were left out behind it."""
+        return [row[0] for row in self.rows[1:]] + [self.next] * bool(self.rows)
 
     def cut(self, end: int) -> int:
         gone = [row for row in self.rows if row[0] + row[1] <= end]
@@ -43,7 +48,8 @@ class PlainLog:
             if first + count <= start:
                 continue
             full = messages >= max_messages or len(found) == max_batches
-            if full or (found and size + stored > max_bytes):
+            follows = not found or found[-1].first + found[-1].messages == first
+            if full or not follows or (found and size + stored > max_bytes):
                 break
             found.append(LoggedRun(first, count, position, stored, sent_ms))
             messages += first + count - max(first, start)
@@ -60,19 +66,22 @@ def check(log: LogIndex, plain: PlainLog) -> None:
         assert list(log.positions_in({file})) == [row[2] for row in plain.rows if row[2] >> 32 == file]
     for start in range(plain.begin(), plain.next + 1):
         assert log.batches(start, 5, 40, 3) == (plain.batches(start, 5, 40, 3) if start < plain.next else [])
-        holding = [row for row in plain.rows if row[0] <= start < row[0] + row[1]]
+        holding = [row for row in plain.rows if start < row[0] + row[1]]
         assert log.sent_ms(start) == (holding[0][5] if holding else None)
+        assert log.messages_from(start) == sum(
+            max(0, row[0] + row[1] - max(row[0], start)) for row in plain.rows
+        )
     for time_ms in {row[5] + late for row in plain.rows for late in (-1, 0, 1)}:
         since = [row[0] for row in plain.rows if row[5] >= time_ms]
         assert log.first_since(time_ms) == (since[0] if since else plain.next)
-        until = [row[0] + row[1] for row in plain.rows if row[5] <= time_ms]
+        until = [end for row, end in zip(plain.rows, plain.ends(), strict=True) if row[5] <= time_ms]
         assert log.end_of_age(time_ms, 1_000) == (until[-1] if until else plain.begin())
     for keep in (0, 1, 15, log.bytes, log.bytes + 1):
         end, left = plain.begin(), log.bytes
-        for first, count, _, _, size, _ in plain.rows:
+        for (_, _, _, _, size, _), ends in zip(plain.rows, plain.ends(), strict=True):
             if left - size < keep:
                 break
-            left, end = left - size, first + count
+            left, end = left - size, ends
         assert log.end_of_bytes(keep, 1_000) == end
         assert log.is_over(keep) == (end > plain.begin())
 
@@ -85,6 +94,7 @@ STEPS = some.lists(
         some.tuples(some.just("cut"), some.integers(0, 40), some.just(0)),
         some.tuples(some.just("move"), some.integers(0, 8), some.integers(1, 5)),
         some.tuples(some.just("reload"), some.just(0), some.just(0)),
+        some.tuples(some.just("skip"), some.integers(1, 9), some.just(0)),
     ),
     max_size=40,
 )
@@ -114,9 +124,12 @@ def test_it_does_what_a_plain_list_would(steps: list[tuple[str, int, int]]) -> N
             log.relocate(moved)
             for row in rows:
                 row[2] = moved[row[2]]
+        elif kind == "skip":
+            log.gaps.add(log.next, log.next + number)
+            log.next = plain.next = plain.next + number
         elif kind == "reload":
             dumped = log.dump()
-            log = LogIndex()
+            log = LogIndex(NumberGaps(log.gaps.pairs()))
             log.load(dumped)
             assert log.dump() == dumped
         emptied += log.emptied
@@ -160,3 +173,24 @@ def test_a_long_history_of_cuts_takes_no_memory() -> None:
     assert len(log) == 10
     assert log.memory_bytes() <= 32 * (log_index._COMPACT_AT_LEAST + 11)
     assert log.batches(log.begin, 100, 10_000, 100)[0].position == FILE + 3 * log_index._COMPACT_AT_LEAST - 10
+
+
+def test_numbers_left_out_before_the_beginning_can_be_read_from() -> None:
+    log = LogIndex()
+    log.append(10, FILE, 100, 100, 1_000)
+    log.gaps.add(log.next, 1 << 36)
+    log.next = 1 << 36
+    assert (log.begin, log.readable_from, log.messages) == (1, 1, 10)
+    log.append(5, FILE + 1, 50, 50, 2_000)
+    assert log.messages == 15
+    assert [run.first for run in log.batches(8, 100, 10_000, 100)] == [1], (
+        "a slice ends where numbers are left out"
+    )
+    assert [run.first for run in log.batches(11, 100, 10_000, 100)] == [1 << 36]
+    assert [run.first for run in log.batches(1 << 30, 100, 10_000, 100)] == [1 << 36]
+    assert log.cut(11) == 10
+    assert (log.begin, log.readable_from) == (1 << 36, 11), "nobody who is at 11 or later misses anything"
+    assert log.cut(log.next) == 5
+    assert (log.begin, log.readable_from) == (log.next, log.next), (
+        "now what was behind the gap is gone as well"
+    )

@@ -55,7 +55,7 @@ class Walk:
     def step(self) -> None:
         """One random command."""
         world, dice = self.world, self.dice
-        match dice.choices(range(11), weights=(25, 25, 30, 12, 3, 4, 4, 1, 1, 3, 0.3))[0]:
+        match dice.choices(range(12), weights=(25, 25, 30, 12, 3, 4, 4, 1, 1, 3, 1, 0.3))[0]:
             case 0:
                 world.send(self.batch(100), dice.randrange(4), dice.randrange(1, 400))
             case 1:
@@ -81,6 +81,8 @@ class Walk:
                 world.rig.reload()
             case 9:
                 world.relocate(dice.randrange(50))
+            case 10:
+                world.skip(dice.choice([1, 100, 5_000, 1 << 24, 1 << 36]))
             case _:
                 world.purge()
 

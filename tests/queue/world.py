@@ -11,7 +11,7 @@ import pytest
 from penstock.model.batch import UNSET, Batch, encode
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.model.origin import Origin
-from penstock.model.records import SettingsChanged
+from penstock.model.records import NumbersSkipped, SettingsChanged
 from penstock.model.runs import Run, Runs, normalized, runs_of
 from penstock.model.settings import QueueSettings
 from penstock.queue import moving, receiving, sending, settling, snapshot, states, upkeep
@@ -231,6 +231,12 @@ class World:
             self.rig.write(moving.arrive(self.rig.partition, encoded(part), origin, self.now_ms))
             self.reference.arrive(part, 3, expand(runs), self.now_ms)
         self.arrivals += len(batch)
+
+    def skip(self, numbers: int) -> None:
+        """Numbers are left out, as by a primary after a failover that may have lost messages."""
+        first = self.reference.next + numbers
+        self.rig.write([Written(NumbersSkipped(first, self.now_ms))])
+        self.reference.next = first
 
     def relocate(self, which: int) -> None:
         """A checkpoint moves what lives in a file."""

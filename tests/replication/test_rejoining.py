@@ -186,3 +186,71 @@ def test_a_stall_is_never_credit_for_the_time_after_it() -> None:
     primary.confirmed("b", 2, 10)
     primary.stalled(60_000, 100)
     assert primary.wanted_in_sync(100 + LAG_MS, NODES) == frozenset("ab")
+
+
+# -- what no failover may lose -------------------------------------------------------------------------------
+
+
+def alone_with(in_sync: tuple[str, ...]) -> Primary:
+    primary = Primary(
+        "a", last=1, replicas=NODES, in_sync=in_sync, synchronous=False, least_in_sync=1, now_ms=0
+    )
+    primary.flushed(1)
+    for node in "bc":
+        primary.confirmed(node, 1, 0)
+    return primary
+
+
+def test_what_an_async_primary_has_alone_is_committed_and_not_everywhere() -> None:
+    primary = alone_with(("a", "b"))
+    primary.appended(5, 0)
+    primary.flushed(5)
+    assert (primary.committed, primary.everywhere()) == (5, 1)
+    primary.confirmed("c", 5, 1)
+    assert primary.everywhere() == 1, "c may not be elected, so what it has does not count"
+    primary.confirmed("b", 4, 1)
+    assert primary.everywhere() == 4
+    primary.propose(("a",))
+    assert primary.everywhere() == 4, "until the store says otherwise b may be elected"
+    primary.decided(("a",))
+    assert primary.everywhere() == 5
+    primary.propose(("a", "b"))
+    assert primary.everywhere() == 4
+
+
+def test_nobody_comes_in_sync_without_what_somebody_relies_on() -> None:
+    primary = alone_with(("a",))
+    primary.appended(5, 0)
+    primary.flushed(5)
+    primary.confirmed("b", 4, 10)
+    assert primary.wanted_in_sync(20, NODES) == frozenset("ab"), "who trails a little may come in"
+    primary.rely(5)
+    assert primary.wanted_in_sync(20, NODES) is None
+    primary.confirmed("b", 5, 30)
+    assert primary.wanted_in_sync(40, NODES) == frozenset("ab")
+
+
+def test_a_replica_that_trails_comes_in_though_somebody_relies_on_the_newest_all_the_time() -> None:
+    load = Load(behind_ms=8, synchronous=False)
+    load.primary.decided(("a",))
+    for _ in range(2_000):
+        load.primary.rely(load.primary.everywhere())
+        wanted = load.run(1)
+        if wanted is not None and "c" in wanted:
+            return
+    raise AssertionError("it never came in")
+
+
+def test_who_hangs_while_it_comes_in_holds_up_only_for_a_moment_what_others_rely_on() -> None:
+    load = Load(behind_ms=8, synchronous=False)
+    load.primary.decided(("a",))
+    while load.primary.followers["c"].awaited_until_ms is None:
+        load.run(1)
+    load.c_works = False
+    before = load.primary.everywhere()
+    load.run(AWAIT_MS // 2)
+    assert load.primary.everywhere() <= before + load.behind_ms
+    assert load.primary.committed > load.primary.everywhere(), "acknowledgements do not wait"
+    for _ in range(AWAIT_MS):
+        load.run(1)
+    assert load.primary.everywhere() == load.primary.committed

@@ -8,21 +8,26 @@ import msgspec
 
 from penstock.cluster.layout import (
     NEXT_ID,
+    PARTITIONS,
     NodeEntry,
     PartitionEntry,
     QueueEntry,
     decode_partition,
+    decode_queue,
     encode,
     node_key,
     partition_key,
     queue_key,
 )
 from penstock.cluster.placement import Census
+from penstock.model.errors import ErrorCode, PenstockError
 from penstock.model.settings import QueueSettings
 from penstock.routing.cluster_map import ClusterMap
 from penstock.routing.context import RoutingContext
 from penstock.routing.creating import made
-from penstock.routing.steps import ConflictError, Look, Put, Stored
+from penstock.routing.deleting import delete
+from penstock.routing.steps import ConflictError, Look, Put, Reply, Result, Steps, Stored
+from penstock.wire.messages import DeleteQueue, Done
 
 SETTINGS = QueueSettings(replicas=3)
 
@@ -34,6 +39,8 @@ class World:
         self.entries: dict[str, tuple[bytes, int]] = {}
         self.version = 0
         self.asked: list[str] = []
+        self.away: str | None = None
+        """Keys that begin so cannot be reached."""
         self.map = ClusterMap()
         for name in ("a", "b", "c"):
             entry = NodeEntry(node=name, zone=name, native=f"{name}:1", peers=f"{name}:2", started_ms=1)
@@ -45,19 +52,30 @@ class World:
         self.entries[key] = (value, self.version)
 
     def make(self, name: str) -> QueueEntry:
-        steps = made(self.context, name, SETTINGS, may_differ=False)
+        return self.run(made(self.context, name, SETTINGS, may_differ=False))
+
+    def delete(self, name: str) -> Reply:
+        return self.run(delete(DeleteQueue(name)))
+
+    def partitions(self, queue: QueueEntry) -> list[PartitionEntry]:
+        return [decode_partition(self.entries[partition_key(one)][0]) for one in queue.partitions]
+
+    def run(self, steps: Steps[Result]) -> Result:
+        """Carries the steps out."""
         proceed: Any = steps.send
         outcome: Any = None
         while True:
             try:
                 step = proceed(outcome)
             except StopIteration as end:
-                queue: QueueEntry = end.value
-                return queue
+                result: Result = end.value
+                return result
             proceed = steps.send
             self.asked.append(f"{type(step).__name__} {step.key}")
             value, version = self.entries.get(step.key, (None, 0))
-            if isinstance(step, Look):
+            if self.away is not None and step.key.startswith(self.away):
+                proceed, outcome = steps.throw, PenstockError(ErrorCode.UNREACHABLE, "the store is away")
+            elif isinstance(step, Look):
                 outcome = Stored(value, version)
             elif isinstance(step, Put) and step.version == version:
                 self.put(step.key, step.value)
@@ -123,3 +141,49 @@ def test_the_census_is_what_counting_anew_would_say() -> None:
     world.map.apply(partition_key(2), b"no entry")
     assert not any(world.map.census.held.values())
     assert not any(world.map.census.led.values())
+
+
+# -- deleting, and making again ------------------------------------------------------------------------------
+
+
+def test_whoever_deletes_a_queue_tells_its_partitions() -> None:
+    world = World()
+    queue = world.make("q")
+    assert world.delete("q") == Reply(Done())
+    assert decode_queue(world.entries[queue_key("q")][0]).state == "deleting"
+    (entry,) = world.partitions(queue)
+    assert entry.deleted
+    assert len(entry.replicas) == 3, "nothing is dropped by that"
+
+
+def test_a_queue_is_deleted_though_its_partitions_cannot_be_told() -> None:
+    world = World()
+    queue = world.make("q")
+    world.away = PARTITIONS
+    assert world.delete("q") == Reply(Done())
+    assert decode_queue(world.entries[queue_key("q")][0]).state == "deleting"
+    assert not world.partitions(queue)[0].deleted, "the manager does it"
+
+
+def test_a_queue_is_made_again_at_once_where_whoever_deleted_it_died_in_the_middle() -> None:
+    world = World()
+    old = world.make("q")
+    world.put(queue_key("q"), encode(msgspec.structs.replace(old, state="deleting")))
+    new = world.make("q")
+    assert new.queue_id > old.queue_id
+    assert decode_queue(world.entries[queue_key("q")][0]) == new
+    assert [entry.deleted for entry in world.partitions(old)] == [True], "it is told before its queue is gone"
+    assert [entry.deleted for entry in world.partitions(new)] == [False]
+
+
+def test_for_clients_a_partition_of_a_deleted_queue_is_gone() -> None:
+    world = World()
+    queue = world.make("q")
+    (entry,) = world.partitions(queue)
+    key = partition_key(entry.partition)
+    world.map.apply(queue_key("q"), encode(queue))
+    world.map.apply(key, encode(msgspec.structs.replace(entry, serving=entry.epoch)))
+    assert world.map.leader(entry.partition) is not None
+    world.map.apply(key, encode(msgspec.structs.replace(entry, serving=entry.epoch, deleted=True)))
+    assert entry.partition not in world.map.partitions
+    assert world.map.leader(entry.partition) is None

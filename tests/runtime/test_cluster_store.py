@@ -7,9 +7,10 @@ import logging
 
 import pytest
 
+from penstock.metadata.store.etcd import open_etcd_store
 from penstock.runtime import cluster_store
 from penstock.runtime.cluster_store import open_cluster_store, telling_of_a_wait
-from penstock.runtime.listening import StartError
+from penstock.runtime.listening import StartError, StrangerError
 from tests.etcd_servers import EtcdServers
 from tests.runtime.harness import async_test
 
@@ -101,3 +102,20 @@ async def test_nothing_is_said_of_what_takes_a_moment(
         logging.getLogger(cluster_store.__name__).removeHandler(handler)
     assert "etcd://slow does not answer" in caplog.text
     assert "quick" not in caplog.text
+
+
+@async_test
+async def test_a_process_with_another_secret_does_not_take_the_cluster_for_an_empty_one(
+    etcd: EtcdServers,
+) -> None:
+    url = etcd.url()
+    ours = await open_cluster_store(url, SECRET)
+    await ours.put("cluster/queues/orders", b'{"name":"orders"}')
+    await ours.close()
+    with pytest.raises(StrangerError, match="sealed with another secret than this process has"):
+        await open_cluster_store(url, b"x" * 32)
+    plain = await open_etcd_store(url)
+    await plain.put("cluster/queues/forged", b'{"name":"forged","seal":"' + b"0" * 64 + b'"}')
+    await plain.close()
+    again = await open_cluster_store(url, SECRET)  # nor does one that was made up keep anybody out
+    await again.close()

@@ -34,12 +34,13 @@ async def monitored(directory: Path) -> AsyncIterator[tuple[EmbeddedServer, Addr
 
 
 async def look(
-    address: Address, path: str, method: str = "GET", token: str | None = None
+    address: Address, path: str, method: str = "GET", token: str | None = None, **more: str
 ) -> tuple[int, str, str]:
     def fetch() -> tuple[int, str, str]:
         connection = HTTPConnection(address.host, address.port, timeout=10)
+        headers = {"Authorization": f"Bearer {token}"} if token else {}
         try:
-            connection.request(method, path, headers={"Authorization": f"Bearer {token}"} if token else {})
+            connection.request(method, path, headers=headers | more)
             answer = connection.getresponse()
             return answer.status, answer.getheader("Content-Type", ""), answer.read().decode()
         finally:
@@ -91,6 +92,53 @@ async def test_health_and_other_paths(tmp_path: Path) -> None:
         assert (await look(address, "/health"))[::2] == (200, "ok\n")
         assert (await look(address, "/"))[0] == 404
         assert (await look(address, "/metrics", "POST"))[0] == 405
+
+
+@pytest.mark.parametrize("path", ["/metrics", "/health"])
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Host": "rebound.example:9325"},
+        {"Origin": "https://evil.example"},
+        {"X-Forwarded-For": "203.0.113.9"},
+    ],
+)
+@async_test
+async def test_a_web_page_of_another_site_sees_nothing(
+    tmp_path: Path, path: str, headers: dict[str, str]
+) -> None:
+    async with monitored(tmp_path) as (server, address), penstock.connect(server.url) as client:
+        await client.create_queue("secret-plans")
+        status, _, text = await look(address, path, **headers)
+        assert status == 403
+        assert "secret-plans" not in text
+        assert (await look(address, path, Host="localhost:9325"))[0] == 200
+
+
+@async_test
+async def test_a_balancer_that_names_no_host_may_ask_for_health(tmp_path: Path) -> None:
+    async with monitored(tmp_path) as (_, address):
+        for path, answer in (("/health", b"HTTP/1.1 200"), ("/metrics", b"HTTP/1.1 403")):
+            reader, writer = await asyncio.open_connection(address.host, address.port)
+            writer.write(f"GET {path} HTTP/1.0\r\n\r\n".encode())
+            assert (await reader.read()).startswith(answer)
+            writer.close()
+
+
+@async_test
+async def test_what_is_wrong_is_not_told_to_other_machines(tmp_path: Path) -> None:
+    file = tmp_path / "token"
+    file.write_text(f"{TOKEN}\n")
+    way = Way()
+    options = MonitoringOptions(monitoring_listen=ANY_PORT, monitoring_token_file=str(file))
+    monitoring = await open_monitoring(options, FrontEndSight("front", 0, way, lambda: NOTHING))
+    assert monitoring is not None
+    try:
+        assert (await look(monitoring.address, "/health", Host="10.0.0.5"))[::2] == (200, "ok\n")
+        way.connected = False
+        assert (await look(monitoring.address, "/health", Host="10.0.0.5"))[::2] == (503, "not well\n")
+    finally:
+        await monitoring.close()
 
 
 @async_test

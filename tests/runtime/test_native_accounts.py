@@ -137,7 +137,7 @@ async def test_front_ends_of_a_cluster_show_an_account_its_own_queues(tmp_path: 
                 await anybody.create_queue(f"{ONE}.us-east-1.orders-{number}")
                 await anybody.create_queue(f"{TWO}.us-east-1.orders-{number}")
         records = cluster.front_end._records
-        users = UserAdministration(cluster.store, secrets.token_bytes, lambda: 1)
+        users = UserAdministration(cluster.front_end._store, secrets.token_bytes, lambda: 1)
         for name, account in (("ada", HOME), ("one", ONE)):
             _, made, secret = await users.create_user(name, account, True, {}, records.users._master_key)
             await until(partial(is_known, records, made.key_id))

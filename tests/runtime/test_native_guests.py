@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import msgspec
+
 from penstock.model.errors import ErrorCode
 from penstock.model.settings import QueueSettings
 from penstock.runtime.embedded import running_server
@@ -78,6 +80,24 @@ async def test_after_a_wrong_proof_nothing_more_of_the_same_bytes_is_looked_at(t
         assert refused.code == ErrorCode.UNAUTHENTICATED
         assert await client.is_dropped()
         assert [event.outcome for event in there.events] == ["unauthenticated"]
+
+
+@async_test
+async def test_a_greeting_nested_975_levels_deep_is_refused_with_users_and_without(tmp_path: Path) -> None:
+    fields = msgspec.msgpack.decode(encode_message(Hello([1], "me")))
+    plain = b"".join(map(msgspec.msgpack.encode, fields))
+    head = bytes([0x90 + len(fields) + 1]) + plain + b"\x91" * 975 + b"\xc0"
+    async with house(tmp_path) as there:
+        for users in (False, True):
+            if users:
+                await there.user("ada", root=True)
+            stranger = await RawClient.connect(there.server.port, hello=False)
+            stranger.writer.write(b"".join(encode_frame(7, head)))
+            refused = await stranger.answer()
+            assert isinstance(refused, Failed)
+            assert refused.code == ErrorCode.BAD_REQUEST
+            assert "8 levels" in refused.message
+            assert await stranger.is_dropped()
 
 
 @async_test

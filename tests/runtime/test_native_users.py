@@ -13,6 +13,7 @@ import pytest
 
 import penstock
 from penstock.config import Address
+from penstock.metadata.store.interface import MetadataStore
 from penstock.metadata.user_administration import UserAdministration
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.runtime.embedded import EmbeddedServer, running_server
@@ -53,6 +54,21 @@ class House:
         """Changes users behind the server's back, as the command line does; it hears of it in a moment."""
         assert self._records._store is not None
         return UserAdministration(self._records._store, secrets.token_bytes, lambda: 1)
+
+    async def deafen(self) -> None:
+        """The server hears of no change of the metadata any more."""
+        await self._records.mirror.close()
+
+    @asynccontextmanager
+    async def store(self) -> AsyncIterator[MetadataStore]:
+        """The metadata as another process of the same server has it."""
+        assert self._records._store is not None
+        yield self._records._store
+
+    async def lose_store(self) -> None:
+        """The store cannot be reached any more."""
+        assert self._records._store is not None
+        await self._records._store.close()
 
     async def heard(self, key: str, change: Awaitable[object]) -> None:
         """Makes a change of users, and returns when the server knows."""

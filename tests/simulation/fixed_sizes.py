@@ -16,6 +16,12 @@ FIXED: dict[str, tuple[str, ...]] = {
         "storage.scan._NUMBER_OFFSET",
         "storage.snapshot._HEADER_CRC_OFFSET",
         "backend.replication.whole_state._MARKED_FILES",
+        "cluster.sequence_numbers.ALIGNMENT",
+        "cluster.sequence_numbers.END_OF_NUMBERS",
+        "cluster.sequence_numbers.ROW_SHIFT",
+        "model.epoch_numbers.EPOCH_SHIFT",
+        "model.records.KINDS",
+        "queue.snapshot.WITH_GAPS",
         "model.batch.ALL_COLUMNS",
         "model.batch.HEADER_BYTES",
         "model.batch.UNSET",
@@ -150,6 +156,19 @@ FIXED: dict[str, tuple[str, ...]] = {
     ),
     "rows beyond it are dropped on purpose and counted: then the log of lifecycles has gaps": (
         "model.limits.LIFECYCLE_ROWS_WAITING",
+    ),
+    "checkers follow numbers through skips of any size, and a block that is used up is asked for by unit tests": (
+        "cluster.sequence_numbers.ASYNC_BLOCK",
+        "cluster.sequence_numbers.SYNC_BLOCK",
+        "cluster.sequence_numbers.UNNOTED_SKIP",
+    ),
+    "what people are told, and when": (
+        "backend.replication.cluster_moves.EXPLAINED",
+        "backend.replication.draining.EXPLAIN_AGAIN_MS",
+        "backend.replication.draining.EXPLAIN_MS",
+    ),
+    "how long messages wait for a queue that may be made again: a promise to operators": (
+        "backend.replication.cluster_moves.HOMELESS_MS",
     ),
     "a pace: how often something is looked at or tried again, with nothing else that depends on it": (
         "cluster.manager.loop.LATER_MS",

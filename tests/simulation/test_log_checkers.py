@@ -81,6 +81,24 @@ def test_an_empty_read_before_the_end_is_noticed() -> None:
     assert len(log.problems()) == 1
 
 
+def test_a_read_may_go_on_behind_numbers_that_nobody_has_and_pass_over_no_message() -> None:
+    """As in a cluster, after a failover that may have lost messages."""
+    log = _Log()
+    life, history = log.life, log.history
+    late = SentMessage(6, life, b"6|xxxxxxxx", b"", b"", 0, None, None, b"", 10, 10_000)
+    late.fate, late.sequence, late.sent_ms, late.answered_ms = "stored", 1_000, 10, 20
+    history.messages[6] = late
+    record = encode_record(Sent(1_000, 1, 10, 0, 0, 0, 0))
+    history.records[1].append(AppendedRecord(0, 1, 2, record, bytes(encode([late.body]).data)))
+    behind = [LoggedMessage(1_000, late, None, 10)]
+    history.log.reads.append(LogRead(life, 6, 100, 0, behind, 1_001, 1_001, 100, 101, None))
+    history.log.reads.append(LogRead(life, 30, 100, 0, behind, 1_001, 1_001, 100, 101, None))
+    history.log.reads.append(LogRead(life, 30, 100, 0, [], 1_000, 1_001, 100, 101, None))
+    assert log.problems() == ["a read of queue 'log' from 30 gave nothing, and the end is 1001"]
+    history.log.reads[-1] = LogRead(life, 4, 100, 0, behind, 1_001, 1_001, 100, 101, None)
+    assert log.problems() == ["a read of queue 'log' from 4 went on at 1000 and passed over [4, 5]"]
+
+
 def test_an_end_that_goes_back_is_noticed() -> None:
     log = _Log()
     log.read(1, [1, 2], end=4)

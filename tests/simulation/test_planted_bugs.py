@@ -31,6 +31,8 @@ LIKELY_SEEDS: dict[str, tuple[int, ...]] = {
     "nobody-is-woken": (2, 3),
     "leases-never-end": (1, 2),
     "moves-do-not-arrive": (2, 4),
+    "deletion-forgets-delayed": (13, 49),
+    "deletion-removes-what-moves": (13, 49),
     "departure-before-arrival": (2, 5),
     "restart-repeats-moves": (1, 3),
     "moves-forget-the-first-home": (1, 2),

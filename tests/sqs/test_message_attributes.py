@@ -281,3 +281,13 @@ def test_what_native_producers_sent_is_shown_as_well_as_it_can_be() -> None:
 @given(st.binary())
 def test_bytes_that_are_no_attributes_never_block_a_message(stored: bytes) -> None:
     assert isinstance(decode_attributes(stored), StoredAttributes)
+
+
+@pytest.mark.parametrize("levels", range(900, 1_100))
+def test_attributes_that_nest_deeply_never_block_a_message(levels: int) -> None:
+    assert decode_attributes(b"\x81\xa1a" + b"\x91" * levels + b"\xc0").system == {}
+
+
+def test_an_extension_is_shown_as_what_it_holds_and_not_as_where_it_is() -> None:
+    shown = decode_attributes(b"\x81\xa1a\xc7\x01\x05x").attributes["a"].string_value
+    assert shown == '"eA=="'

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from penstock.model.errors import ErrorCode, PenstockError
@@ -67,3 +68,24 @@ def test_only_greetings_are_read_before_the_welcome() -> None:
     assert read_greeting(encode_message(Hello([1], "me"))) == Hello([1], "me")
     assert read_greeting(encode_message(Ping())) is None
     assert read_greeting(b"\xff\xff") is None
+
+
+@pytest.mark.parametrize("levels", [9, 100, 975, 10_000])
+def test_a_greeting_that_nests_deeply_is_refused_where_it_is_read(levels: int) -> None:
+    """Whatever the decoder would take: how deep that goes depends on how much of the stack is used already."""
+    fields = msgspec.msgpack.decode(encode_message(Hello([1], "me")))
+    plain = b"".join(map(msgspec.msgpack.encode, fields))
+    head = bytes([0x90 + len(fields) + 1]) + plain + b"\x91" * levels + b"\xc0"
+    with pytest.raises(PenstockError, match="nests at most 8 levels deep"):
+        read_greeting(head)
+
+
+def test_a_greeting_that_is_larger_than_any_is_refused() -> None:
+    with pytest.raises(PenstockError, match="at most 16384 bytes"):
+        read_greeting(encode_message(Hello([1], "x" * 20_000)))
+
+
+def test_a_greeting_of_a_later_version_is_read() -> None:
+    fields = msgspec.msgpack.decode(encode_message(Hello([1], "me")))
+    head = msgspec.msgpack.encode([*fields, {"new": [[1], {"more": [2]}]}])
+    assert read_greeting(head) == Hello([1], "me")

@@ -10,7 +10,7 @@ from penstock.backend.queue_making import make_queue
 from penstock.model import limits
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.model.queue_owner import is_owned
-from penstock.model.records import MoveStarted, QueueDeleted, QueueRemoved, SettingsChanged
+from penstock.model.records import QueueDeleted, QueueRemoved, SettingsChanged
 from penstock.model.reserved_queues import check_may_alter, check_may_be, check_not_reserved
 from penstock.model.settings import (
     QueueSettings,
@@ -137,33 +137,23 @@ def delete_queue(parts: NodeParts, request: DeleteQueue, now_ms: int) -> Done:
 
 
 def delete_partition(parts: NodeParts, partition: Partition, now_ms: int) -> None:
-    """The queue is no longer there for anybody, and goes when what is to be moved has been."""
+    """The queue is no longer there for anybody, and goes when what is to be moved has been (`backend/moves.py`).
+
+    Nothing is written after the record that deletes it, so that a journal without room leaves the queue as it was, or
+    deleted with all that follows from that still to be done.
+    """
     queue_id = partition.queue_id
-    fenced = queue_id in parts.catalogue.damage
     record = QueueDeleted(queue_id, now_ms)
     parts.logbook.write_catalogue(record)
     parts.catalogue.apply(record)
     for waiter in parts.leave_queue(queue_id):
         gone = Failed(ErrorCode.QUEUE_NOT_FOUND, f"queue {partition.name!r} was deleted")
         parts.answer(waiter.connection, waiter.request_id, gone)
-    if not fenced:
-        _rescue_delayed(parts, partition, now_ms)
-    if fenced or not partition.moves:
-        try:
-            remove_queue(parts, partition, now_ms)
-        except PenstockError:  # no room for the rows about what goes with it: it goes a little later
-            parts.movers.add(queue_id)
-
-
-def _rescue_delayed(parts: NodeParts, partition: Partition, now_ms: int) -> None:
-    """What was still to come is not lost with the queue, if there is a place for it."""
-    target, delayed = partition.settings.dead_letter_queue, partition.table.counts[states.DELAYED]
-    if target is None or not delayed or parts.catalogue.named(target) is None:
-        return
-    runs = partition.table.runs_in(states.RUNS_IN[states.DELAYED], 1, partition.table.next, delayed)
-    for start in range(0, len(runs), limits.RUNS_PER_RECORD):
-        piece = runs[start : start + limits.RUNS_PER_RECORD]
-        parts.write(partition, [Written(MoveStarted(piece, target, "queue-deleted", now_ms))])
+    if queue_id in parts.catalogue.damage:
+        parts.doomed.add(queue_id)
+    parts.movers.add(queue_id)
+    parts.movers |= parts.stalled_movers  # what waited for a damaged queue may go with its own queue now
+    parts.stalled_movers.clear()
 
 
 def purge(parts: NodeParts, request: Purge, now_ms: int) -> Count:
@@ -174,13 +164,18 @@ def purge(parts: NodeParts, request: Purge, now_ms: int) -> Count:
 
 
 def remove_queue(parts: NodeParts, partition: Partition, now_ms: int) -> None:
-    """Nothing of a deleted queue is left; its files go as soon as that is on disk."""
-    end_lifecycle(parts, partition, now_ms)
+    """Nothing of a deleted queue is left; its files go as soon as that is on disk.
+
+    Where more rows about it wait than one report takes it is still there afterwards, and this is to be done again.
+    """
+    if not end_lifecycle(parts, partition, now_ms):
+        return
     record = QueueRemoved(partition.queue_id, now_ms)
     parts.logbook.write_catalogue(record)
     parts.catalogue.apply(record)
     parts.timed.add(partition.queue_id)  # which tells that it is gone
     parts.movers.discard(partition.queue_id)
+    parts.doomed.discard(partition.queue_id)
     parts.store.drop_partition(partition.queue_id)
 
 

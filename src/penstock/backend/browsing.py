@@ -148,11 +148,11 @@ def _attributes_pass(encoded: bytes, wanted: dict[str, str]) -> bool:
         return False
     try:
         attributes = msgspec.msgpack.decode(encoded)
+        return isinstance(attributes, dict) and all(
+            str(attributes.get(name)) == value for name, value in wanted.items()
+        )
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
-        return False
-    return isinstance(attributes, dict) and all(
-        str(attributes.get(name)) == value for name, value in wanted.items()
-    )
+        return False  # writing out what nests deeply goes deeper than reading it
 
 
 def _with_states(partition: Partition, head: DeliveredBatch) -> DeliveredBatch:

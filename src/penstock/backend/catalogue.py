@@ -34,8 +34,8 @@ class Catalogue:
         self.next_id = 1
         self.partitions: dict[int, Partition] = {}
         self.names: dict[str, int] = {}
-        self._older: dict[str, set[int]] = {}
-        """In a cluster: other partitions of a name, of queues that are older than the one that has it."""
+        self._namesakes: dict[str, list[int]] = {}
+        """In a cluster: earlier queues of a name that this node has something of too."""
         self.deleting: set[int] = set()
         self.damage: dict[int, str] = {}
         self.serves: set[int] | None = None
@@ -49,15 +49,34 @@ class Catalogue:
                 self.partitions[record.queue_id] = Partition(
                     record.queue_id, record.name, record.settings, record.at_ms
                 )
-                self._take_name(record.name, record.queue_id)
+                self._name(record.name, record.queue_id)
             case QueueDeleted():
-                partition = self.partitions[record.queue_id]
-                self._leave_name(partition.name, record.queue_id)
+                self._unname(self.partitions[record.queue_id].name, record.queue_id)
                 self.deleting.add(record.queue_id)
             case QueueRemoved():
                 self.partitions.pop(record.queue_id, None)
                 self.deleting.discard(record.queue_id)
                 self.damage.pop(record.queue_id, None)
+
+    def _name(self, name: str, queue_id: int) -> None:
+        """A name means the latest queue of it. In a cluster a node may hold several: of two that are made at once one is
+        given up, and messages may still have to leave one that was deleted."""
+        present = self.names.get(name)
+        if present is not None and present != queue_id:
+            self._namesakes.setdefault(name, []).append(min(present, queue_id))
+        self.names[name] = max(present or 0, queue_id)
+
+    def _unname(self, name: str, queue_id: int) -> None:
+        others = self._namesakes.get(name, [])
+        if queue_id in others:
+            others.remove(queue_id)
+        elif self.names.get(name) == queue_id:
+            del self.names[name]
+            if others:
+                self.names[name] = max(others)
+                others.remove(self.names[name])
+        if not others:
+            self._namesakes.pop(name, None)
 
     def named(self, name: str) -> Partition | None:
         """The queue of that name, damaged or not."""
@@ -131,24 +150,5 @@ class Catalogue:
             if deleting:
                 self.deleting.add(queue_id)
             else:
-                self._take_name(name, queue_id)
+                self._name(name, queue_id)
         return image.index
-
-    def _take_name(self, name: str, queue_id: int) -> None:
-        """The newest queue of a name has it: a replica of one that was given up may come to this node later."""
-        other = self.names.get(name, queue_id)
-        if other != queue_id:
-            self._older.setdefault(name, set()).add(min(other, queue_id))
-        self.names[name] = max(other, queue_id)
-
-    def _leave_name(self, name: str, queue_id: int) -> None:
-        older = self._older.get(name, set())
-        older.discard(queue_id)
-        if self.names.get(name) == queue_id:
-            if older:
-                self.names[name] = max(older)
-                older.discard(self.names[name])
-            else:
-                del self.names[name]
-        if not older:
-            self._older.pop(name, None)

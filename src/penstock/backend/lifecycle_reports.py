@@ -117,22 +117,23 @@ def first_rows(parts: NodeParts, lifecycle: Lifecycle, through_index: int) -> li
     )
 
 
-def end_lifecycle(parts: NodeParts, partition: Partition, now_ms: int) -> None:
-    """The queue is deleted and nothing is on its way: says what goes with it, and reports everything.
+def end_lifecycle(parts: NodeParts, partition: Partition, now_ms: int) -> bool:
+    """The queue is deleted and nothing is on its way: says what goes with it, one report at a time; True: that was all.
 
     Raises where the disk cannot keep up at the moment. Where it is full, or the log damaged, the queue goes without:
     that it goes may be what makes room.
     """
     lifecycle = partition.lifecycle
     if lifecycle is None or parts.cluster is not None or partition.queue_id in parts.catalogue.damage:
-        return
-    if lifecycle.following:
-        parts.write(partition, [Written(LifecycleEnded(now_ms))])
+        return True
     try:
-        while lifecycle.waiting:
-            report(parts, partition, now_ms)
+        if lifecycle.following:
+            parts.write(partition, [Written(LifecycleEnded(now_ms))])
+        report(parts, partition, now_ms)
+        return not lifecycle.waiting
     except PenstockError as error:
         if error.code is ErrorCode.OVERLOADED:
             raise
         rows = len(lifecycle.waiting)
         log.warning("%d rows about the deleted queue %r are lost: %s", rows, partition.name, error.message)
+        return True

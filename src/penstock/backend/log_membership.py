@@ -164,7 +164,7 @@ def _described(log: LogIndex, name: str, group: ReaderGroup, now_ms: int) -> Gro
         name,
         group.offset,
         group.committed_ms,
-        log.next - following,
+        log.messages_from(following),
         max(0, now_ms - waits_since_ms) if waits_since_ms is not None else 0,
         group.generation,
         list(group.members),

@@ -55,7 +55,7 @@ class LogReads:
             _allowed(parts, request)
             parts.readers.enter(reader)
         elif not self._serve(reader):
-            if wait_ms:
+            if wait_ms and not _is_left_out(parts, request):
                 parts.readers.enter(reader)
             else:
                 self._answer(reader, [], [])
@@ -97,7 +97,7 @@ class LogReads:
         log = retained(parts.catalogue.usable(request.queue_id))
         batches, body = _slices(request, runs, entries)
         parts.readers.leave(reader)
-        following = batches[-1].first + batches[-1].count if batches else request.start
+        following = batches[-1].first + batches[-1].count if batches else log.gaps.after(request.start)
         answer = LogSlice(batches, following, log.next)
         parts.answer(reader.connection, reader.request_id, answer, body, about=request.queue_id)
 
@@ -205,7 +205,7 @@ def find_offset(parts: NodeParts, request: FindOffset) -> LogBounds:
     """Where the log begins and ends, and the first message sent at or after a time."""
     log = retained(parts.catalogue.usable(request.queue_id))
     found = log.next if request.time_ms is None else log.first_since(request.time_ms)
-    return LogBounds(log.begin, log.next, found)
+    return LogBounds(log.begin, log.next, found, log.gaps.pairs())
 
 
 def _check_bounds(request: ReadLog) -> None:
@@ -226,6 +226,12 @@ def _allowed(parts: NodeParts, request: ReadLog) -> LogIndex:
         check_member(partition, request.group, request.member, request.generation)
     check_offset(partition, log, request.start)
     return log
+
+
+def _is_left_out(parts: NodeParts, request: ReadLog) -> bool:
+    """Whether no message has the number: then the reader is told where to go on, and waits there."""
+    log = retained(parts.catalogue.usable(request.queue_id))
+    return log.gaps.after(request.start) > request.start
 
 
 def _runs(log: LogIndex, request: ReadLog) -> list[LoggedRun]:

@@ -116,7 +116,11 @@ def _too_new(where: str, error: TooOldError) -> StorageVersionError:
 def _replay(parts: NodeParts, entry: Entry) -> None:
     record = decode_record(entry.head)
     if entry.partition == CATALOGUE:
-        assert isinstance(record, QueueCreated | QueueDeleted | QueueRemoved)
+        if not isinstance(record, QueueCreated | QueueDeleted | QueueRemoved):
+            raise StorageDamagedError(
+                f"the catalogue of queues is damaged: at position {entry.position:#x} of the journal it has a record "
+                f"{type(record).__name__}; restore it from a replica or backup"
+            )
         parts.catalogue.apply(record)
         parts.logbook.catalogue_index = entry.index
         return
@@ -130,7 +134,12 @@ def _replay(parts: NodeParts, entry: Entry) -> None:
             f"record {partition.index + 1} is missing before position {entry.position:#x} of the journal",
         )
         return
-    assert not isinstance(record, QueueCreated | QueueDeleted | QueueRemoved)
+    if isinstance(record, QueueCreated | QueueDeleted | QueueRemoved):
+        parts.catalogue.fence(
+            entry.partition,
+            f"a record {type(record).__name__} of the catalogue is at position {entry.position:#x} of the journal",
+        )
+        return
     try:
         batch = Batch(entry.payload) if isinstance(record, Sent) else None
     except PenstockError as error:
@@ -148,7 +157,12 @@ def _replay_replica(parts: NodeParts, entry: Entry, images: dict[int, list[bytes
         return
     if entry.kind == BATCH:
         sent = decode_record(entry.head)
-        assert isinstance(sent, Sent)
+        if not isinstance(sent, Sent):
+            parts.catalogue.fence(
+                entry.partition,
+                f"a record {type(sent).__name__} stands before a batch at position {entry.position:#x} of the journal",
+            )
+            return
         place_batches(partition, [(sent, entry.position)])
         return
     part, parts_in_all = decode_part(entry.head)

@@ -104,7 +104,11 @@ class NodeParts:
     behind: set[int] = field(default_factory=set)
     """Connections that have not read what they were sent."""
     movers: set[int] = field(default_factory=set)
-    """Queues with messages on their way to another."""
+    """Queues with messages on their way to another, and deleted queues that are still to be removed."""
+    stalled_movers: set[int] = field(default_factory=set)
+    """Queues whose messages wait for a damaged queue: nothing is done for them until a queue is deleted."""
+    doomed: set[int] = field(default_factory=set)
+    """Damaged queues that were deleted as they are: they are removed with everything."""
     timed: set[int] = field(default_factory=set)
     """Queues whose next upkeep may have changed."""
     shares: SharesInUse = field(default_factory=SharesInUse)
@@ -127,38 +131,38 @@ class NodeParts:
     """None: the node is alone."""
 
     def write(self, partition: Partition, decided: Sequence[Written]) -> None:
-        """Appends and applies, and notes who must be looked at because of it."""
+        """Appends and applies, and notes who must be looked at because of it.
+
+        Raises where the journal has no room. Records before the one that found none are written then, and are noted too:
+        otherwise messages that began to move would wait for a mover that is not told of them.
+        """
         if not decided:
             return
+        queue_id = partition.queue_id
         try:
             if len(decided) == 1:
                 self.logbook.write(partition, decided)
             else:
                 self._write_several(partition, decided)
-        finally:  # where there was no room for all of them, some may be there
-            self._note(partition, decided)
+        finally:
+            self.timed.add(queue_id)
+            if partition.moves:
+                self.movers.add(queue_id)
+            if partition.lifecycle is not None:
+                self.followed.add(queue_id)
+            if partition.table.emptied or (partition.log is not None and partition.log.emptied):
+                self.emptied.update((queue_id, file) for file in take_emptied(partition))
+            self.waiting.wake(queue_id)
+            if self.readers.is_awaited(queue_id) and any(
+                isinstance(row.record, _TELLS_READERS) for row in decided
+            ):
+                self.readers.wake(queue_id)
 
     def _write_several(self, partition: Partition, decided: Sequence[Written]) -> None:
         for group in in_groups(decided):
             if len(group) > 1:
                 self.logbook.check_room(partition, group)
             self.logbook.write(partition, group)
-
-    def _note(self, partition: Partition, decided: Sequence[Written]) -> None:
-        """Who must be looked at because of what was written."""
-        queue_id = partition.queue_id
-        self.timed.add(queue_id)
-        if partition.moves:
-            self.movers.add(queue_id)
-        if partition.lifecycle is not None:
-            self.followed.add(queue_id)
-        if partition.table.emptied or (partition.log is not None and partition.log.emptied):
-            self.emptied.update((queue_id, file) for file in take_emptied(partition))
-        self.waiting.wake(queue_id)
-        if self.readers.is_awaited(queue_id) and any(
-            isinstance(row.record, _TELLS_READERS) for row in decided
-        ):
-            self.readers.wake(queue_id)
 
     def fence(self, queue_id: int, damaged: DamagedEntryError) -> None:
         """Stored data of the queue is not what was written: nothing of it is served until it is repaired."""

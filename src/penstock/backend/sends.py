@@ -101,12 +101,16 @@ def _take_in(
         last = decision.records[-1].record
         if isinstance(last, MoveStarted) and last.late is not None:
             late_queue_of(parts, partition, now_ms)
-    admitted = parts.carry_out(partition, decision)
-    if partition.sorting is not None and not partition.settings.window_ms:
-        try:
+    before = partition.table.next
+    admitted = decision.reply
+    try:
+        parts.carry_out(partition, decision)
+        if partition.sorting is not None and not partition.settings.window_ms:
             parts.write(partition, upkeep.let_out(partition, now_ms, parts.clock))
-        except PenstockError:
-            pass  # no room in the journal: the batch is stored, and leaves the window with the next upkeep
+    except PenstockError:
+        if partition.table.next == before:
+            raise
+        # The batch is stored, so it is not refused: upkeep writes what found no room in the journal behind it.
     return SendResult(admitted.runs, admitted.duplicates, admitted.sent_ms, admitted.stamp_us)
 
 

@@ -6,6 +6,7 @@ import msgspec
 
 from penstock.bench.figures import Latency
 from penstock.bench.sqs.tasks import SqsTask
+from penstock.model.errors import ErrorCode, PenstockError
 
 
 class Publish(msgspec.Struct, frozen=True, kw_only=True, tag="publish"):
@@ -114,6 +115,13 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True, tag="outcome"):
     """For tasks over several queues: how many messages each gave."""
     longest_gap: int = 0
     """The most messages of others between two of the queue with the lowest weight."""
+
+    @property
+    def measured(self) -> Latency:
+        """The latency of a task that measures one; raises `PenstockError` where the process has not sent it."""
+        if self.latency is None:
+            raise PenstockError(ErrorCode.INTERNAL, "a process of the load has measured no latency")
+        return self.latency
 
     @property
     def seconds(self) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -26,6 +27,12 @@ def check_config(
             show_default=False,
         ),
     ] = None,
+    connect: Annotated[
+        bool,
+        typer.Option(
+            "--connect", help="Also connect to the cluster's metadata, and look whether it is guarded."
+        ),
+    ] = False,
     json: Json = False,
 ) -> None:
     """Check a configuration file, together with the environment, and show what would be used."""
@@ -35,6 +42,8 @@ def check_config(
     try:
         config = load_config(checked, file)
         _check_files(config, file)
+        if connect:
+            _check_store(config, file)
     except ConfigurationError as error:
         for problem in error.problems:
             if json:
@@ -49,8 +58,10 @@ def check_config(
             else:
                 error_console().print(str(problem), style="red", markup=False)
         raise typer.Exit(FAILED) from None
+    from penstock.metadata.store.etcd_settings import without_password
+
     values = {
-        option.key: option.kind.write(getattr(config, attribute))
+        option.key: without_password(option.kind.write(getattr(config, attribute)))
         for attribute, option in ROLES[checked].values()
     }
     if json:
@@ -58,6 +69,37 @@ def check_config(
     else:
         print_line(f"{file} is good for penstock {checked}", "green")
         print_table(("key", "value"), values.items())
+
+
+def _check_store(config: RoleConfig, file: Path) -> None:
+    """Whether the cluster's metadata answers, and asks who connects; raises `ConfigurationError`."""
+    import asyncio
+
+    from penstock.config import ConfigurationError, Problem
+    from penstock.config.cluster import ClusterOptions
+    from penstock.metadata.opening import StoreUrlError, open_metadata_store
+    from penstock.metadata.store.interface import StoreUnavailableError
+    from penstock.runtime.cluster_store import cluster_secret
+    from penstock.runtime.cluster_streams import dial
+    from penstock.runtime.cluster_tls import cluster_tls
+    from penstock.runtime.store_guard import why_unguarded
+
+    if not isinstance(config, ClusterOptions) or config.cluster_metadata is None:
+        return
+    url, tls = config.cluster_metadata, cluster_tls(config)
+    secret = cluster_secret(config.cluster_secret_file) if config.cluster_secret_file is not None else None
+
+    async def look() -> str | None:
+        store = await open_metadata_store(url, secret, partial(dial, tls=tls))
+        await store.close()
+        return await why_unguarded(url, tls)
+
+    try:
+        why = asyncio.run(look())
+    except (StoreUrlError, StoreUnavailableError) as error:
+        why = str(error)
+    if why is not None:
+        raise ConfigurationError([Problem(str(file), "cluster.metadata", why)])
 
 
 def _check_files(config: RoleConfig, file: Path) -> None:

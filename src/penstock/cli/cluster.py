@@ -18,6 +18,7 @@ from penstock.cli.cluster_place import (
     local_cluster,
     with_store,
 )
+from penstock.cli.cluster_seal import seal
 from penstock.cli.cluster_status import status
 from penstock.cli.exits import FAILED, UNREACHABLE, USAGE, CommandError, reported
 from penstock.cli.output import error_console, print_facts, print_hint, print_json, print_line
@@ -85,6 +86,13 @@ def up(
             help="Certificates of a throw-away authority for all processes, and TLS between them.",
         ),
     ] = False,
+    seal_users: Annotated[
+        bool,
+        typer.Option(
+            "--seal-users",
+            help="Once, for a cluster of a version without seals: the users that it has are known to you.",
+        ),
+    ] = False,
     supervise: Annotated[bool, typer.Option("--supervise", help="Start again whoever dies.")] = False,
     json: Json = False,
 ) -> None:
@@ -116,7 +124,7 @@ def up(
         with directory.starting():
             _save(directory, plan)
             cluster = LocalCluster(directory, _progress(json))
-            _bring_up(cluster, first=known is None)
+            _bring_up(cluster, first=known is None, seal_users=seal_users)
         _announce(cluster, detach=detach, json=json)
         if not detach:
             _stay(cluster, supervise=supervise, json=json)
@@ -124,12 +132,18 @@ def up(
 
 def _find_running_etcd(url: str) -> None:
     """Nodes would wait for an etcd that is away; a person at a prompt wants to know now."""
+    import asyncio
+
     from penstock.manager.manager import OFFICE
     from penstock.metadata.election import PREFIX
     from penstock.metadata.store.interface import StoreUnavailableError
+    from penstock.runtime.store_guard import why_unguarded
 
     try:
         with_store(url, lambda store: store.get(PREFIX + OFFICE))
+        why = asyncio.run(why_unguarded(url, None))
+        if why is not None:
+            error_console().print(why, style="yellow", markup=False)
     except StoreUnavailableError as error:
         raise CommandError(
             f"{error}. Start it first; without --etcd a new cluster gets one of its own.", UNREACHABLE
@@ -190,6 +204,8 @@ def _known_plan(
     tls: bool,
 ) -> ClusterPlan:
     """The cluster that was here before, with more processes where that is asked for."""
+    import msgspec
+
     from penstock.cluster.local_plan import enlarged
     from penstock.runtime.local_cluster.ports import ports_of
 
@@ -209,6 +225,7 @@ def _known_plan(
             "this cluster was made without --tls, which stays; begin another cluster in another directory with --data",
             USAGE,
         )
+    plan = msgspec.structs.replace(plan, passes_clients_on=True)
     ports = ports_of(plan.base_port)
     plan = enlarged(plan, "node", nodes, ports)
     plan = enlarged(plan, "frontend", frontends, ports)
@@ -241,10 +258,10 @@ def _progress(json: bool) -> Progress:
     return progress
 
 
-def _bring_up(cluster: LocalCluster, *, first: bool) -> None:
+def _bring_up(cluster: LocalCluster, *, first: bool, seal_users: bool) -> None:
     """Whatever was started is stopped again where not all of it can be; a cluster that never ran leaves no plan behind."""
     try:
-        cluster.bring_up()
+        cluster.bring_up(seal_users=seal_users)
     except BaseException:
         cluster.bring_down()
         if first:
@@ -253,6 +270,8 @@ def _bring_up(cluster: LocalCluster, *, first: bool) -> None:
 
 
 def _announce(cluster: LocalCluster, *, detach: bool, json: bool) -> None:
+    from penstock.metadata.store.etcd_settings import without_password
+
     plan = cluster.plan
     if json:
         print_json(
@@ -278,7 +297,7 @@ def _announce(cluster: LocalCluster, *, detach: bool, json: bool) -> None:
             "nodes": f"{', '.join(one.name for one in plan.of_role('node'))} in {len(zones)} zones",
             "front ends": ", ".join(one.name for one in plan.of_role("frontend")),
             **({"metadata": ", ".join(one.name for one in servers)} if servers else {}),
-            "etcd": plan.etcd_url.partition("?")[0],
+            "etcd": without_password(plan.etcd_url.partition("?")[0]),
             **(
                 {"tls": f"between all processes and with native clients, with certificates in {plan.tls}"}
                 if plan.tls
@@ -348,3 +367,4 @@ app.command("status")(status)
 for name, command in cluster_processes.COMMANDS.items():
     app.command(name)(command)
 app.command("elect")(elect)
+app.command("seal")(seal)

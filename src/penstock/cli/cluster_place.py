@@ -54,6 +54,7 @@ def cluster_errors() -> Iterator[None]:
     from penstock.metadata.store.interface import StoreRefusedError, StoreUnavailableError
     from penstock.runtime.etcd_process import EtcdFailedError, EtcdMissingError
     from penstock.runtime.local_cluster.balancer import BalancerMissingError, BalancerRefusedError
+    from penstock.runtime.local_cluster.certificates import AuthorityError
     from penstock.runtime.local_cluster.cluster import StartFailedError, UnknownProcessError
     from penstock.runtime.local_cluster.directory import DirectoryError
 
@@ -73,6 +74,7 @@ def cluster_errors() -> Iterator[None]:
     except (
         StartFailedError,
         DirectoryError,
+        AuthorityError,
         EtcdMissingError,
         EtcdFailedError,
         BalancerMissingError,
@@ -114,17 +116,25 @@ def etcd_of(data: str, etcd: str | None) -> str:
     return etcd if etcd is not None else running_cluster(data).plan.etcd_url
 
 
-def with_store(url: str, work: Callable[[MetadataStore], Awaitable[Result]]) -> Result:
-    """Runs `work` on the cluster's metadata."""
+def with_store(
+    url: str, work: Callable[[MetadataStore], Awaitable[Result]], secret: bytes | None = None
+) -> Result:
+    """Runs `work` on the cluster's metadata; with the cluster's secret seals are looked at."""
     import asyncio
 
-    return asyncio.run(_with_store(url, work))
+    return asyncio.run(_with_store(url, work, secret))
 
 
-async def _with_store(url: str, work: Callable[[MetadataStore], Awaitable[Result]]) -> Result:
+async def _with_store(
+    url: str, work: Callable[[MetadataStore], Awaitable[Result]], secret: bytes | None
+) -> Result:
+    from penstock.metadata.seals import layout_sealers
     from penstock.metadata.store.etcd import open_etcd_store
+    from penstock.metadata.store.sealed import sealed
 
-    store = await open_etcd_store(url)
+    store: MetadataStore = await open_etcd_store(url)
+    if secret is not None:
+        store = sealed(store, layout_sealers(secret))
     try:
         return await work(store)
     finally:

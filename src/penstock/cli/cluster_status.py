@@ -67,7 +67,7 @@ def status(
 
         cluster = running_cluster(data) if etcd is None else None
         try:
-            view, manager = with_store(etcd_of(data, etcd), _read)
+            view, manager = with_store(etcd_of(data, etcd), _read, _secret(cluster))
         except StoreUnavailableError:
             if cluster is not None and not json:
                 _show_processes(_process_rows(cluster))  # which of them died may be the reason
@@ -109,6 +109,18 @@ async def _read(store: MetadataStore) -> tuple[ClusterView, str | None]:
 
     holder = await store.get(PREFIX + OFFICE)
     return await read_view(store), holder.value.decode("utf-8", "replace") if holder is not None else None
+
+
+def _secret(cluster: LocalCluster | None) -> bytes | None:
+    """With which seals are looked at; None: the cluster may have processes of a version without seals."""
+    from penstock.metadata.remote.settings import MetadataUrlError, read_secret
+
+    if cluster is None or not cluster.state.sealed:
+        return None
+    try:
+        return read_secret(cluster.directory.secret_file)
+    except MetadataUrlError:
+        return None
 
 
 def _lags(
@@ -171,14 +183,17 @@ def _process_rows(cluster: LocalCluster) -> list[dict[str, Any]]:
 def _show_summary(
     cluster: LocalCluster | None, view: ClusterView, manager: str | None, partitions: list[PartitionRow]
 ) -> None:
-    silent = sum(not row.serving for row in partitions)
+    living = [row for row in partitions if not row.deleted]
+    silent = sum(not row.serving for row in living)
     facts = {
         "manager": manager or "none is elected right now",
         "queues": f"{len(view.queues):,}",
-        "partitions": f"{len(partitions):,}, {silent:,} of them do not serve"
+        "partitions": f"{len(living):,}, {silent:,} of them do not serve"
         if silent
-        else f"{len(partitions):,}, all serve",
+        else f"{len(living):,}, all serve",
     }
+    if len(living) < len(partitions):
+        facts["being deleted"] = f"{len(partitions) - len(living):,} partitions, for the reasons below"
     if cluster is not None:
         facts = {"sqs": cluster.plan.sqs_url, "native": cluster.plan.native_url, **facts}
     print_facts("The cluster", facts)
@@ -232,7 +247,7 @@ def _show_partitions(rows: list[PartitionRow], *, everything: bool) -> None:
                 row.primary or "–",
                 str(row.epoch),
                 replicas_text(row),
-                ("serving" if row.serving else "NOT SERVING") + (f": {row.reason}" if row.reason else ""),
+                _state(row) + (f": {row.reason}" if row.reason else ""),
             )
             for row in shown
         ],
@@ -240,6 +255,12 @@ def _show_partitions(rows: list[PartitionRow], *, everything: bool) -> None:
     )
     if len(shown) < len(rows):
         print_line(f"and {len(rows) - len(shown):,} more; --all shows them, --queue one queue's")
+
+
+def _state(row: PartitionRow) -> str:
+    if row.deleted:
+        return "deleted"
+    return "serving" if row.serving else "NOT SERVING"
 
 
 def _show_capacity(entries: list[CapacityEntry], *, everything: bool) -> None:

@@ -13,32 +13,74 @@ from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 from penstock.cli.exits import NOT_FOUND, USAGE, CommandError
+from penstock.cli.output import error_console
 from penstock.config import ConfigurationError, FrontendConfig, load_frontend_config, load_serve_config
 from penstock.config.sources import given_attributes
-from penstock.metadata.master_key import MasterKey, MasterKeyError, load_or_make_master_key
+from penstock.metadata.master_key import (
+    MasterKey,
+    MasterKeyError,
+    load_master_key,
+    load_or_make_master_key,
+)
 from penstock.metadata.opening import StoreUrlError, open_metadata_store
 from penstock.metadata.remote.settings import MetadataUrlError, read_secret
+from penstock.metadata.seals import front_end_sealers
+from penstock.metadata.seen_register import SeenRegister
 from penstock.metadata.store.interface import MetadataStore, StoreRefusedError, StoreUnavailableError
+from penstock.metadata.store.sealed import sealed
 from penstock.metadata.store.sqlite import open_sqlite_store
 from penstock.metadata.user_administration import NotFoundError, UserAdministration, UserError
+from penstock.metadata.users import KEYS, USERS
 from penstock.runtime.cluster_streams import dial
 from penstock.runtime.cluster_tls import cluster_tls
 from penstock.runtime.http.tls import TlsError
+from penstock.runtime.listening import StartError
+from penstock.runtime.user_keys import UserKeys, seal_own_file
 
 Result = TypeVar("Result")
+
+
+class _Noting(SeenRegister):
+    """What was done is done, also where it cannot be written down how new it is; a person is told."""
+
+    def note(self, number: int) -> None:
+        try:
+            super().note(number)
+        except MasterKeyError as error:
+            error_console().print(
+                f"{error}: whoever puts back older records of users is not found out here",
+                style="yellow",
+                markup=False,
+            )
 
 
 class OpenMetadata:
     """A store that is open, and the means to change users in it."""
 
-    def __init__(self, store: MetadataStore, key_file: Path) -> None:
+    def __init__(self, store: MetadataStore, key_file: Path, *, has_users: bool) -> None:
         self.store = store
-        self.users = UserAdministration(store, os.urandom, lambda: time.time_ns() // 1_000_000)
+        """As it is, seals and all; users are not to be read or written here."""
+        self.seen = _Noting(key_file)
         self._key_file = key_file
+        self._has_users = has_users
+        self._users: UserAdministration | None = None
 
-    async def master_key(self) -> MasterKey:
-        """Made at first use; never anew while there are secrets that the old one encrypted."""
-        return load_or_make_master_key(self._key_file, os.urandom, may_make=not await self.users.keys())
+    @property
+    def users(self) -> UserAdministration:
+        """Users and keys that are rightly sealed; raises `MasterKeyError`."""
+        if self._users is None:
+            guarded = sealed(self.store, front_end_sealers(self.master_key()))
+            self._users = UserAdministration(guarded, os.urandom, now_ms, self.seen)
+        return self._users
+
+    def master_key(self) -> MasterKey:
+        """Made at first use; never anew while there are users that the old one sealed."""
+        return load_or_make_master_key(self._key_file, os.urandom, may_make=not self._has_users)
+
+
+def now_ms() -> int:
+    """The time."""
+    return time.time_ns() // 1_000_000
 
 
 class _Place(NamedTuple):
@@ -71,7 +113,14 @@ def with_metadata(data: str | None, work: Callable[[OpenMetadata], Awaitable[Res
         raise CommandError(f"{error}. Give it the cluster's secret and certificate.", USAGE) from None
     except TlsError as error:
         raise CommandError(str(error), USAGE) from None
-    except (UserError, StoreUnavailableError, StoreUrlError, MetadataUrlError, MasterKeyError) as error:
+    except (
+        UserError,
+        StoreUnavailableError,
+        StoreUrlError,
+        MetadataUrlError,
+        MasterKeyError,
+        StartError,
+    ) as error:
         raise CommandError(str(error)) from None
 
 
@@ -105,7 +154,12 @@ def _configured(data: str | None) -> _Place:
 async def _with_metadata(place: _Place, work: Callable[[OpenMetadata], Awaitable[Result]]) -> Result:
     store = await _opened(place)
     try:
-        return await work(OpenMetadata(store, place.key_file))
+        has_users = bool((await store.list(USERS)).entries or (await store.list(KEYS)).entries)
+        if has_users and place.file is not None and place.key_file.exists():
+            seen = SeenRegister(place.key_file)
+            keys = UserKeys(load_master_key(place.key_file), seen, seen.load())
+            await seal_own_file(place.file, store, keys)  # as the server does when it starts
+        return await work(OpenMetadata(store, place.key_file, has_users=has_users))
     finally:
         await store.close()
 

@@ -189,6 +189,7 @@ def run(
 def _ready_facts(node: ClusterNode, config: NodeConfig, seconds: float) -> dict[str, Any]:
     """Where everything is, for programs."""
     from penstock import __version__
+    from penstock.metadata.store.etcd_settings import without_password
 
     report = node.report
     return {
@@ -202,7 +203,7 @@ def _ready_facts(node: ClusterNode, config: NodeConfig, seconds: float) -> dict[
         "peers": str(node.peers_address),
         "reader": str(node.reader_address) if node.reader_address is not None else None,
         "metrics_url": node.monitoring.url if node.monitoring is not None else None,
-        "cluster": config.cluster_metadata,
+        "cluster": without_password(config.cluster_metadata or ""),
         "data_directory": node.directory,
         "durability": config.durability,
         "process": os.getpid(),
@@ -226,7 +227,7 @@ def _show(node: ClusterNode, config: NodeConfig, facts: dict[str, Any]) -> None:
             "peers": facts["peers"],
             "readers": facts["reader"] or "through front ends",
             "zone": config.cluster_zone or "none",
-            "cluster": config.cluster_metadata or "",
+            "cluster": facts["cluster"],
             "metrics": facts["metrics_url"] or "off",
             "data": node.directory,
             "recovered": f"{report.queues:,} partitions, {report.messages:,} messages, "

@@ -64,13 +64,17 @@ def simulate(
     if bug is not None and bug not in bugs:
         command = "penstock simulate --cluster" if cluster else "penstock simulate"
         raise CommandError(f"there is no planted bug {bug!r}; `{command} --bug list` names them")
-    # Nodes of a simulation warn of what is done to them, which nobody needs to read.
-    logging.getLogger("penstock").addHandler(logging.NullHandler())
+    _silence()
     if seed is not None and seeds is None:
         failed = _one(seed, bug, size, json)
     else:
         failed = _many(FIRST_SEED if seed is None else seed, seeds or DEFAULT_SEEDS, bug, jobs, size, json)
     raise typer.Exit(1 if failed else 0)
+
+
+def _silence() -> None:
+    """Nodes of a simulation warn of what is done to them, which nobody needs to read; in every process that runs some."""
+    logging.getLogger("penstock").addHandler(logging.NullHandler())
 
 
 def _bugs(cluster: bool) -> dict[str, str]:
@@ -111,7 +115,8 @@ def _many(first: int, count: int, bug: str | None, jobs: int | None, nodes: int 
     messages = deliveries = crashes = 0
     faults: Counter[str] = Counter()
     with progress("seeds", count) as show:
-        for done, report in enumerate(run_seeds(range(first, first + count), bug, jobs, nodes=nodes), 1):
+        seeds = run_seeds(range(first, first + count), bug, jobs, nodes=nodes, prepare=_silence)
+        for done, report in enumerate(seeds, 1):
             messages += report.messages
             deliveries += report.deliveries
             crashes += report.starts - 1

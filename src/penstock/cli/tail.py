@@ -103,10 +103,7 @@ def tail(
 async def _last(log: Log, messages: int, partition: int | None) -> LogPlace:
     from penstock.cli.log_place import LogPlace
 
-    if partition is not None:
-        bounds = await log.bounds(partition)
-        return LogPlace(max(bounds.begin, bounds.end - messages), None)
-    return LogPlace(await log.newest(messages), None)
+    return LogPlace(await log.newest(messages, partition), None)
 
 
 def _say(text: str) -> None:

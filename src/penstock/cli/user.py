@@ -18,6 +18,7 @@ from penstock.cli.output import (
     state_word,
 )
 from penstock.cli.parameters import Data, Json, UserName, Yes
+from penstock.cli.user_seal import seal, warn_of_strange
 
 if TYPE_CHECKING:
     from penstock.cli.metadata_store import OpenMetadata
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 app = typer.Typer(no_args_is_help=True, help="Users, their access keys and their policies.")
 app.add_typer(user_key.app, name="key")
 app.add_typer(user_policy.app, name="policy")
+app.command("seal")(seal)
 
 FIRST_POLICY = "default"
 
@@ -51,8 +53,7 @@ def create(
     policies = {} if policy is None else {FIRST_POLICY: user_policy.read_policy(policy)}
 
     async def work(metadata: OpenMetadata) -> tuple[User, AccessKey, str]:
-        key = await metadata.master_key()
-        return await metadata.users.create_user(name, account, root, policies, key)
+        return await metadata.users.create_user(name, account, root, policies, metadata.master_key())
 
     user, key, secret = with_metadata(data, work)
     if json:
@@ -70,14 +71,15 @@ def list_users(data: Data = None, json: Json = False) -> None:
     """List the users."""
     from penstock.cli.metadata_store import with_metadata
 
-    async def work(metadata: OpenMetadata) -> tuple[list[User], list[AccessKey]]:
-        return await metadata.users.users(), await metadata.users.keys()
+    async def work(metadata: OpenMetadata) -> tuple[list[User], list[AccessKey], list[str]]:
+        return await metadata.users.users(), await metadata.users.keys(), await metadata.users.strange()
 
-    users, keys = with_metadata(data, work)
+    users, keys, strange = with_metadata(data, work)
+    warn_of_strange(strange)
     if json:
         for user in users:
             print_json(user_json(user))
-    elif users:
+    elif users or strange:
         rows = [
             (
                 user.name,
@@ -131,7 +133,8 @@ def delete(name: UserName, yes: Yes = False, data: Data = None, json: Json = Fal
     from penstock.cli.metadata_store import with_metadata
 
     async def work(metadata: OpenMetadata) -> None:
-        await metadata.users.user(name)
+        if f"users/{name}" not in await metadata.users.strange():
+            await metadata.users.user(name)
         if not yes:
             confirm_loss(f"Delete user {name} with its keys and policies?")
         await metadata.users.delete_user(name)

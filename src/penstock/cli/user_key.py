@@ -34,7 +34,7 @@ def create(name: UserName, data: Data = None, json: Json = False) -> None:
     from penstock.cli.metadata_store import with_metadata
 
     async def work(metadata: OpenMetadata) -> tuple[AccessKey, str]:
-        return await metadata.users.create_key(name, await metadata.master_key())
+        return await metadata.users.create_key(name, metadata.master_key())
 
     key, secret = with_metadata(data, work)
     if json:

@@ -14,6 +14,7 @@ from penstock.client.part import Part, parts_of
 from penstock.client.route import Route
 from penstock.model import limits
 from penstock.model.errors import ErrorCode, PenstockError
+from penstock.model.partition_numbers import LARGEST_NUMBER, going_on
 from penstock.model.runs import runs_of
 from penstock.wire.messages import Answer, Peek, Peeked, PeekFilter, Redrive, Redriven
 
@@ -95,8 +96,10 @@ async def redrive(
     if rate is not None and not rate > 0:
         raise refused(f"rate is {rate}: give messages per second, above 0")
     runs = None if sequences is None else runs_of(sorted(set(sequences)))
-    # Messages that come back while this runs get higher numbers: without an end it might never find one.
-    end = (await route.describe()).statistics.next_sequence
+    description = await route.describe()
+    # Where a partition does not answer its numbers are not known: then there is no end but that of the queue.
+    end = description.statistics.next_sequence if description.damage is None else LARGEST_NUMBER
+    partitions = description.settings.partitions
     incarnation = await route.resolve()
     loop = route.link.loop
     step = (
@@ -106,13 +109,13 @@ async def redrive(
     )
     began, moved = loop.time(), 0
     start: int | None = 0
-    while start is not None and start < end and (max_messages is None or moved < max_messages):
+    while start is not None and end > 1 and (max_messages is None or moved < max_messages):
         wanted = step if max_messages is None else min(step, max_messages - moved)
         request = Redrive(incarnation.queue_id, target, wanted, start, runs, chosen)
         # Sent again, it would move a second step: with a limit that is one step too many.
         answer = await route.link.ask(request, Redriven, resend=max_messages is None)
         moved += answer.messages
-        start = answer.next
+        start = going_on(answer.next, end, partitions)
         if on_progress is not None and answer.messages:
             on_progress(moved)
         if rate is not None and start is not None:

@@ -12,7 +12,7 @@ from penstock.client.lease import Lease
 from penstock.client.message import MessageView
 from penstock.client.outgoing import AttributeValue, Body
 from penstock.client.part import Part, parts_of
-from penstock.client.reply import Outcome, reply_message, return_address
+from penstock.client.reply import Outcome, check_address, reply_message, return_address
 from penstock.client.settlement import DELETE, Action, Settlement, Settler, giving_back
 from penstock.wire.messages import Delivery
 
@@ -61,8 +61,12 @@ class Message(MessageView, eq=False):
         error: str | None = None,
         attributes: Mapping[str, AttributeValue] | None = None,
         delete: bool = True,
+        to: str | None = None,
     ) -> bool:
         """Replies to whoever sent this with `queue.request`, then deletes it (unless `delete=False`), in that order.
+
+        The sender names the queue of the reply. One whose name does not begin with `reply-` must be named here too, with
+        `to`: otherwise whoever may send requests could have replies sent to any queue.
 
         Returns when both are on disk: False where the reply queue is gone, so that nobody waits for a reply any
         more; the message is deleted all the same.
@@ -72,6 +76,7 @@ class Message(MessageView, eq=False):
             raise refused(
                 f"message {self.sequence} of {self.queue_name!r} asks for no reply: it was not sent with queue.request()"
             )
+        check_address(address, to)
         replied = await replier.send(address.queue, reply_message(address, body, outcome, error, attributes))
         if delete:
             await self.delete()

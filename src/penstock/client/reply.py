@@ -10,6 +10,9 @@ from penstock.client.message import MessageView
 from penstock.client.outgoing import AttributeValue, Body, OutgoingMessage
 from penstock.model.errors import ErrorCode, PenstockError
 
+REPLY_PREFIX = "reply-"
+"""What names of reply queues begin with: letters that SQS allows, so that whoever received a request through SQS can reply
+through SQS."""
 RESERVED = "penstock."
 REPLY_TO = "penstock.reply-to"
 CORRELATION_ID = "penstock.correlation-id"
@@ -58,6 +61,22 @@ def return_address(message: MessageView) -> ReturnAddress | None:
     if isinstance(queue, str) and isinstance(correlation_id, str):
         return ReturnAddress(queue, correlation_id)
     return None
+
+
+def check_address(address: ReturnAddress, to: str | None) -> None:
+    """Raises where a reply would go to a queue that is not for replies, and that whoever replies has not named.
+
+    The sender of a request writes any name it likes into it; the worker may have the right to send to queues where the
+    sender has none.
+    """
+    if address.queue == to or (to is None and address.queue.startswith(REPLY_PREFIX)):
+        return
+    if to is not None:
+        raise refused(f"the request asks for its reply in {address.queue!r}, not in {to!r}")
+    raise refused(
+        f"the request asks for its reply in {address.queue!r}, whose name does not begin with {REPLY_PREFIX!r}: a request may "
+        f"name any queue. Where it is to be trusted, reply with to={address.queue!r}"
+    )
 
 
 def request_attributes(

@@ -15,7 +15,7 @@ from penstock.client.duration import Duration, milliseconds
 from penstock.client.failure import closed, refused
 from penstock.client.link import Link
 from penstock.client.outgoing import AttributeValue
-from penstock.client.reply import Reply, ReturnAddress, read_reply, request_attributes
+from penstock.client.reply import REPLY_PREFIX, Reply, ReturnAddress, read_reply, request_attributes
 from penstock.client.route import Route
 from penstock.client.settlement import Settlement, Settler
 from penstock.client.subscription import CLOSE_SECONDS, Subscription, Terms
@@ -26,8 +26,6 @@ from penstock.wire.messages import CreateQueue, DeleteQueue, Done, QueueDescript
 
 log = logging.getLogger("penstock.client")
 
-NAME_PREFIX = "reply-"
-"""Letters that SQS allows in a name: whoever received a request through SQS can reply through SQS."""
 SETTINGS = QueueSettings(
     idle_expiry_ms=10 * limits.MINUTE_MS,
     retention_ms=1 * limits.HOUR_MS,
@@ -42,7 +40,7 @@ class Requester:
     def __init__(self, link: Link, new_route: Callable[[str], Route]) -> None:
         self._link = link
         self._new_route = new_route
-        self.queue_name = NAME_PREFIX + secrets.token_hex(12)
+        self.queue_name = REPLY_PREFIX + secrets.token_hex(12)
         self._waiting: dict[str, asyncio.Future[Reply]] = {}
         self._listening: asyncio.Task[None] | None = None
         self._subscribed: asyncio.Future[None] | None = None

@@ -10,9 +10,17 @@ from penstock.cluster.layout import NodeEntry, PartitionEntry
 
 
 def elected(
-    entry: PartitionEntry, leader: NodeEntry, reason: str, in_sync: Iterable[str] | None = None
+    entry: PartitionEntry,
+    leader: NodeEntry,
+    reason: str,
+    in_sync: Iterable[str] | None = None,
+    *,
+    unclean: bool = False,
 ) -> PartitionEntry:
-    """The next epoch, led by a node. Without `in_sync` that set stays; it may only ever lose members here."""
+    """The next epoch, led by a node. Without `in_sync` that set stays; it may only ever lose members here.
+
+    `unclean`: it may lack something that was acknowledged.
+    """
     return msgspec.structs.replace(
         entry,
         epoch=entry.epoch + 1,
@@ -21,6 +29,7 @@ def elected(
         in_sync=list(in_sync) if in_sync is not None else entry.in_sync,
         in_sync_before=entry.in_sync if entry.serving == entry.epoch else entry.in_sync_before,
         hand_over_to=None,
+        unclean=entry.epoch + 1 if unclean else entry.unclean,
         reason=reason,
     )
 

@@ -106,7 +106,7 @@ def _elect_unclean(view: ClusterView, seen: Seen[PartitionEntry], census: Census
         f"an operator allowed an unclean election, and {chosen} has the longest log of those that live; "
         "what it lacks is lost"
     )
-    return _choose(view, seen, census, chosen, [chosen], reason)
+    return _choose(view, seen, census, chosen, [chosen], reason, unclean=True)
 
 
 def _choose(
@@ -116,11 +116,14 @@ def _choose(
     chosen: str,
     in_sync: list[str],
     reason: str,
+    *,
+    unclean: bool = False,
 ) -> Change:
     if seen.entry.primary is not None:
         census.move_led(seen.entry.primary, chosen)
     return change_partition(
-        seen.version, elected(seen.entry, view.members.living[chosen], reason, in_sync=in_sync)
+        seen.version,
+        elected(seen.entry, view.members.living[chosen], reason, in_sync=in_sync, unclean=unclean),
     )
 
 

@@ -20,6 +20,11 @@ POLL_SECONDS = 65
 SESSION_HOURS = 24
 """How long a native connection may say nothing; clients ask of themselves whether the other end is there."""
 
+_LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
+_LOCAL_ONLY = (
+    "# A web page may have its own name lead here; its browser says that name.",
+    r"http-request deny unless { req.hdr(host) -m reg -i '^(localhost|127(\.[0-9]{1,3}){3}|\[::1\])(:[0-9]{1,5})?$' }",
+)
 _NAME = re.compile(r"[A-Za-z0-9_.:-]+")
 _PLACE = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9_.*-]*):[0-9]{1,5}")
 
@@ -46,6 +51,8 @@ class BalancerPlan:
     certificate: str | None = None
     """A PEM file with certificate and key: SQS clients then speak TLS with the balancer."""
     max_connections: int = 10_000
+    passes_clients_on: bool = False
+    """Whether front ends are told whose native connections they get: they must trust the balancer (`native.trusted_proxies`)."""
     drain_seconds: int = 60
     """After a reload the connections of before may go on for so long."""
 
@@ -97,20 +104,22 @@ def _lines(plan: BalancerPlan) -> Iterator[str]:
         *(f"server {one.name} {one.sqs}" for one in plan.front_ends),
     )
     if plan.native_listen is not None:
-        yield from _native(plan.native_listen, plan.front_ends)
+        yield from _native(plan.native_listen, plan.front_ends, passes_clients_on=plan.passes_clients_on)
     if plan.page_listen is not None:
         yield from _section(
             "frontend page",
             "mode http",
             f"bind {plan.page_listen}",
+            *(_LOCAL_ONLY if _host(plan.page_listen) in _LOOPBACK else ()),
             "stats enable",
             "stats uri /",
             "stats refresh 2s",
         )
 
 
-def _native(listen: str, front_ends: Iterable[BalancedFrontEnd]) -> Iterator[str]:
+def _native(listen: str, front_ends: Iterable[BalancedFrontEnd], *, passes_clients_on: bool) -> Iterator[str]:
     session = f"{SESSION_HOURS}h"
+    says = " send-proxy-v2" if passes_clients_on else ""
     yield from _section(
         "frontend native", "mode tcp", f"bind {listen}", f"timeout client {session}", "default_backend native"
     )
@@ -121,7 +130,12 @@ def _native(listen: str, front_ends: Iterable[BalancedFrontEnd]) -> Iterator[str
         f"timeout server {session}",
         f"option httpchk GET {HEALTH_PATH}",
         *(
-            f"server {one.name} {one.native} addr {_host(one.sqs)} port {_port(one.sqs)}"
+            ("# Front ends believe who the client is of the addresses in their native.trusted_proxies.",)
+            if passes_clients_on
+            else ()
+        ),
+        *(
+            f"server {one.name} {one.native}{says} addr {_host(one.sqs)} port {_port(one.sqs)}"
             for one in front_ends
             if one.native is not None
         ),

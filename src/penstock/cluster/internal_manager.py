@@ -160,7 +160,7 @@ def _mend_and_spread(
                 continue
         if _is_moving(view, entry):
             under_way += 1
-        elif set(entry.in_sync) == set(entry.replicas):
+        elif set(entry.in_sync) == set(entry.replicas) and not entry.deleted:
             movable.append(seen)
     room = settings.moves_at_once - under_way
     if not changes and room > 0:

@@ -49,6 +49,8 @@ class NodeEntry(msgspec.Struct, frozen=True, kw_only=True):
     """How busy it is, from 0 to 1; for placement."""
     leaving: bool = False
     """Whether it is about to stop: it hands over what it leads, and is given nothing more."""
+    records: int = 0
+    """Which kinds of records it reads (`records.KINDS`)."""
 
 
 class QueueEntry(Document, frozen=True, kw_only=True):
@@ -97,6 +99,16 @@ class PartitionEntry(Document, frozen=True, kw_only=True):
     expiry: Expiry = ""
     """`asked`: its primary is to close it, if it is idle still. `closed`: it has; nobody serves it, whoever leads, until
     the queue is deleted or the manager takes this back."""
+    numbers_to: int = 0
+    """No primary up to epoch `numbers_epoch` gave out this sequence number or a higher one (`sequence_numbers.py`)."""
+    numbers_epoch: int = 0
+    lossless: int = 0
+    """An epoch whose primary told of nothing before every replica in sync had it."""
+    unclean: int = 0
+    """The newest epoch that began with an operator's word."""
+    deleted: bool = False
+    """Whether its queue is deleted (`cluster/deletion.py`): no client is served from it any more. It keeps its primary and its
+    replicas until what is on its way to other queues has arrived there."""
     leaving: list[str] = msgspec.field(default_factory=list)
     """Nodes that are to drop what they hold of it; each takes itself off this list when it has."""
     reason: str = ""

@@ -75,6 +75,11 @@ class ClusterPlan(Document, frozen=True, kw_only=True):
     """The highest number that a process of a role ever had: a name is not given twice."""
     tls: str | None = None
     """The directory of the throw-away certificates with which the processes speak TLS; None: they do not."""
+    etcd_certificates: str | None = None
+    """The directory of the certificates that the cluster's own etcd asks for and shows, where `tls` names none."""
+    passes_clients_on: bool = False
+    """Whether the balancer says whose native connections it passes on, which front ends of earlier versions do not understand.
+    All processes are of one version when the cluster is brought up."""
 
     def of_role(self, role: Role) -> list[Planned]:
         """The processes of one role."""
@@ -149,8 +154,9 @@ def plan_cluster(
     plan = ClusterPlan(
         zones=zones,
         base_port=base_port,
-        etcd_url=etcd_url or _own_etcd_url(own[0], tls),
+        etcd_url=etcd_url or own_etcd_url(own[0], tls),
         tls=tls,
+        passes_clients_on=True,
         processes=[*own, Planned(name="balancer", role="balancer", ports=ports("balancer", 1))],
     )
     wanted: tuple[tuple[Role, int], ...] = (("metadata", metadata), ("node", nodes), ("frontend", front_ends))
@@ -160,12 +166,26 @@ def plan_cluster(
     return plan
 
 
-def _own_etcd_url(etcd: Planned, tls: str | None) -> str:
-    if tls is None:
+def own_etcd_url(etcd: Planned, certificates: str | None) -> str:
+    """Where a cluster's own etcd is, and with which certificates it is asked."""
+    if certificates is None:
         return f"etcd://{etcd.address('client')}"
     files = {"ca": "ca.pem", "certificate": f"{ETCD_CLIENT}.pem", "key": f"{ETCD_CLIENT}.key"}
-    options = urlencode({option: f"{tls}/{file}" for option, file in files.items()}, safe="/")
+    options = urlencode({option: f"{certificates}/{file}" for option, file in files.items()}, safe="/")
     return f"etcds://{etcd.address('client')}?{options}"
+
+
+def with_guarded_etcd(plan: ClusterPlan, certificates: str) -> ClusterPlan:
+    """The plan with TLS and client certificates for its own etcd, if it has one and that has none.
+
+    On its known port it would otherwise take writes from every process of the machine, and from every page in a browser there.
+    Clusters of earlier versions come along: their etcd goes on with the data that it has.
+    """
+    own = plan.of_role("etcd")
+    if len(own) != 1 or own[0].host != HOST or plan.tls is not None or plan.etcd_certificates is not None:
+        return plan
+    url = own_etcd_url(own[0], certificates)
+    return msgspec.structs.replace(plan, etcd_url=url, etcd_certificates=certificates)
 
 
 def with_another(
@@ -216,6 +236,7 @@ def balancer_plan(plan: ClusterPlan, max_connections: int = 10_000) -> BalancerP
             for one in plan.of_role("frontend")
         ],
         max_connections=max_connections,
+        passes_clients_on=plan.passes_clients_on,
     )
 
 

@@ -1,10 +1,12 @@
 """Queues that are deleted, and nodes that are removed: entries go when nobody holds anything of them any more.
 
-Data goes only by a word that says so: a queue's state `deleting` lists its replicas as leaving, each node drops what it
-has and takes itself off, then the entry goes. A partition whose queue is merely missing is left alone, but for one that was
-made ten minutes to an hour ago: who was making its queue has died. The queue is then written as one that is being deleted,
-on condition that there is none, so that whoever was only slow finds the name taken. A node that is gone keeps the entry of a deleted partition in place until it comes back and drops its replica, or an operator removes
-it; the name of the queue is free before that.
+Data goes only by a word that says so: a queue's state `deleting` marks its partitions as deleted, each primary gives its own
+up when nothing of it is on its way to other queues (`deletion.py`), each node drops what it has and takes itself off the
+list, then the entry goes. The name of the queue is free when all of its partitions are marked. A partition whose queue is
+merely missing is left alone, but for one that was made ten minutes to an hour ago: who was making its queue has died. The
+queue is then written as one that is being deleted, on condition that there is none, so that a maker that was only slow finds the
+name taken. A node that is gone keeps the entry of a deleted partition in place until it comes back and drops its replica, or
+an operator removes it.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ from __future__ import annotations
 import msgspec
 
 from penstock.cluster.changes import Change, change_partition
+from penstock.cluster.deletion import given_up, marked
 from penstock.cluster.layout import (
     PartitionEntry,
     QueueEntry,
@@ -30,9 +33,15 @@ def retire(view: ClusterView, seen: Seen[PartitionEntry]) -> Change | None:
     entry = seen.entry
     if not entry.retired:
         queue = view.queue_of(entry)
-        if queue is None or queue.state != "deleting":
+        if not entry.deleted and (queue is None or queue.state != "deleting"):
             return None
-        return _give_up(seen, f"the queue {entry.queue} is being deleted")
+        if not entry.serving:
+            return _give_up(seen, f"the queue {entry.queue} is deleted, and nothing was ever sent to it")
+        if all(view.members.removed(node) for node in entry.replicas):
+            return _give_up(
+                seen, f"the queue {entry.queue} is deleted, and all nodes that held it are removed"
+            )
+        return None if entry.deleted else change_partition(seen.version, marked(entry))
     if not entry.leaving:
         reason = f"nobody holds anything of partition {entry.partition} of {entry.queue} any more"
         return Change(partition_key(entry.partition), seen.version, None, reason)
@@ -51,11 +60,11 @@ def forget_removed(view: ClusterView, seen: Seen[PartitionEntry]) -> Change | No
 
 
 def finish_queues(view: ClusterView) -> list[Change]:
-    """Queues whose partitions are given up everywhere where somebody lives: their names are free again."""
+    """Queues whose partitions know that they are deleted: their names are free again."""
     return [
-        Change(queue_key(name), seen.version, None, f"the queue {name} is deleted on every living node")
+        Change(queue_key(name), seen.version, None, f"the queue {name} is deleted, and its name is free")
         for name, seen in view.queues.items()
-        if seen.entry.state == "deleting" and _given_up(view, seen.entry)
+        if seen.entry.state == "deleting" and _is_known(view, seen.entry)
     ]
 
 
@@ -63,7 +72,7 @@ def clear_abandoned(view: ClusterView, now_ms: int, settings: ManagerSettings) -
     """Partitions of queues that never came to be, because who was making them died: they are deleted."""
     left: dict[int, list[Seen[PartitionEntry]]] = {}
     for seen in view.partitions.values():
-        if not seen.entry.retired and view.queue_of(seen.entry) is None:
+        if not seen.entry.retired and not seen.entry.deleted and view.queue_of(seen.entry) is None:
             left.setdefault(seen.entry.queue_id, []).append(seen)
     changes: list[Change] = []
     for queue_id, partitions in left.items():
@@ -93,29 +102,12 @@ def clear_abandoned(view: ClusterView, now_ms: int, settings: ManagerSettings) -
 
 
 def _give_up(seen: Seen[PartitionEntry], reason: str) -> Change:
-    entry = seen.entry
-    return change_partition(
-        seen.version,
-        msgspec.structs.replace(
-            entry,
-            primary=None,
-            primary_started_ms=0,
-            hand_over_to=None,
-            replicas=[],
-            in_sync=[],
-            leaving=[*entry.leaving, *(node for node in entry.replicas if node not in entry.leaving)],
-            reason=reason,
-        ),
-    )
+    return change_partition(seen.version, given_up(seen.entry, reason))
 
 
-def _given_up(view: ClusterView, queue: QueueEntry) -> bool:
+def _is_known(view: ClusterView, queue: QueueEntry) -> bool:
     partitions = [view.partitions.get(partition) for partition in queue.partitions]
-    return all(
-        seen is None
-        or (seen.entry.retired and not any(node in view.members.living for node in seen.entry.leaving))
-        for seen in partitions
-    )
+    return all(seen is None or seen.entry.deleted or seen.entry.retired for seen in partitions)
 
 
 def finish_removals(view: ClusterView) -> list[Change]:

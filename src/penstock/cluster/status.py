@@ -30,6 +30,8 @@ class PartitionRow(NamedTuple):
     serving: bool
     reason: str
     """Why it is as it is; where it does not serve, why not."""
+    deleted: bool = False
+    """Whether its queue is deleted, and it is still there for messages on their way or until nodes have dropped it."""
 
 
 class NodeRow(NamedTuple):
@@ -65,6 +67,7 @@ def partition_rows(
                 zones=[living[node].zone if node in living else "" for node in entry.replicas],
                 serving=serving,
                 reason=reason,
+                deleted=entry.deleted or entry.retired,
             )
         )
     return sorted(rows, key=lambda row: (row.queue, row.ordinal, row.partition))
@@ -84,6 +87,8 @@ def _judge(view: ClusterView, entry: PartitionEntry) -> tuple[bool, str]:
         return False, f"{entry.primary} is gone, an election is under way"
     if entry.serving != entry.epoch:
         return False, f"{entry.primary} begins epoch {entry.epoch}: {entry.reason}"
+    if entry.deleted:
+        return False, entry.reason
     if entry.expiry == "closed":
         return False, "nobody has used the queue for its idle expiry: it is about to be deleted"
     least = entry.settings.least_in_sync

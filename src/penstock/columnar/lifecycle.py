@@ -39,6 +39,9 @@ class Change(IntEnum):
     """They were there when the queue began to be followed: their send is not in this table."""
     UNFOLLOWED = 17
     """They were there when the queue stopped being followed: what became of them is not in this table."""
+    RENUMBERED = 18
+    """Of no message (`count` is 0): the partition leads on after an unclean election, which may have lost rows. Those that come go on
+    with the number of this one, those before it end before the number `first`; no row has a number between."""
 
 
 FINAL = frozenset(
@@ -64,9 +67,8 @@ LIFECYCLE = Table(
         Column("queue_id", "int64"),  # the incarnation, in a cluster that of the whole queue
         Column("partition", "int32"),  # the ordinal
         Column("partition_id", "int64"),  # with `number`: one row, for ever
-        Column(
-            "number", "int64"
-        ),  # rises by one a row of the partition: a gap is a lost row, a repeat the same row
+        # rises by one a row of the partition, but before `RENUMBERED`: a gap is a lost row, a repeat the same row
+        Column("number", "int64"),
         Column("change", "int8"),
         Column("first", "int64"),  # the messages [first, first + count) of the partition
         Column("count", "int32"),

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Literal
 
 from penstock.config import kinds
 from penstock.config.option import option
 from penstock.config.shared import SharedOptions
+
+Seals = Literal["required", "optional"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,6 +49,16 @@ class ClusterOptions(SharedOptions):
             kinds.optional("none", kinds.file()),
             "The file with the secret (16 bytes or more) that all processes of the cluster know and prove to each other.",
             "--secret-file",
+        ),
+    )
+    cluster_seals: Seals = field(
+        default="required",
+        metadata=option(
+            "cluster.seals",
+            kinds.choice("required", "optional"),
+            "Whether entries of the cluster's metadata must carry a seal, which shows that a process of the cluster wrote them. "
+            "`optional` also takes entries about nodes, queues and partitions without one: for the time in which processes of "
+            "an earlier version run, and no longer. Users and access keys always need theirs.",
         ),
     )
     cluster_tls_certificate: str | None = field(

@@ -2,16 +2,16 @@
 
 With users, every request must be signed by one of their keys. While there are none (then the server listens on
 loopback only), any credentials will do: they choose account and region, as developers expect of a local server.
-Only browsers are looked at more closely then, because any page in one can make it send requests to loopback.
+Then only this machine is served (`local_only`).
 """
 
 from __future__ import annotations
 
-import re
 from functools import lru_cache
 from typing import NamedTuple
 
 from penstock.frontend.failed_signatures import FailedSignatures
+from penstock.frontend.local_only import why_not_served
 from penstock.frontend.native_names import Home
 from penstock.frontend.session import Session
 from penstock.metadata.user_directory import KeyOwner, UserDirectory
@@ -28,11 +28,6 @@ from penstock.sqs.signing_keys import SigningKeys
 
 ANONYMOUS = "anonymous"
 _SESSIONS = 10_000
-_LOCAL = r"(?:(?:[a-z0-9_-]+\.)*localhost|127(?:\.[0-9]{1,3}){3}|\[::1\])(?::[0-9]+)?"
-_LOCAL_HOST = re.compile(_LOCAL, re.IGNORECASE)
-_LOCAL_ORIGIN = re.compile(f"https?://{_LOCAL}", re.IGNORECASE)
-_BROWSER = "Mozilla/"
-"""What every browser calls itself, for reasons of its own."""
 
 
 class _Known(NamedTuple):
@@ -62,7 +57,7 @@ class Authenticator:
         `wall_ms` is what clocks on walls show, `now_ms` a time that never steps back.
         """
         if self._open_without_users and not self._users.has_users():
-            return self._anybody(request)
+            return self._anybody(request, address)
         header = request.headers.get("authorization")
         if header is not None:
             known = self._known.get(start_of(header))
@@ -109,8 +104,10 @@ class Authenticator:
         self._sessions[owner.key_id, region] = (owner, session)
         return session
 
-    def _anybody(self, request: HttpRequest) -> Session:
-        _refuse_foreign_pages(request.headers)
+    def _anybody(self, request: HttpRequest, address: str) -> Session:
+        why_not = why_not_served(request.headers, address)
+        if why_not is not None:
+            raise SqsError(ErrorKind.ACCESS_DENIED, why_not)
         try:
             authorization: Authorization | None = read_authorization(request)
         except SqsError:
@@ -123,25 +120,6 @@ class Authenticator:
         if account != scope.access_key:
             account = self._home.account
         return open_session(account, scope.region, scope.access_key)
-
-
-def _refuse_foreign_pages(headers: dict[str, str]) -> None:
-    """A browser says from where a page comes that makes it ask; SDKs and tools say nothing of the kind."""
-    origin = headers.get("origin")
-    if origin is not None:
-        foreign = not _LOCAL_ORIGIN.fullmatch(origin)
-    elif "sec-fetch-site" in headers:
-        foreign = headers["sec-fetch-site"] in ("cross-site", "same-site")
-    else:
-        # A page may have a name of its own that is made to lead here; then all it asks seems to come from itself.
-        browser = headers.get("user-agent", "").startswith(_BROWSER)
-        foreign = browser and not _LOCAL_HOST.fullmatch(headers.get("host", ""))
-    if foreign:
-        raise SqsError(
-            ErrorKind.ACCESS_DENIED,
-            "There are no users yet, so web pages of other sites are refused: anybody's page could ask for anything. "
-            "Make a user with `penstock user create NAME --root`, and sign requests with its key.",
-        )
 
 
 @lru_cache(maxsize=4096)

@@ -113,6 +113,18 @@ def _decide(
     return allowed
 
 
+def is_allowed_alone(
+    session: Session, action: str, resource: QueueArn, peer: Peer, now_ms: int, user_agent: str | None
+) -> bool:
+    """Whether the caller's own policies allow what only the owner's account may do to a queue that has no policy."""
+    caller = session.caller
+    return (
+        session.unrestricted
+        or (caller.root and caller.account == resource.account)
+        or may(session, action, resource, None, peer, now_ms, user_agent, owner_only=True)
+    )
+
+
 def move_permissions(call: Call) -> list[tuple[str, QueueArn]]:
     """What a caller must be allowed who asks about a message move task: actions, each on a queue.
 

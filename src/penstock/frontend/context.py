@@ -31,6 +31,8 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
     home: Home
     queues: QueueDirectory
     metadata: MetadataCache
+    may: Callable[[str, QueueArn], bool]
+    """Whether the caller's own policies allow an action on a queue that the call does not name."""
     token: Callable[[int], bytes]
     """So many random bytes: dice are an argument, as time is."""
 

@@ -1,19 +1,22 @@
-"""Whether a queue may have the settings that its attributes ask for: its dead-letter queue, and what contradicts."""
+"""Whether a queue may have the settings that its attributes ask for: where it sends messages, and what contradicts."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
 from penstock.frontend.context import Context
+from penstock.frontend.onward_queues import takes_from
 from penstock.frontend.steps import Steps
-from penstock.sqs.names import QueueArn
+from penstock.model.settings import QueueSettings
+from penstock.sqs.names import LATE_SUFFIX, QueueArn
 from penstock.sqs.queue_attributes import OVERFLOW, QueueAttributes
 from penstock.sqs.redrive import (
     dead_letter_not_allowed,
     dead_letter_target_missing,
     dead_letter_type_differs,
+    late_queue_not_allowed,
 )
-from penstock.sqs.refusals import invalid_attribute_value, invalid_value
+from penstock.sqs.refusals import access_denied, invalid_attribute_value, invalid_value
 
 _REDRIVE = "RedrivePolicy"
 
@@ -56,6 +59,17 @@ def _check_target(context: Context, arn: QueueArn, attributes: QueueAttributes, 
         raise dead_letter_target_missing(text)
     if target.attributes.fifo_queue != attributes.fifo_queue:
         raise dead_letter_type_differs(text)
-    allow = target.attributes.redrive_allow_policy
-    if allow is not None and not allow.allows(arn):
+    if not takes_from(target.attributes, arn):
         raise dead_letter_not_allowed(text)
+
+
+def check_late_queue(context: Context, arn: QueueArn, settings: QueueSettings) -> Steps[None]:
+    """Raises unless late messages of a new queue may go where they will."""
+    if not settings.sorted:
+        return
+    late_arn = arn._replace(name=arn.name + LATE_SUFFIX)
+    late = yield from context.queues.find(context.native_name_of(late_arn), context.now_ms)
+    if late is None and not context.may("CreateQueue", late_arn):
+        raise access_denied(str(late_arn))
+    if late is not None and not takes_from(late.attributes, arn):
+        raise late_queue_not_allowed(late_arn)

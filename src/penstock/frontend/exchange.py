@@ -8,7 +8,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
-from penstock.frontend.authorize import authorize, move_permissions
+from penstock.frontend.authorize import authorize, is_allowed_alone, move_permissions
 from penstock.frontend.context import Context
 from penstock.frontend.conversation import Conversation
 from penstock.frontend.dispatch import FUNCTIONS
@@ -200,7 +200,15 @@ class Exchange:
             home=front.home,
             queues=front.queues,
             metadata=front.metadata,
+            may=self._may,
             token=front.token,
+        )
+
+    def _may(self, action: str, arn: QueueArn) -> bool:
+        """Of a queue that is missing, so that it has no policy."""
+        session = self._session
+        return session is not None and is_allowed_alone(
+            session, action, arn, self._peer, self._now_ms, self._request.headers.get("user-agent")
         )
 
     def _endpoint(self) -> str:

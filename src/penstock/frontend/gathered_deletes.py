@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from penstock.frontend.engine import Answered, EngineLink
-from penstock.frontend.steps import Reply
+from penstock.frontend.steps import Reply, wrong_answer
 from penstock.frontend.telling import tell
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.wire.messages import Delete, Receipt, ReceiptOutcome, Settled
@@ -64,7 +64,10 @@ class GatheredDeletes:
                 self._ask([request])
             return
         answer = outcome.answer
-        assert isinstance(answer, Settled)
+        if not isinstance(answer, Settled):
+            for _, done in requests:
+                tell(done, wrong_answer(answer, Settled))
+            return
         outcomes: Sequence[ReceiptOutcome] = answer.outcomes
         asked = sum([len(receipts) for receipts, _ in requests])
         if len(outcomes) != asked:  # then nobody knows whose is whose

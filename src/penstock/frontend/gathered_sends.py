@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from penstock.frontend.engine import EngineLink
-from penstock.frontend.steps import Reply
+from penstock.frontend.steps import Reply, wrong_answer
 from penstock.frontend.telling import tell
 from penstock.model.batch import encode_one, encode_parts
 from penstock.model.errors import ErrorCode, PenstockError
@@ -90,7 +90,9 @@ class GatheredSends:
             _refuse(requests, outcome)
             return
         answer = outcome.answer
-        assert isinstance(answer, SendResult)
+        if not isinstance(answer, SendResult):
+            _refuse(requests, wrong_answer(answer, SendResult))
+            return
         runs = answer.runs
         numbers: Sequence[int]
         if len(runs) == 1:

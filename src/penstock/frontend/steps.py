@@ -13,6 +13,7 @@ import msgspec
 
 from penstock.metadata.store.interface import StoreUnavailableError
 from penstock.model.batch import Buffer
+from penstock.model.errors import ErrorCode, PenstockError
 from penstock.wire.messages import Answer, Receipt, Request
 
 Result = TypeVar("Result")
@@ -89,8 +90,16 @@ Steps = Generator[Step, Any, Result]
 def ask(request: Request, kind: type[Given], body: Buffer = b"") -> Steps[Given]:
     """The answer to a native request, which is of this kind."""
     reply: Reply = yield Ask(request, body)
-    assert isinstance(reply.answer, kind), f"{type(reply.answer).__name__} is no answer to {request}"
+    if not isinstance(reply.answer, kind):
+        raise wrong_answer(reply.answer, kind)
     return reply.answer
+
+
+def wrong_answer(answer: object, expected: type[object]) -> PenstockError:
+    """The engine may be another process, and of another version: what it answers is not ours to promise."""
+    return PenstockError(
+        ErrorCode.INTERNAL, f"the engine answered with {type(answer).__name__}, not {expected.__name__}"
+    )
 
 
 def put(key: str, value: bytes, version: int | None = None) -> Steps[int]:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from penstock.metadata.remote.connection import Dial, dial_plainly
 from penstock.metadata.remote.settings import SCHEMES, MetadataUrlError
-from penstock.metadata.store.etcd_settings import EtcdUrlError
+from penstock.metadata.store.etcd_settings import EtcdUrlError, without_password
 from penstock.metadata.store.interface import MetadataStore
 
 NO_STORE = (
@@ -53,4 +53,4 @@ async def open_metadata_store(
         from penstock.metadata.store.memory import MemoryStore
 
         return MemoryStore()
-    raise StoreUrlError(NO_STORE.format(url=url))
+    raise StoreUrlError(NO_STORE.format(url=without_password(url)))

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 
 import msgspec
 
 from penstock.metadata.cache import MetadataCache
 from penstock.metadata.master_key import MasterKey, WrongMasterKeyError
 from penstock.metadata.store.interface import Change
+from penstock.metadata.user_register import REGISTER_KEY, UserRegister, counts, decode
 from penstock.metadata.users import KEYS, USERS, User, decode_key, decode_user
 
 _log = logging.getLogger(__name__)
@@ -31,20 +33,44 @@ class KeyOwner(msgspec.Struct, frozen=True, eq=False):
 
 
 class UserDirectory:
-    """Over a cache; disabled users and keys are as if they were unknown."""
+    """Over a cache; disabled users and keys are as if they were unknown, and so are records that count no more."""
 
-    def __init__(self, cache: MetadataCache, master_key: MasterKey) -> None:
+    def __init__(
+        self,
+        cache: MetadataCache,
+        master_key: MasterKey,
+        seen: int = 0,
+        note: Callable[[int], None] = lambda number: None,
+    ) -> None:
+        """`seen` is the highest number of a register that was ever seen here; `note` remembers a higher one."""
         self._cache = cache
         self._master_key = master_key
         self._owners: dict[str, KeyOwner | None] = {}
         """Only of keys that exist, so that made-up ones fill no memory."""
         self._users = {entry.key for entry in cache.list(USERS)}
+        self._register: UserRegister | None = None
+        """The newest that was heard of."""
+        self._seen = seen
+        self._note = note
+        entry = cache.get(REGISTER_KEY)
+        self._take_register(entry.value if entry is not None else None)
+        cache.listen(REGISTER_KEY, self._register_changed)
         cache.listen(USERS, self._user_changed)
         cache.listen(KEYS, self._key_changed)
 
+    @property
+    def is_set_back(self) -> bool:
+        """Whether the store has an older register than was seen, or none where there was one: then nobody counts."""
+        return self._register is None and self._seen > 0
+
     def has_users(self) -> bool:
-        """Whether anybody at all is known, enabled or not: from the first user on, nobody else is let in."""
-        return bool(self._users)
+        """Whether anybody at all is known, enabled or not: from the first user on, nobody else is let in.
+
+        Who can delete entries from the store, and has no key, cannot make it a store without users.
+        """
+        if self._users or self.is_set_back:
+            return True
+        return self._register is not None and bool(self._register.records)
 
     def find_key(self, access_key_id: str) -> KeyOwner | None:
         """The owner of a key; None if there is no such key or it may not be used."""
@@ -63,10 +89,48 @@ class UserDirectory:
             user = decode_user(entry.value) if entry is not None else None
             if user is None or user.user_id != key.user_id or not (user.enabled and key.enabled):
                 return None
+            if key.key_id != key_id or user.name != key.user:
+                return None  # nobody writes such records
+            if not (self._counts(KEYS + key_id, key.number) and self._counts(USERS + user.name, user.number)):
+                _log.warning(
+                    "access key %s cannot be used: it, or its user %s, is an older record than the register of users names",
+                    key_id,
+                    user.name,
+                )
+                return None
             return KeyOwner(key_id, user, self._master_key.decrypt(key.secret, key_id).decode())
         except (msgspec.MsgspecError, WrongMasterKeyError, UnicodeDecodeError) as error:
             _log.warning("access key %s cannot be used: %s", key_id, error)
             return None
+
+    def _counts(self, key: str, number: int) -> bool:
+        return not self.is_set_back and counts(self._register, key, number)
+
+    # -- changes ---------------------------------------------------------------------------------------------
+
+    def _take_register(self, stored: bytes | None) -> None:
+        try:
+            found = decode(stored) if stored is not None else None
+        except msgspec.MsgspecError as error:
+            _log.error("the register of users cannot be used: %s", error)
+            found = None
+        if found is not None and found.number >= self._seen:
+            self._register = found
+            if found.number > self._seen:
+                self._seen = found.number
+                self._note(found.number)
+        elif self._seen:
+            _log.error(
+                "the register of users in the metadata store is %s, and number %d was seen here: somebody without the master key "
+                "has changed it. %s. If you have put back a backup, run `penstock user seal`",
+                f"number {found.number}" if found is not None else "missing",
+                self._seen,
+                "The one that was seen still counts" if self._register is not None else "Nobody is let in",
+            )
+
+    def _register_changed(self, change: Change) -> None:
+        self._take_register(change.value)
+        self._owners.clear()
 
     def _user_changed(self, change: Change) -> None:
         if change.value is None:

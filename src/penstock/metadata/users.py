@@ -9,13 +9,14 @@ from collections.abc import Iterable
 import msgspec
 
 from penstock.metadata.master_key import MasterKey, Token, WrongMasterKeyError
-from penstock.model.document import Document, DocumentReader
+from penstock.model.document import Document, DocumentReader, UnsealedError
 
 USERS = "users/"
 KEYS = "keys/"
 USER_NAME = re.compile(r"[A-Za-z0-9_+=,.@-]{1,64}")
 POLICY_NAME = re.compile(r"[A-Za-z0-9_+=,.@-]{1,128}")
 ACCOUNT = re.compile(r"[0-9]{12}")
+KEY_ID = re.compile(r"[A-Z0-9]{16,128}")
 DEFAULT_ACCOUNT = "000000000000"
 
 
@@ -33,6 +34,8 @@ class User(Document, frozen=True, kw_only=True):
     """By name: the JSON text of each."""
     enabled: bool = True
     created_ms: int
+    number: int = 0
+    """Rises with every record of users and keys that is written (`user_register`)."""
 
 
 class AccessKey(Document, frozen=True, kw_only=True):
@@ -44,6 +47,8 @@ class AccessKey(Document, frozen=True, kw_only=True):
     secret: bytes
     enabled: bool = True
     created_ms: int
+    number: int = 0
+    """As with users."""
 
 
 _encoder = msgspec.json.Encoder()
@@ -66,14 +71,30 @@ def decode_key(stored: bytes) -> AccessKey:
     return _keys.decode(stored)
 
 
+def is_proper(place: str, record: User | AccessKey) -> bool:
+    """Whether a record is one that an administrator can have made, and stands where it belongs.
+
+    Seals show that; where an operator is to vouch for a record that has none, this keeps it from looking like another.
+    """
+    if isinstance(record, User):
+        return (
+            place == USERS + record.name
+            and USER_NAME.fullmatch(record.name) is not None
+            and ACCOUNT.fullmatch(record.account) is not None
+            and all(POLICY_NAME.fullmatch(name) for name in record.policies)
+        )
+    return place == KEYS + record.key_id and KEY_ID.fullmatch(record.key_id) is not None
+
+
 def opens_any(master_key: MasterKey, stored: Iterable[bytes]) -> bool:
-    """Whether a master key is the one that any of these access keys was encrypted with; so it is where there are none."""
+    """Whether a master key is the one that any of these access keys was encrypted and sealed with; so it is where there are
+    none."""
     nothing = True
     for one in stored:
         try:
             key = decode_key(one)
             master_key.decrypt(key.secret, key.key_id)
-        except WrongMasterKeyError:
+        except (WrongMasterKeyError, UnsealedError):
             nothing = False
         except msgspec.MsgspecError:
             continue

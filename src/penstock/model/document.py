@@ -36,6 +36,22 @@ class TooOldError(PenstockError, msgspec.ValidationError):
         )
 
 
+class UnsealedError(TooOldError):
+    """Something stands in the place of a document whose seal is missing or wrong: whoever has the key has not written it."""
+
+    def __init__(self) -> None:
+        PenstockError.__init__(
+            self,
+            ErrorCode.UNSUPPORTED_VERSION,
+            "it carries no seal, or a wrong one: an earlier version wrote it, or somebody without the key. See "
+            "`penstock user seal` and `penstock cluster seal`",
+        )
+
+
+UNSEALED = b'{"needs":-1}'
+"""What readers get in place of such a document. To leave it alone is right, as with one that is too new."""
+
+
 class Document(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Something that versions of Penstock read that did not write it. A copy (`structs.replace`) loses nothing."""
 
@@ -52,6 +68,8 @@ class Document(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 def check_needs(needs: object) -> None:
     """Raises `TooOldError` where a document asks for more than this version understands."""
+    if isinstance(needs, int) and needs < 0:
+        raise UnsealedError
     if isinstance(needs, int) and needs > DOCUMENTS:
         raise TooOldError(f"it needs version {needs} of the documents, this one knows {DOCUMENTS}")
 

@@ -25,3 +25,15 @@ def partition_of(number: int) -> int:
 def number_in_partition(number: int) -> int:
     """A client's number without the ordinal: messages of one partition count from 1."""
     return number & LARGEST_NUMBER
+
+
+def going_on(number: int | None, end: int, partitions: int) -> int | None:
+    """Where a walk through a queue goes on that leaves out what came after it had begun; None: it is over.
+
+    `number` is where it would go on otherwise. `end` is beyond the last number that any partition had when it began. What
+    comes back meanwhile gets higher numbers: without an end in every partition the walk might never find one.
+    """
+    if number is None or number_in_partition(number) < end:
+        return number
+    following = partition_of(number) + 1
+    return number_of(following, 0) if following < partitions else None

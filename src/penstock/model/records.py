@@ -19,6 +19,11 @@ from penstock.model.settings import QueueSettings
 
 CATALOGUE = 0
 """The partition number of the node's own catalogue of queues."""
+KINDS = 1
+"""Rises with a kind of record that earlier versions cannot read. A node says in its entry which number it knows, and a primary writes
+such a kind only where all living replicas know it: replicas of the version before would follow no further.
+
+1: `NumbersSkipped`."""
 
 ReleaseReason = Literal["released", "lease-ended", "undelivered", "unreceived"]
 """`unreceived`: nobody ever saw the messages, and the receive that leased them does not count."""
@@ -256,6 +261,15 @@ class EpochBegan(msgspec.Struct, frozen=True, array_like=True, tag=25):
     at_ms: int
 
 
+class NumbersSkipped(msgspec.Struct, frozen=True, array_like=True, tag=31):
+    """Of a partition in a cluster: the next message gets this number, because earlier ones may be of messages that were lost."""
+
+    first: int
+    at_ms: int
+    first_row: int = 0
+    """The number of the next row of the table of lifecycles, where rows may have been lost as well; 0: those go on as they were."""
+
+
 class LifecycleReported(msgspec.Struct, frozen=True, array_like=True, tag=26):
     """The rows of the partition's lifecycle up to this number are in the log `penstock.lifecycle`."""
 
@@ -318,6 +332,7 @@ QueueRecord = (
     | IdsBarred
     | GroupRemoved
     | EpochBegan
+    | NumbersSkipped
     | LifecycleReported
     | LifecycleEnded
 )

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame
 
+from penstock.columnar.lifecycle import LIFECYCLE, Change
 from penstock.pipeline.jobs.job import Job
 from penstock.pipeline.memory import Memory
 from penstock.pipeline.numbers import sort_out
@@ -20,6 +21,8 @@ ROWS_A_FILE = 500_000
 FEW_ROWS = 20_000
 """So many are written by this process itself."""
 _LINK_COLUMNS = ("log_partition", "log_sequence")
+_LEFT_OUT = {LIFECYCLE.name: f"case when change = {int(Change.RENUMBERED)} then first end"}
+"""By the table of a job's rows: before which of them numbers were left out, and from which number on."""
 
 
 class StoppedError(Exception):
@@ -72,7 +75,7 @@ class Batches:
         kept = rows.drop(*_LINK_COLUMNS).persist(StorageLevel.MEMORY_AND_DISK)
         try:
             before = self._memory.seen_before(batch)
-            found = sort_out(kept, self._job.writer, "number", before)
+            found = sort_out(kept, self._job.writer, "number", before, _LEFT_OUT.get(self._job.rows.name, ""))
             if found.rows:
                 made = self._job.batch(found.fresh)
                 for table in self._job.batch_tables:

@@ -1,7 +1,8 @@
 """Running numbers: which rows of a batch are new, and which are missing.
 
 Writers number their rows without gaps, and may send some twice after a crash. So all that has to be remembered of a
-writer is which stretches of numbers were seen: one stretch, while nothing is lost.
+writer is which stretches of numbers were seen: one stretch, while nothing is lost. A row may say that its writer left numbers out
+before it: those are missing as little as those that were seen.
 """
 
 from __future__ import annotations
@@ -97,8 +98,11 @@ class Sorted(NamedTuple):
     """The time of the youngest row."""
 
 
-def sort_out(batch: DataFrame, writer: str, number: str, seen: Seen) -> Sorted:
+def sort_out(batch: DataFrame, writer: str, number: str, seen: Seen, left_out_from: str = "") -> Sorted:
     """Which rows are new. The batch is gone through twice, so it should be kept (`persist`).
+
+    `left_out_from`, in SQL: of a row before which numbers were left out the first of them, else null. Such a row has a number that 64
+    divides, so that its word is its number.
 
     A word of 64 bits says which of 64 neighbouring numbers are there: exact, and a sum over longs, which costs a tenth of
     a distinct count. Only where a row did come twice are rows compared one by one.
@@ -109,7 +113,8 @@ def sort_out(batch: DataFrame, writer: str, number: str, seen: Seen) -> Sorted:
             shiftright({number}, {_WORD_BITS}) as word,
             bit_or(shiftleft(1L, cast({number} & 63 as int))) as mask,
             count(*) as rows,
-            max(time) as latest
+            max(time) as latest,
+            min({left_out_from or "cast(null as bigint)"}) as left_out
         from {{batch}}
         group by cast({writer} as string), shiftright({number}, {_WORD_BITS})
         """,
@@ -119,9 +124,12 @@ def sort_out(batch: DataFrame, writer: str, number: str, seen: Seen) -> Sorted:
     rows = distinct = 0
     again: list[tuple[str, int, int]] = []
     found: dict[str, list[Stretch]] = {}
+    left_out: list[tuple[str, Stretch]] = []
     for line in words:
         rows += line["rows"]
         found.setdefault(line["writer"], []).extend(_stretches(line["word"], line["mask"]))
+        if line["left_out"] is not None:
+            left_out.append((line["writer"], (line["left_out"], (line["word"] << _WORD_BITS) - 1)))
     old = 0
     for who, pieces in found.items():
         for stretch in joined(pieces):
@@ -130,6 +138,8 @@ def sort_out(batch: DataFrame, writer: str, number: str, seen: Seen) -> Sorted:
                 again.append((who, low, high))
                 old += high - low + 1
             after.add(who, stretch)
+    for who, stretch in left_out:
+        after.add(who, stretch)
     fresh = batch
     if distinct != rows:
         fresh = fresh.dropDuplicates([writer, number])

@@ -10,6 +10,7 @@ from threading import Lock
 from typing import Any
 
 from penstock.metrics.exposition import Family, Sample
+from penstock.model.number_gaps import NumberGaps
 from penstock.pipeline.batches import BatchDone
 
 _LATELY_SECONDS = 30.0
@@ -65,9 +66,16 @@ class Progress:
 
     def note_offsets(self, source: Mapping[str, Any]) -> None:
         """How far behind the log's end the query is, from what Spark tells of its source."""
-        ends, latest = _following(source.get("endOffset")), _following(source.get("latestOffset"))
+        said = _offset(source.get("latestOffset"))
+        ends, latest = _following(_offset(source.get("endOffset"))), _following(said)
         if latest:
-            self.lag_messages = sum(max(0, number - ends.get(one, 0)) for one, number in latest.items())
+            gaps = said.get("gaps") or {}
+            self.lag_messages = sum(
+                NumberGaps((start, end) for start, end in gaps.get(one, ())).messages(
+                    ends.get(one, 0), number
+                )
+                for one, number in latest.items()
+            )
 
     def facts(self) -> dict[str, Any]:
         """For `--json`."""
@@ -121,13 +129,17 @@ class Progress:
         ]
 
 
-def _following(offset: object) -> dict[str, int]:
+def _offset(offset: object) -> Mapping[str, Any]:
     if isinstance(offset, str):
         try:
             offset = json.loads(offset)
         except ValueError:
             return {}
-    following = offset.get("next") if isinstance(offset, Mapping) else None
+    return offset if isinstance(offset, Mapping) else {}
+
+
+def _following(offset: Mapping[str, Any]) -> dict[str, int]:
+    following = offset.get("next")
     return (
         {str(one): int(number) for one, number in following.items()} if isinstance(following, Mapping) else {}
     )

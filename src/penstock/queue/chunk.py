@@ -56,6 +56,12 @@ class Chunk:
         self.states += states
         self.sizes += sizes
 
+    def leave_out(self, count: int) -> None:
+        """So many numbers are no message's: they count as gone."""
+        self.fill_groups(len(self.states), None, count)
+        self.states += bytes(count)
+        self.sizes.frombytes(bytes(4 * count))
+
     def fill_groups(self, start: int, groups: array[int] | None, count: int) -> None:
         """Keeps the group column, if there is one, as long as the others."""
         if groups is None and self.groups is None:

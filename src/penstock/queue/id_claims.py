@@ -34,7 +34,7 @@ def claim(
 ) -> Decision[Claims]:
     """At the home of ids: gives those to the partitions that want them which are free, or whose claim is replaced."""
     _check(ids, owners, instead_of)
-    version = partition.index + 1
+    version = partition.number_of_record()
     answer = Claims([], [])
     taken: dict[bytes, int] = {}
     for identifier, wanted, replaced in zip(ids, owners, instead_of, strict=True):

@@ -8,6 +8,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from heapq import heapify, heappop, heappush
 
+from penstock.model.epoch_numbers import first_of_epoch
 from penstock.model.runs import Runs, difference, intersection, normalized
 
 Part = tuple[int, Runs]
@@ -41,6 +42,10 @@ class LeaseTable:
         self._heap: list[tuple[int, int]] = []
         """(until, lease) of every part; those of parts that are gone stay until they come up or are too many."""
         self._rebuild_at = _REBUILD_AT_LEAST
+
+    def begin_epoch(self, epoch: int) -> None:
+        """Numbers go on in the epoch's own range: those of a lost lease, which somebody may hold a receipt of, never come back."""
+        self.next = max(self.next, first_of_epoch(epoch))
 
     def add(self, number: int, runs: Runs, at_ms: int, until_ms: int) -> None:
         """A new lease; numbers only rise."""

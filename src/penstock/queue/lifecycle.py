@@ -18,6 +18,7 @@ from penstock.columnar.lifecycle import Change
 from penstock.model import limits, records
 from penstock.model.batch import DELAYS, GROUPS, UNSET, Batch
 from penstock.model.move_target import target_of
+from penstock.model.number_gaps import NumberGaps
 from penstock.model.origin import Origin
 from penstock.model.runs import Run, Runs, intersection
 from penstock.model.settings import QueueSettings
@@ -51,7 +52,7 @@ class Followed(Protocol):
 class Lifecycle:
     """The rows of one partition that wait to be reported, and the number of the next one."""
 
-    __slots__ = ("dropped", "ended", "following", "next", "waiting")
+    __slots__ = ("dropped", "ended", "following", "gaps", "next", "waiting")
 
     def __init__(self) -> None:
         self.following = False
@@ -63,11 +64,14 @@ class Lifecycle:
         self.dropped = 0
         """Rows that were never reported, because too many waited."""
         self.waiting: deque[LifecycleRow] = deque()
+        self.gaps = NumberGaps()
+        """Numbers that no row has, among those of the rows that wait."""
 
     @property
     def first(self) -> int:
         """The number of the first row that waits."""
-        return self.next - len(self.waiting)
+        waiting = len(self.waiting)
+        return self.gaps.back(1, self.next, waiting) if self.gaps and waiting else self.next - waiting
 
     # -- records ---------------------------------------------------------------------------------------------
 
@@ -75,6 +79,9 @@ class Lifecycle:
         """Makes the rows of a record that is about to be applied to the partition."""
         if isinstance(record, records.LifecycleReported):
             self._reported(record.through)
+        elif isinstance(record, records.NumbersSkipped):
+            if record.first_row > self.next:
+                self._renumber(partition.index, record)
         elif self.following:
             before = len(self.waiting)
             self._observe(partition, record, batch)
@@ -222,6 +229,13 @@ class Lifecycle:
         for first, count in runs:
             add(LifecycleRow(index, at_ms, change, first, count, lease, until_ms, reason))
 
+    def _renumber(self, index: int, record: records.NumbersSkipped) -> None:
+        """Rows that were reported may be lost: their numbers are left out, and a row says so, whether the queue is followed or not."""
+        self.waiting.append(LifecycleRow(index, record.at_ms, Change.RENUMBERED, self.next, 0))
+        self.gaps.add(self.next, record.first_row)
+        self.next = record.first_row
+        self._count(1)
+
     def _count(self, made: int) -> None:
         self.next += made
         while len(self.waiting) > limits.LIFECYCLE_ROWS_WAITING:
@@ -279,8 +293,14 @@ class Lifecycle:
     # -- reporting -------------------------------------------------------------------------------------------
 
     def rows(self, through_index: int, most: int, most_characters: int) -> list[LifecycleRow]:
-        """The first rows that wait and come from records up to that index, within bounds; at least one, if any."""
+        """The first rows that wait and come from records up to that index, within bounds; at least one, if any.
+
+        Their numbers follow each other.
+        """
         found: list[LifecycleRow] = []
+        if self.gaps:
+            first = self.first
+            most = min(most, self.gaps.next_start(first, self.next) - first)
         for row in islice(self.waiting, most):
             most_characters -= row.text_characters
             if row.index > through_index or (found and most_characters < 0):
@@ -291,9 +311,11 @@ class Lifecycle:
     def _reported(self, through: int) -> None:
         if through >= self.next - 1:
             self.waiting.clear()
+            self.gaps = NumberGaps()
             return
-        for _ in range(through - self.first + 1):
+        for _ in range(self.gaps.messages(self.first, through + 1)):
             self.waiting.popleft()
+        self.gaps.forget(self.first + 1, 0)
 
     # -- the snapshot ----------------------------------------------------------------------------------------
 
@@ -327,8 +349,7 @@ def _before(partition: Followed, end: int) -> Runs:
     """What is there before a number and not on its way elsewhere; of a queue that is only a log, what it retains."""
     log, table = partition.log, partition.table
     if log is not None and not partition.settings.has_queue:
-        end = min(end, log.next)
-        return [(log.begin, end - log.begin)] if end > log.begin else []
+        return log.gaps.runs(log.begin, min(end, log.next))
     return table.runs_in(states.RUNS_EXPIRABLE, 1, end, table.messages) if table.messages else []
 
 

@@ -3,8 +3,9 @@
 An offset is the number of the next message to read. It never goes back except by `seek`: committing a lower one is
 answered as done and changes nothing, since whoever commits says only that everything before is done with.
 
-A generation is the number of the record that made it, so no two generations of a queue are ever equal, not even
-those of a group that was deleted and made anew: a member of an earlier one can neither read nor commit as one.
+A generation is the number of the record that made it, with the epoch in it, so no two generations of a queue are ever equal, not
+even those of a group that was deleted and made anew, nor one that a failover lost: a member of an earlier one can neither read nor
+commit as one.
 """
 
 from __future__ import annotations
@@ -68,7 +69,7 @@ def join(
             ErrorCode.LIMIT_REACHED, f"group {name!r} has {limits.LOG_GROUP_MEMBERS} members, the limit"
         )
     members.setdefault(member, lease_ms)
-    generation = partition.index + 1 + len(written)
+    generation = partition.number_of_record(1 + len(written))
     written.append(_changed(name, generation, members, now_ms, place))
     reader = reader_of(list(members), *place)
     return Decision(written, _membership(group.offset, generation, reader, member, len(members)))
@@ -84,7 +85,7 @@ def leave(partition: Partition, name: str, gone: set[str], now_ms: int) -> list[
         for member, lease_ms in zip(group.members, group.leases_ms, strict=True)
         if member not in gone
     }
-    return [_changed(name, partition.index + 1, members, now_ms, (group.ordinal, group.partitions))]
+    return [_changed(name, partition.number_of_record(), members, now_ms, (group.ordinal, group.partitions))]
 
 
 def commit(
@@ -120,7 +121,7 @@ def seek(partition: Partition, name: str, offset: int, now_ms: int) -> Decision[
     place = group.ordinal, group.partitions
     sought = ReaderGroup(offset, now_ms, group.generation, group.members, group.leases_ms, *place)
     if group.members:
-        sought.generation = partition.index + 2
+        sought.generation = partition.number_of_record(2)
         members = dict(zip(group.members, group.leases_ms, strict=True))
         written.append(_changed(name, sought.generation, members, now_ms, place))
     return Decision(written, sought)
@@ -183,7 +184,7 @@ def retained(partition: Partition) -> LogIndex:
 
 def check_offset(partition: Partition, log: LogIndex, offset: int) -> None:
     """Raises unless the log can be read from the offset on."""
-    if offset < log.begin:
+    if offset < log.readable_from:
         raise PenstockError(
             ErrorCode.OFFSET_GONE,
             f"offset {offset} of queue {partition.name!r} is gone: the log begins at {log.begin}",

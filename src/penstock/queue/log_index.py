@@ -1,7 +1,7 @@
 """The index of a retained log: where each stored batch lies, what it holds and when it was sent.
 
-Columns of 32 bytes a batch and nothing a message. Sequence numbers follow each other without gaps, so a batch ends
-where the next begins. The log is cut at its front only, batch by batch; what is cut stays in the columns until there
+Columns of 32 bytes a batch and nothing a message. A batch ends where the next begins, or where numbers were left out before
+the next one (`model/number_gaps.py`). The log is cut at its front only, batch by batch; what is cut stays in the columns until there
 is enough of it to be worth moving the rest.
 """
 
@@ -12,6 +12,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterator, Mapping
 from typing import NamedTuple
 
+from penstock.model.number_gaps import NumberGaps
 from penstock.queue.chunk import FILE_SHIFT
 
 _COMPACT_AT_LEAST = 4_096
@@ -34,9 +35,11 @@ class LoggedRun(NamedTuple):
 class LogIndex:
     """The batches of a log, oldest first."""
 
-    def __init__(self) -> None:
+    def __init__(self, gaps: NumberGaps | None = None) -> None:
         self.next = 1
         """Where the log ends: the number of the next message."""
+        self.gaps = gaps if gaps is not None else NumberGaps()
+        """Numbers that no message has: those of the partition."""
         self.bytes = 0
         """Of all messages in the log: bodies and attributes."""
         self._firsts = array("Q")
@@ -66,7 +69,16 @@ class LogIndex:
     @property
     def messages(self) -> int:
         """How many there are to read."""
-        return self.next - self.begin
+        return self.messages_from(self.begin)
+
+    @property
+    def readable_from(self) -> int:
+        """From which number on the log can be read without missing anything: numbers left out before its beginning count too."""
+        return self.gaps.before(self.begin) if self.gaps else self.begin
+
+    def messages_from(self, sequence: int) -> int:
+        """How many there are from a number on."""
+        return self.gaps.messages(sequence, self.next)
 
     # -- changing --------------------------------------------------------------------------------------------
 
@@ -87,6 +99,7 @@ class LogIndex:
         firsts, start = self._firsts, self._start
         if start == len(firsts):
             return 0
+        end = self.gaps.after(end)
         stop = len(firsts) if end >= self.next else bisect_right(firsts, end, start + 1) - 1
         begin = self.begin
         for place in range(start, stop):
@@ -95,7 +108,7 @@ class LogIndex:
         self._start = stop
         if stop >= _COMPACT_AT_LEAST and 2 * stop > len(firsts):
             self._compact()
-        return self.begin - begin
+        return self.gaps.messages(begin, self.begin)
 
     def _compact(self) -> None:
         for column in (self._firsts, self._positions, self._stored, self._sizes, self._sent_ms):
@@ -154,13 +167,21 @@ class LogIndex:
     # -- looking ---------------------------------------------------------------------------------------------
 
     def batches(self, start: int, max_messages: int, max_bytes: int, max_batches: int) -> list[LoggedRun]:
-        """The batch that holds message `start` and those behind it, as far as the bounds allow; one in any case."""
+        """The batch that holds message `start` and those behind it, as far as the bounds allow; one in any case.
+
+        Where `start` is left out they begin behind that gap. Before the next gap they end: what is given is without any.
+        """
         firsts = self._firsts
+        border, end = self.next, len(firsts)
+        if self.gaps:
+            start = self.gaps.after(start)
+            border = self.gaps.next_start(start, border)
+            end = bisect_left(firsts, border, self._start)
         place = bisect_right(firsts, start, self._start) - 1
         if place < self._start or start >= self.next:
             return []
         found: list[LoggedRun] = []
-        stop = min(len(firsts), place + max_batches)
+        stop = min(end, place + max_batches)
         messages = max_messages + start - firsts[place]
         while place < stop and messages > 0:
             stored = self._stored[place]
@@ -169,14 +190,15 @@ class LogIndex:
             first = firsts[place]
             position, sent_ms = self._positions[place], self._sent_ms[place]
             place += 1
-            count = (firsts[place] if place < len(firsts) else self.next) - first
+            count = (firsts[place] if place < end else border) - first
             found.append(LoggedRun(first, count, position, stored, sent_ms))
             messages -= count
             max_bytes -= stored
         return found
 
     def sent_ms(self, sequence: int) -> int | None:
-        """When the message was sent; None where it is not in the log."""
+        """When the message was sent, or where the number is left out the next one; None where it is not in the log."""
+        sequence = self.gaps.after(sequence)
         place = bisect_right(self._firsts, sequence, self._start) - 1
         return self._sent_ms[place] if self._start <= place and sequence < self.next else None
 

@@ -8,6 +8,7 @@ target: OriginsForgotten   the source will not repeat it (only after that is on 
 
 from __future__ import annotations
 
+from penstock.model import limits
 from penstock.model.batch import STAMPS, Batch
 from penstock.model.origin import Origin
 from penstock.model.records import (
@@ -22,6 +23,7 @@ from penstock.model.runs import Runs, intersection, normalized
 from penstock.queue import states
 from penstock.queue.decision import Decision, Written
 from penstock.queue.partition import Partition
+from penstock.queue.stamping import late_queue
 
 
 def start_move(partition: Partition, runs: Runs, target: str, now_ms: int) -> Decision[int]:
@@ -91,6 +93,34 @@ def abandon_move(partition: Partition, runs: Runs, now_ms: int) -> list[Written]
         else:
             written.append(Written(MoveAbandoned(left, now_ms)))
     return written
+
+
+def send_late(partition: Partition, now_ms: int) -> list[Written]:
+    """Sends late messages on their way that are not yet: a crash or a journal without room came between."""
+    sorting = partition.sorting
+    if sorting is None or not sorting.late:
+        return []
+    target = late_queue(partition.name)
+    return [
+        Written(MoveStarted(batch.runs, target, "late", now_ms, batch.lateness))
+        for batch in sorting.stray(partition.table)
+    ]
+
+
+def rescue(partition: Partition, now_ms: int) -> list[Written]:
+    """The queue is deleted: what was late, and what was still to come and has a dead-letter queue, does not go with it.
+
+    This may be asked for as often as it takes to finish the deletion: what has started to move is not found again.
+    """
+    late = send_late(partition, now_ms)
+    target, delayed = partition.settings.dead_letter_queue, partition.table.counts[states.DELAYED]
+    if target is None or not delayed:
+        return late
+    runs = partition.table.runs_in(states.RUNS_IN[states.DELAYED], 1, partition.table.next, delayed)
+    return late + [
+        Written(MoveStarted(runs[start : start + limits.RUNS_PER_RECORD], target, "queue-deleted", now_ms))
+        for start in range(0, len(runs), limits.RUNS_PER_RECORD)
+    ]
 
 
 def forget_origins(partition: Partition, source_id: int, runs: Runs, now_ms: int) -> list[Written]:

@@ -12,6 +12,8 @@ from typing import assert_never
 
 from penstock.model import limits, records
 from penstock.model.batch import DEDUPLICATION, DELAYS, GROUPS, PRIORITIES, STAMPS, TTLS, UNSET, Batch
+from penstock.model.epoch_numbers import of_record
+from penstock.model.number_gaps import NumberGaps
 from penstock.model.runs import Runs, count_of, difference, intersection, normalized
 from penstock.model.settings import QueueSettings
 from penstock.ordering.commit_wait import CommitWait
@@ -24,6 +26,7 @@ from penstock.queue.late_heads import LateHeads
 from penstock.queue.leases import LeaseTable
 from penstock.queue.lifecycle import Lifecycle, followed
 from penstock.queue.log_index import LogIndex
+from penstock.queue.number_skips import leave_out
 from penstock.queue.outgoing_moves import OutgoingMoves
 from penstock.queue.reader_groups import ReaderGroups
 from penstock.queue.sorted_order import SortedOrder, let_out
@@ -66,7 +69,9 @@ class Partition:
         self.moves = OutgoingMoves()
         self.overdue: Runs = []
         """Messages on their way whose time to live has ended since: should they come back, they expire."""
-        self.log = LogIndex() if settings.has_log else None
+        self.gaps = NumberGaps()
+        """Numbers that no message has."""
+        self.log = LogIndex(self.gaps) if settings.has_log else None
         self.readers = ReaderGroups()
         self.epochs = EpochHistory()
         """Which primary wrote which records; empty outside of a cluster."""
@@ -182,10 +187,17 @@ class Partition:
                     self.created_ms = record.at_ms
                     self.lifecycle = None  # the settings that begin it are on record, and come next
                 self.epochs.begin(record.epoch, self.index)
+                self.leases.begin_epoch(record.epoch)
+            case records.NumbersSkipped():
+                leave_out(record.first, self.table, self.log, self.gaps)
             case records.LifecycleReported() | records.LifecycleEnded():
                 return  # which `lifecycle` has seen
             case _ as unreachable:
                 assert_never(unreachable)
+
+    def number_of_record(self, ahead: int = 1) -> int:
+        """The number of what a record makes that is yet to come, by default the next: none of a lost log had it, none gets it again."""
+        return of_record(self.epochs.last, self.index + ahead)
 
     # -- sent ------------------------------------------------------------------------------------------------
 

@@ -113,6 +113,9 @@ def _not_received_since(partition: Partition, runs: Runs, received: int) -> Runs
     move that is abandoned, a snapshot and a replay. A message that moves gets another sequence number, and so does
     one that comes back, so that an old receipt never names it. Numbers are never used again. So under one sequence
     number a count stands for one lease, and whoever was told it was that lease's holder.
+
+    A failover that lost the record of a lease (`async`, or an unclean election) lost its count with it, and the next lease gets the same
+    one. Then the count stands for two leases on the same message: whichever holder says that it is done with it, has had it.
     """
     found: list[int] = []
     for run in partition.table.among(states.RUNS_WAITING, runs):

@@ -11,6 +11,7 @@ from array import array
 import msgspec
 
 from penstock.model.document import DocumentReader, TooOldError
+from penstock.model.number_gaps import Gap, NumberGaps
 from penstock.model.runs import Runs
 from penstock.model.settings import QueueSettings
 from penstock.queue import states
@@ -29,7 +30,11 @@ from penstock.queue.sorted_order import SortedImage
 from penstock.queue.totals import Totals
 from penstock.replication.primary_secondary.epochs import EpochHistory
 
-VERSION = 1
+VERSION = 2
+"""The newest that is read. What fits into version 1 is written as that, so that replicas of earlier versions can take it."""
+WITH_GAPS = 2
+"""A log with gaps in its numbers: earlier versions would take a batch before a gap for as long as to the next. So it is with rows
+about messages that wait."""
 ELSEWHERE = 1 << 63
 """Set in the position of a batch that this node does not have yet."""
 
@@ -84,6 +89,8 @@ class PartitionImage(msgspec.Struct, array_like=True):
     epochs: list[tuple[int, int]] = []
     lifecycle: LifecycleImage | None = None
     claims: list[tuple[bytes, int, int, int]] = []
+    gaps: list[Gap] = []
+    row_gaps: list[Gap] = []
 
 
 _encoder = msgspec.msgpack.Encoder()
@@ -95,7 +102,9 @@ def dump(partition: Partition) -> bytes:
     table = partition.table
     return _encoder.encode(
         PartitionImage(
-            version=VERSION,
+            version=WITH_GAPS
+            if (partition.gaps and partition.log is not None) or _row_gaps(partition)
+            else 1,
             queue_id=partition.queue_id,
             name=partition.name,
             settings=partition.settings,
@@ -126,8 +135,14 @@ def dump(partition: Partition) -> bytes:
             late_heads=partition.late_heads.dump() if partition.late_heads is not None else None,
             epochs=partition.epochs.pairs(),
             lifecycle=partition.lifecycle.dump() if partition.lifecycle is not None else None,
+            gaps=partition.gaps.pairs(),
+            row_gaps=_row_gaps(partition),
         )
     )
+
+
+def _row_gaps(partition: Partition) -> list[Gap]:
+    return partition.lifecycle.gaps.pairs() if partition.lifecycle is not None else []
 
 
 def load(data: bytes | memoryview) -> Partition:
@@ -153,8 +168,10 @@ def _marked(positions: bytes) -> bytes:
 def _build(image: PartitionImage) -> Partition:
     if image.version > VERSION:
         raise TooOldError(f"a partition as of version {image.version} of its image, this one knows {VERSION}")
-    if image.version != VERSION:
-        raise ValueError(f"a partition of snapshot version {image.version}; this program reads {VERSION}")
+    if image.version < 1:
+        raise ValueError(
+            f"a partition of snapshot version {image.version}; this program reads 1 to {VERSION}"
+        )
     partition = Partition(image.queue_id, image.name, image.settings, image.created_ms)
     partition.index = image.index
     partition.last_sent_ms = image.last_sent_ms
@@ -178,6 +195,8 @@ def _build(image: PartitionImage) -> Partition:
     partition.moves = OutgoingMoves(image.moves)
     partition.overdue = image.overdue
     partition.attempts.load(image.attempts)
+    for start, end in image.gaps:
+        partition.gaps.add(start, end)
     if partition.log is not None:
         if image.log is None or image.log[0] != table.next:
             raise ValueError("the log does not end where the queue does")
@@ -185,6 +204,8 @@ def _build(image: PartitionImage) -> Partition:
     partition.readers.load(image.readers)
     partition.epochs = EpochHistory(image.epochs)
     partition.lifecycle = Lifecycle.load(image.lifecycle) if image.lifecycle is not None else None
+    if partition.lifecycle is not None:
+        partition.lifecycle.gaps = NumberGaps(image.row_gaps)
     partition.commit_wait.observe(image.last_stamp_us)
     _derive_order(partition, image)
     partition.order.went_out([run for lease in partition.leases.leases.values() for run in lease.runs()])

@@ -22,7 +22,10 @@ Piece = tuple[Chunk, int, int]
 
 
 class MessageTable:
-    """Messages [1, next) of a partition; those that are gone cost nothing once their chunk is."""
+    """Messages [1, next) of a partition; those that are gone cost nothing once their chunk is.
+
+    Numbers may have gaps of any size: there are no chunks in them, and nothing goes through numbers one by one.
+    """
 
     def __init__(self) -> None:
         self.next = 1
@@ -217,7 +220,7 @@ class MessageTable:
 
     def _buried(self, chunk: Chunk, start: int, stop: int) -> None:
         """What else messages leave behind when they go."""
-        if not chunk.living and len(chunk.states) == CHUNK_MESSAGES:
+        if not chunk.living and chunk.number < self.next >> CHUNK_BITS:  # nothing more comes into it
             del self.chunks[chunk.number]
         if self.many_attempts:
             base = chunk.number << CHUNK_BITS

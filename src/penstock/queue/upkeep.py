@@ -7,10 +7,10 @@ from penstock.model.records import Expired, Matured, MoveStarted, Sorted
 from penstock.queue import states
 from penstock.queue.decision import Written
 from penstock.queue.log_retention import cut_due
+from penstock.queue.moving import send_late
 from penstock.queue.partition import Partition
 from penstock.queue.settling import give_back
 from penstock.queue.sorted_order import Clock
-from penstock.queue.stamping import late_queue
 
 _LEASES_AT_ONCE = 1_000
 _MESSAGES_AT_ONCE = 100_000
@@ -99,11 +99,7 @@ def let_out(partition: Partition, now_ms: int, clock: Clock) -> list[Written]:
     sorting = partition.sorting
     if sorting is None:
         return []
-    target = late_queue(partition.name)
-    written = [
-        Written(MoveStarted(batch.runs, target, "late", now_ms, batch.lateness))
-        for batch in (sorting.stray(partition.table) if sorting.late else ())
-    ]
+    written = send_late(partition, now_ms)
     through = sorting.due_through(now_ms, clock)
     if through is not None:
         written.append(Written(Sorted(through, now_ms)))

@@ -1,4 +1,4 @@
-"""Changing and deleting queues of a cluster: the layout says it, and the primaries do as it says."""
+"""Changing queues of a cluster: the layout says it, and the primaries do as it says."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ import msgspec
 from penstock.cluster.layout import (
     QueueEntry,
     decode_partition,
-    decode_queue,
     encode,
     partition_key,
     queue_key,
 )
 from penstock.cluster.shares import carried, share_of
 from penstock.model.errors import ErrorCode, PenstockError
-from penstock.model.reserved_queues import check_may_alter, check_may_be, check_not_reserved
+from penstock.model.reserved_queues import check_may_alter, check_may_be
 from penstock.model.settings import QueueSettings, changed_settings, check_in_sync, check_settings
-from penstock.routing.context import RoutingContext, no_such_queue
-from penstock.routing.creating import ATTEMPTS, LATE, make_dead_letter_queue
+from penstock.routing.context import RoutingContext
+from penstock.routing.creating import make_dead_letter_queue
+from penstock.routing.deleting import ATTEMPTS, stored_queue
 from penstock.routing.describing import describe_asks, describe_entry
 from penstock.routing.steps import AskAll, ConflictError, Look, Outcome, Put, Reply, Steps, Stored, Until
-from penstock.wire.messages import AlterQueue, DeleteQueue, Done, QueueDescription
+from penstock.wire.messages import AlterQueue, QueueDescription
 
 LOOKS = 100
 LOOK_AGAIN_MS = 20
@@ -31,7 +31,7 @@ LOOK_AGAIN_MS = 20
 def alter(context: RoutingContext, request: AlterQueue) -> Steps[Reply]:
     """Changes settings of a queue, all or none; asked again after a failure it finishes what was begun."""
     check_may_alter(request.name, request.changes)
-    queue, version = yield from _stored(request.name)
+    queue, version = yield from stored_queue(request.name)
     settings = changed_settings(queue.settings, dict(request.changes))
     check_settings(request.name, settings)
     check_in_sync(settings)
@@ -84,45 +84,6 @@ def _behind(present: QueueSettings, wanted: QueueSettings) -> bool:
 
 def _never() -> bool:
     return False
-
-
-def delete(context: RoutingContext, request: DeleteQueue) -> Steps[Reply]:
-    """From now on there is no such queue for anybody; what it holds is dropped by the nodes afterwards."""
-    check_not_reserved(request.name, "deleted")
-    yield from _check_not_needed(request.name)
-    for _ in range(ATTEMPTS):
-        queue, version = yield from _stored(request.name)
-        try:
-            yield Put(
-                queue_key(queue.name), encode(msgspec.structs.replace(queue, state="deleting")), version
-            )
-        except ConflictError:
-            continue
-        return Reply(Done())
-    raise PenstockError(ErrorCode.OVERLOADED, f"too many change queue {request.name!r} at once; try again")
-
-
-def _check_not_needed(name: str) -> Steps[None]:
-    """Late messages would be on their way for ever: no node makes their queue again."""
-    if not name.endswith(LATE):
-        return
-    stored: Stored = yield Look(queue_key(name.removesuffix(LATE)))
-    if stored.value is None:
-        return
-    queue = decode_queue(stored.value)
-    if queue.state == "ready" and queue.settings.sorted:
-        raise PenstockError(
-            ErrorCode.UNSUPPORTED,
-            f"queue {queue.name!r} puts what comes too late for its order into {name!r}: delete {queue.name!r} first, "
-            "or purge this one",
-        )
-
-
-def _stored(name: str) -> Steps[tuple[QueueEntry, int]]:
-    stored: Stored = yield Look(queue_key(name))
-    if stored.value is None or (queue := decode_queue(stored.value)).state != "ready":
-        raise no_such_queue(name)
-    return queue, stored.version
 
 
 def _alter_partition(partition: int, share: QueueSettings) -> Steps[QueueSettings]:

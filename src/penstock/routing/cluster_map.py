@@ -108,6 +108,8 @@ class ClusterMap:
 
     def _take_partition(self, key: str, value: bytes | None) -> None:
         entry = decode_partition(value) if value is not None else None
+        if entry is not None and entry.deleted:
+            entry = None  # for clients it is gone, whatever its primary still has to do
         before = self.partitions.pop(int(key.removeprefix(PARTITIONS)), None)
         if before is not None:
             self.census.count(before, -1)

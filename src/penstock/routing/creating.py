@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import msgspec
 
+from penstock.cluster.deletion import given_up
 from penstock.cluster.layout import (
     NEXT_ID,
     PartitionEntry,
@@ -31,16 +32,14 @@ from penstock.model.settings import (
     settings_difference,
 )
 from penstock.routing.context import FreeIds, RoutingContext
+from penstock.routing.deleting import ATTEMPTS, LATE, mark_partitions
 from penstock.routing.describing import describe_entry
 from penstock.routing.steps import PATIENCE_MS, ConflictError, Look, Put, Reply, Steps, Stored, Until
 from penstock.wire.messages import CreateQueue
 
 IDS_AT_ONCE = 64
 """So many ids are taken from the store's count at a time: two writes less for nearly every queue."""
-ATTEMPTS = 20
 DEAD_LETTER_RETENTION_MS = 14 * limits.DAY_MS
-LATE = ".late"
-"""What the name of the queue for late messages ends with."""
 
 
 def create(context: RoutingContext, request: CreateQueue) -> Steps[Reply]:
@@ -88,9 +87,11 @@ def made(
                 if differs is not None:
                     raise PenstockError(ErrorCode.QUEUE_EXISTS, _difference(existing, settings, differs))
                 return existing
-            yield from _gone(context, name)
-            continue
-        queue = yield from _make(context, name, settings)
+            if not (yield from mark_partitions(existing)):
+                yield from _gone(context, name)
+                continue
+        # In place of one that is being deleted and whose partitions know it: its entry is not needed any more.
+        queue = yield from _make(context, name, settings, stored.version)
         if queue is not None:
             return queue
     raise PenstockError(ErrorCode.OVERLOADED, f"too many make and delete queue {name!r} at once; try again")
@@ -140,8 +141,10 @@ def _difference(existing: QueueEntry, wanted: QueueSettings, setting: str) -> st
     return f"queue {existing.name!r} exists with {setting} = {have!r}, not {want!r}; alter it, or use another name"
 
 
-def _make(context: RoutingContext, name: str, settings: QueueSettings) -> Steps[QueueEntry | None]:
-    """Writes a queue; None where another was quicker."""
+def _make(
+    context: RoutingContext, name: str, settings: QueueSettings, version: int
+) -> Steps[QueueEntry | None]:
+    """Writes a queue in place of what has this version, 0 for nothing; None where another was quicker."""
     queue_id, *partitions = yield from _ids(context, 1 + settings.partitions)
     entries = _placed(context, name, queue_id, partitions, settings)
     for entry in entries:
@@ -150,7 +153,7 @@ def _make(context: RoutingContext, name: str, settings: QueueSettings) -> Steps[
         name=name, queue_id=queue_id, settings=settings, created_ms=context.now_ms(), partitions=partitions
     )
     try:
-        yield Put(queue_key(name), encode(queue), 0)
+        yield Put(queue_key(name), encode(queue), version)
     except ConflictError:
         for entry in entries:
             yield from _give_up(entry)
@@ -185,15 +188,7 @@ def _give_up(entry: PartitionEntry) -> Steps[None]:
         stored: Stored = yield Look(key)
         if stored.value is None:
             return
-        retired = msgspec.structs.replace(
-            entry,
-            primary=None,
-            primary_started_ms=0,
-            replicas=[],
-            in_sync=[],
-            leaving=entry.replicas,
-            reason=f"another front end made {entry.queue} first",
-        )
+        retired = given_up(entry, f"another front end made {entry.queue} first")
         try:
             yield Put(key, encode(retired), stored.version)
             return

@@ -69,7 +69,12 @@ def find_offset(context: RoutingContext, request: FindOffset) -> Steps[Reply]:
     partition = partition_of(queue, ordinal)
     given, _ = yield from ask(Ask(partition, FindOffset(partition, request.time_ms)), LogBounds)
     return Reply(
-        LogBounds(outward(ordinal, given.begin), outward(ordinal, given.end), outward(ordinal, given.found))
+        LogBounds(
+            outward(ordinal, given.begin),
+            outward(ordinal, given.end),
+            outward(ordinal, given.found),
+            [(outward(ordinal, start), outward(ordinal, end)) for start, end in given.gaps],
+        )
     )
 
 

@@ -8,6 +8,7 @@ from penstock.routing import (
     altering,
     browsing,
     creating,
+    deleting,
     describing,
     log_reading,
     priority_receiving,
@@ -46,7 +47,7 @@ def route(context: RoutingContext, request: messages.Request, body: Buffer) -> S
         case messages.AlterQueue():
             return altering.alter(context, request)
         case messages.DeleteQueue():
-            return altering.delete(context, request)
+            return deleting.delete(request)
         case messages.ReadLog():
             return log_reading.read_log(context, request)
         case messages.LocateLog():

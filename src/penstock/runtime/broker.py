@@ -166,6 +166,7 @@ async def open_broker(config: ServeConfig) -> Broker:
         write_buffer_bytes=config.write_buffer_bytes,
         hello_timeout_ms=config.hello_timeout_ms,
         tls=tls,
+        trusted_proxies=config.native_trusted_proxies,
     )
     loop = asyncio.get_running_loop()
     doors: list[NativeDoor] = []

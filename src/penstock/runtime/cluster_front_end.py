@@ -13,7 +13,9 @@ import secrets
 from penstock.config.address import Address
 from penstock.config.frontend import FrontendConfig
 from penstock.metadata.mirror import MetadataMirror
+from penstock.metadata.seals import QUEUE_KINDS, front_end_sealers
 from penstock.metadata.store.interface import MetadataStore
+from penstock.metadata.store.sealed import sealed
 from penstock.routing.context import ReadOffer
 from penstock.runtime.clock import WallClock
 from penstock.runtime.cluster_link.cluster_link import ClusterLink
@@ -29,9 +31,12 @@ from penstock.runtime.engine_link.tcp_link import TcpLink
 from penstock.runtime.front_door import FrontDoor, bind_front_door, open_front_door
 from penstock.runtime.front_end_monitoring import FrontEndSight
 from penstock.runtime.introduction import introduce
+from penstock.runtime.listening import SettingError
 from penstock.runtime.monitoring import Monitoring, open_monitoring
 from penstock.runtime.native_tls import NativeTls, native_certificate, native_url
-from penstock.runtime.records import Records, open_records
+from penstock.runtime.records import Records, shared_records
+from penstock.runtime.store_guard import warn_of_unguarded_store
+from penstock.runtime.user_keys import open_user_keys
 from penstock.wire.read_ticket import TicketDesk
 
 FIRST_CONTACT_SECONDS = 2.0
@@ -113,13 +118,27 @@ async def open_cluster_front_end(
     config: FrontendConfig, store: MetadataStore | None = None
 ) -> ClusterFrontEnd:
     """A front end that listens; raises `StartError`. A `store` that is given is closed with it."""
-    assert config.cluster_metadata is not None
-    assert config.cluster_secret_file is not None
+    if config.cluster_metadata is None:
+        raise SettingError(
+            "a front end needs the cluster's metadata: name it with --cluster etcd://HOST:PORT"
+        )
+    if config.cluster_secret_file is None:
+        raise SettingError("a front end needs the cluster's secret: name its file with --secret-file FILE")
     secret, tls = cluster_secret(config.cluster_secret_file), cluster_certificate(config)
     clients_tls = native_certificate(config)
     if store is None:
-        store = await open_cluster_store(config.cluster_metadata, secret, tls)
+        store = await open_cluster_store(config.cluster_metadata, secret, tls, seals=config.cluster_seals)
+        await warn_of_unguarded_store(config.cluster_metadata, tls)
     loop, clock = asyncio.get_running_loop(), WallClock()
+    try:
+        with telling_of_a_wait(config.cluster_metadata):
+            keys = await open_user_keys(config, store)
+    except BaseException:
+        await store.close()
+        raise
+    store = sealed(
+        store, front_end_sealers(keys.master), QUEUE_KINDS if config.cluster_seals == "optional" else ()
+    )
     mirror = MetadataMirror(store)
     mirror.start()
     link: ClusterLink | None = None
@@ -129,7 +148,7 @@ async def open_cluster_front_end(
     name = config.cluster_name or f"frontend-{os.getpid()}"
     try:
         with telling_of_a_wait(config.cluster_metadata):
-            records = await open_records(config, mirror)
+            records = await shared_records(config, mirror, keys)
         link = ClusterLink(
             mirror,
             loop,
@@ -157,7 +176,10 @@ async def open_cluster_front_end(
         monitoring = await open_monitoring(config, sight)
         if native is not None:
             limit = config.sqs_failed_signatures
-            gateway = await open_gateway(native, link, records, limit, name, clock.now_ms, clients_tls)
+            proxies = config.native_trusted_proxies
+            gateway = await open_gateway(
+                native, link, records, limit, name, clock.now_ms, clients_tls, proxies
+            )
         door = await open_front_door(config, link, clock, records, sqs) if sqs is not None else None
     except BaseException:
         if monitoring is not None:

@@ -38,6 +38,7 @@ from penstock.manager.manager import Manager
 from penstock.metadata.mirror import MetadataMirror
 from penstock.metadata.store.interface import MetadataStore, StoreUnavailableError
 from penstock.model.batch import Buffer
+from penstock.model.records import KINDS
 from penstock.runtime.broker import LAST_ANSWERS_SECONDS, THREADS_SECONDS, open_engine
 from penstock.runtime.cluster_link.cluster_link import ClusterLink
 from penstock.runtime.cluster_store import cluster_certificate, cluster_secret, open_cluster_store
@@ -61,6 +62,7 @@ from penstock.runtime.peers.registration import Registration
 from penstock.runtime.reader_door import ReaderDoor
 from penstock.runtime.reader_record import ReaderRecord
 from penstock.runtime.server import Server
+from penstock.runtime.store_guard import warn_of_unguarded_store
 from penstock.wire.read_ticket import TicketDesk
 
 log = logging.getLogger(__name__)
@@ -190,8 +192,6 @@ async def open_cluster_node(config: NodeConfig, store: MetadataStore | None = No
     """A node that is in the layout and listens; raises `StartError`. A `store` that is given is closed with it."""
     if config.cluster_name is None:
         raise SettingError("a node needs a name that it keeps: give it with --name NAME")
-    if config.cluster_metadata is None and store is None:
-        raise SettingError("a node needs the cluster's metadata: name it with --cluster etcd://HOST:PORT")
     if config.cluster_secret_file is None:
         raise SettingError("a node needs the cluster's secret: name its file with --secret-file FILE")
     for listen, said, flag in (
@@ -206,8 +206,10 @@ async def open_cluster_node(config: NodeConfig, store: MetadataStore | None = No
     name, secret = config.cluster_name, cluster_secret(config.cluster_secret_file)
     tls = cluster_certificate(config)
     if store is None:
-        assert config.cluster_metadata is not None
-        store = await open_cluster_store(config.cluster_metadata, secret, tls)
+        if config.cluster_metadata is None:
+            raise SettingError("a node needs the cluster's metadata: name it with --cluster etcd://HOST:PORT")
+        store = await open_cluster_store(config.cluster_metadata, secret, tls, seals=config.cluster_seals)
+        await warn_of_unguarded_store(config.cluster_metadata, tls)
     wanted = [(config.listen, "--listen"), (config.cluster_peers_listen, "--peers-listen")]
     if config.reader_listen is not None:
         wanted.append((config.reader_listen, "--reader-listen"))
@@ -302,6 +304,7 @@ async def open_cluster_node(config: NodeConfig, store: MetadataStore | None = No
             peers=str(config.cluster_peers_advertise or peers_address),
             reader=str(config.reader_advertise or service.reader_address or ""),
             started_ms=node.replication.started_ms,
+            records=KINDS,
         )
         registration = Registration(store, entry, clock.now_ms, driver.lease_renewed, driver.new_life)
         await service.join(registration, clock.now_ms)

@@ -9,10 +9,14 @@ from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
-from penstock.config.cluster import ClusterOptions
+from penstock.cluster.layout import NODES, QUEUES
+from penstock.config.cluster import ClusterOptions, Seals
 from penstock.metadata.opening import StoreUrlError, open_metadata_store
 from penstock.metadata.remote.settings import MetadataUrlError, read_secret
+from penstock.metadata.seals import LAYOUT_KINDS, is_wrongly_sealed, layout_sealers
+from penstock.metadata.store.etcd_settings import without_password
 from penstock.metadata.store.interface import MetadataStore, StoreRefusedError, StoreUnavailableError
+from penstock.metadata.store.sealed import sealed
 from penstock.runtime.cluster_streams import dial
 from penstock.runtime.cluster_tls import ClusterTls, cluster_tls
 from penstock.runtime.http.tls import TlsError
@@ -32,11 +36,46 @@ async def open_cluster_store(
     secret: bytes,
     tls: ClusterTls | None = None,
     pause: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    seals: Seals = "required",
 ) -> MetadataStore:
     """The store of a URL, once it answers: a process that is started while etcd is away begins when it is back.
 
-    Raises `SettingError` for a URL that cannot be followed, and `StrangerError` where metadata servers refuse this process.
+    What it holds of the layout is sealed with the cluster's secret; `seals` says whether it must be.
+
+    Raises `SettingError` for a URL that cannot be followed, and `StrangerError` where metadata servers refuse this process, or
+    where the layout is sealed with another secret.
     """
+    accepted = LAYOUT_KINDS if seals == "optional" else ()
+    store = await _open(url, secret, tls, pause)
+    try:
+        await _check_secret(store, secret)
+    except BaseException:
+        await store.close()
+        raise
+    return sealed(store, layout_sealers(secret), accepted)
+
+
+async def _check_secret(store: MetadataStore, secret: bytes) -> None:
+    """To a process with another secret the cluster would look empty, and it would begin to manage it."""
+    sealers = layout_sealers(secret)
+    for kind in (NODES, QUEUES):
+        try:
+            entries = (await store.list(kind)).entries
+        except StoreUnavailableError:
+            return  # it is looked at again, by whoever follows it
+        wrong = [entry.key for entry in entries if is_wrongly_sealed(sealers[kind], *entry[:2])]
+        if len(wrong) < len(entries):
+            return  # somebody shares the secret, or writes no seals
+        if wrong:
+            raise StrangerError(
+                f"the cluster's metadata is sealed with another secret than this process has: all of its {len(wrong)} entries below "
+                f"{kind}. Give it the cluster's secret"
+            )
+
+
+async def _open(
+    url: str, secret: bytes, tls: ClusterTls | None, pause: Callable[[float], Awaitable[None]]
+) -> MetadataStore:
     clock = asyncio.get_running_loop().time
     said: float | None = None
     while True:
@@ -46,14 +85,16 @@ async def open_cluster_store(
             with telling_of_a_wait(url):
                 return await open_metadata_store(url, secret, partial(dial, tls=tls))
         except StoreUrlError as error:
-            raise SettingError(f"cannot use --cluster {url}: {error}") from None
+            raise SettingError(f"cannot use --cluster {without_password(url)}: {error}") from None
         except StoreRefusedError as error:
             raise StrangerError(str(error)) from None
         except StoreUnavailableError as error:
             if said is None or clock() >= said + SAID_AGAIN_SECONDS:
                 said = clock()
                 log.warning(
-                    "cannot reach the cluster's metadata at %s, and waits until it answers: %s", url, error
+                    "cannot reach the cluster's metadata at %s, and waits until it answers: %s",
+                    without_password(url),
+                    error,
                 )
         await pause(AGAIN_SECONDS)
 
@@ -64,7 +105,8 @@ def telling_of_a_wait(url: str) -> Iterator[None]:
     sentence = (
         "the cluster's metadata at %s does not answer; this process goes on trying and begins when it does"
     )
-    timer = asyncio.get_running_loop().call_later(SLOW_SECONDS, log.warning, sentence, url)
+    shown = without_password(url)
+    timer = asyncio.get_running_loop().call_later(SLOW_SECONDS, log.warning, sentence, shown)
     try:
         yield
     finally:

@@ -11,9 +11,13 @@ import logging
 import socket
 import ssl
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, Protocol, TypeVar, cast
 
+from penstock.runtime.bad_connections import BadConnections
+from penstock.runtime.proxy_headers import take_header
 from penstock.wire.handshake import HandshakeError
+from penstock.wire.proxy_protocol import ProxyHeader, ProxyHeaderError
 from penstock.wire.tls_reasons import is_wrong_name, speaks_no_tls
 
 log = logging.getLogger(__name__)
@@ -21,9 +25,8 @@ log = logging.getLogger(__name__)
 HANDSHAKE_SECONDS = 5.0
 STRANGERS_AT_ONCE = 256
 """So many may be in the middle of showing who they are; more wait in the kernel."""
-SILENT_SECONDS = 10.0
-"""Of refusals of one host for one reason, one is told in so long, so that nobody fills the log by trying on and on."""
-HOSTS_REMEMBERED = 1_000
+PASSED_ON_AT_ONCE = 4_096
+"""The same without TLS, where only what a balancer says is waited for."""
 BACKLOG = 1_024
 
 Stream = TypeVar("Stream", bound=asyncio.Protocol)
@@ -93,31 +96,52 @@ async def dial(
         raise HandshakeError(_why(error)) from error
 
 
+class Balanced(Protocol):
+    """Who takes connections that balancers pass on, and is told whose they are."""
+
+    def trusts(self, address: str) -> bool:
+        """Whether somebody who connects from there is believed."""
+        ...
+
+    def make(self, header: ProxyHeader) -> asyncio.Protocol:
+        """Who speaks with a client that a balancer names."""
+        ...
+
+
 async def listen(
     make: Callable[[], asyncio.Protocol],
     listener: socket.socket,
     tls: Certified | None,
     service: str,
     backlog: int = BACKLOG,
+    balanced: Balanced | None = None,
 ) -> Door:
     """Takes connections from a socket that is bound; `service` is what is there, for the log."""
-    if tls is None:
+    if tls is None and balanced is None:
         return await asyncio.get_running_loop().create_server(make, sock=listener, backlog=backlog)
     listener.listen(backlog)
-    return _SecureDoor(make, listener, tls, service)
+    return _GreetingDoor(make, listener, tls, service, balanced)
 
 
-class _SecureDoor:
+class _GreetingDoor:
+    """Has connections say what comes before their protocol: a balancer whose they are, everybody who they are."""
+
     def __init__(
-        self, make: Callable[[], asyncio.Protocol], listener: socket.socket, tls: Certified, service: str
+        self,
+        make: Callable[[], asyncio.Protocol],
+        listener: socket.socket,
+        tls: Certified | None,
+        service: str,
+        balanced: Balanced | None,
     ) -> None:
         self._make = make
         self._listener = listener
         self._tls = tls
         self._service = service
-        self._room = asyncio.Semaphore(STRANGERS_AT_ONCE)
+        self._balanced = balanced
+        self._room = asyncio.Semaphore(STRANGERS_AT_ONCE if tls is not None else PASSED_ON_AT_ONCE)
         self._greetings: set[asyncio.Task[None]] = set()
-        self._silent_until: dict[tuple[str, str], float] = {}
+        self._bad = BadConnections(log)
         self._accepting = asyncio.create_task(self._accept(), name=f"door of {service}")
         # Not before it has ended, or the loop would look at a file that is another one by then.
         self._accepting.add_done_callback(lambda _: listener.close())
@@ -134,7 +158,7 @@ class _SecureDoor:
                 connection, place = await loop.sock_accept(self._listener)
             except OSError as error:
                 self._room.release()
-                log.warning("cannot take a connection (%s): %s", self._service, error)
+                self._bad.tell("files", "cannot take a connection (%s): %s", self._service, error)
                 await asyncio.sleep(1.0)  # too many files are open; it is tried again
                 continue
             task = loop.create_task(self._greet(connection, str(place[0])))
@@ -142,54 +166,80 @@ class _SecureDoor:
             task.add_done_callback(self._greetings.discard)
 
     async def _greet(self, connection: socket.socket, host: str) -> None:
-        loop = asyncio.get_running_loop()
-        spare: socket.socket | None = None
         try:
-            spare = connection.dup() if self._tls.plain_answer else None
-            await loop.connect_accepted_socket(
-                lambda: _Doorkeeper(self, host),
-                connection,
-                ssl=self._tls.server,
-                ssl_handshake_timeout=HANDSHAKE_SECONDS,
-            )
+            header = await self._header(connection, host)
+            make = self._make
+            if header is not None and header.address is not None and self._balanced is not None:
+                make, host = partial(self._balanced.make, header), header.address or host
+            await self._connect(connection, host, make)
+        except ProxyHeaderError as error:
+            connection.close()
+            self._tell("header", host, str(error))
         except OSError as error:
             connection.close()
-            self._tell(host, _why(error))
-            if spare is not None and isinstance(error, ssl.SSLError) and speaks_no_tls(error.reason):
-                _say(spare, self._tls.plain_answer)
+            self._tell(_kind(error), host, _why(error))
+        except BaseException:
+            connection.close()
+            raise
+        finally:
+            self._room.release()
+
+    async def _header(self, connection: socket.socket, host: str) -> ProxyHeader | None:
+        """What a balancer says that is believed."""
+        if self._balanced is None or not self._balanced.trusts(host):
+            return None
+        return await take_header(connection, HANDSHAKE_SECONDS)
+
+    async def _connect(
+        self, connection: socket.socket, host: str, make: Callable[[], asyncio.Protocol]
+    ) -> None:
+        loop, tls = asyncio.get_running_loop(), self._tls
+        if tls is None:
+            await loop.connect_accepted_socket(make, connection)
+            return
+        spare = connection.dup() if tls.plain_answer else None
+        try:
+            await loop.connect_accepted_socket(
+                lambda: _Doorkeeper(partial(self._takes, tls, host, make)),
+                connection,
+                ssl=tls.server,
+                ssl_handshake_timeout=HANDSHAKE_SECONDS,
+            )
+        except ssl.SSLError as error:
+            if spare is not None and speaks_no_tls(error.reason):
+                _say(spare, tls.plain_answer)
+            raise
         finally:
             if spare is not None:
                 spare.close()
-            self._room.release()
 
-    def takes(self, transport: asyncio.BaseTransport, host: str) -> asyncio.Protocol | None:
+    def _takes(
+        self,
+        tls: Certified,
+        host: str,
+        make: Callable[[], asyncio.Protocol],
+        transport: asyncio.BaseTransport,
+    ) -> asyncio.Protocol | None:
         """Who speaks with somebody whose certificate is the authority's; None: it is not one of the cluster's."""
-        why = self._tls.why_refused(transport.get_extra_info("peercert"))
+        why = tls.why_refused(transport.get_extra_info("peercert"))
         if why is None:
-            return self._make()
-        self._tell(host, why)
+            return make()
+        self._tell("certificate", host, why)
         return None
 
-    def _tell(self, host: str, why: str) -> None:
-        now = asyncio.get_running_loop().time()
-        if now < self._silent_until.get((host, why), 0.0):
-            return
-        if len(self._silent_until) >= HOSTS_REMEMBERED:
-            self._silent_until.clear()
-        self._silent_until[host, why] = now + SILENT_SECONDS
-        log.warning("refused %s, which connected to %s: %s", host, self._service, why)
+    def _tell(self, kind: str, host: str, why: str) -> None:
+        self._bad.tell(kind, "refused %s, which connected to %s: %s", host, self._service, why)
 
 
 class _Doorkeeper(asyncio.Protocol):
     """Looks at the certificate after the handshake and before anything else, then steps aside."""
 
-    def __init__(self, door: _SecureDoor, host: str) -> None:
-        self._door = door
-        self._host = host
+    def __init__(self, takes: Callable[[asyncio.BaseTransport], asyncio.Protocol | None]) -> None:
+        self._takes = takes
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         made = cast(asyncio.Transport, transport)  # uvloop's is one, and no subclass of it
-        protocol = self._door.takes(made, self._host)
+        protocol = self._takes(made)
         if protocol is None:
             made.abort()
             return
@@ -204,6 +254,16 @@ def _say(connection: socket.socket, last_words: bytes) -> None:
         connection.shutdown(socket.SHUT_WR)
     except OSError:
         pass  # it is gone already
+
+
+def _kind(error: OSError) -> str:
+    """Which of the sentences below it is."""
+    reason = (error.reason or "") if isinstance(error, ssl.SSLError) else ""
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return "certificate"
+    if reason == "PEER_DID_NOT_RETURN_A_CERTIFICATE":
+        return "no certificate"
+    return "no TLS" if speaks_no_tls(reason) else "handshake"
 
 
 def _why(error: OSError) -> str:

@@ -16,6 +16,7 @@ from pathlib import Path
 from penstock.config.address import Address
 from penstock.config.serve import ServeConfig
 from penstock.runtime.broker import Broker, open_broker
+from penstock.runtime.listening import SettingError
 
 ANY_PORT = Address("127.0.0.1", 0)
 
@@ -54,5 +55,6 @@ class EmbeddedServer:
     @property
     def sqs_url(self) -> str:
         """What SDKs of AWS take as their endpoint."""
-        assert self.broker.front_door is not None, "SQS is turned off"
+        if self.broker.front_door is None:
+            raise SettingError("SQS is turned off (sqs.listen), so there is no endpoint for SDKs")
         return self.broker.front_door.url

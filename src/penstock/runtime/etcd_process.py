@@ -16,6 +16,7 @@ import subprocess
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 PROGRAM_VARIABLE = "PENSTOCK_ETCD"
 READY_SECONDS = 15.0
@@ -51,7 +52,7 @@ def find_etcd() -> Path:
 
 @dataclass(frozen=True)
 class MemberTls:
-    """PEM files of a member that speaks TLS with its clients.
+    """PEM files of a member that speaks TLS, with its clients or with the other members.
 
     Its certificate must be good for servers and for clients: etcd's gateway shows it to the member itself.
     """
@@ -59,14 +60,14 @@ class MemberTls:
     certificate: Path
     key: Path
     client_ca: Path | None = None
-    """If given, clients must show a certificate that this authority signed."""
+    """If given, whoever connects must show a certificate that this authority signed."""
 
-    def options(self) -> list[str]:
-        """For the command line."""
+    def options(self, side: Literal["", "peer-"] = "") -> list[str]:
+        """For the command line: about clients, or about the other members."""
         return [
-            *("--cert-file", str(self.certificate), "--key-file", str(self.key)),
+            *(f"--{side}cert-file", str(self.certificate), f"--{side}key-file", str(self.key)),
             *(
-                ("--client-cert-auth", "--trusted-ca-file", str(self.client_ca))
+                (f"--{side}client-cert-auth", f"--{side}trusted-ca-file", str(self.client_ca))
                 if self.client_ca is not None
                 else ()
             ),
@@ -90,6 +91,8 @@ class EtcdMember:
     compacted_after: str = "1h"
     """For so long a watch that was away can go on where it stopped."""
     client_tls: MemberTls | None = None
+    peer_tls: MemberTls | None = None
+    """With the other members: who may speak as one of them may write anything."""
     more: tuple[str, ...] = ()
     """Further options of etcd."""
     before: tuple[str, ...] = ()
@@ -103,7 +106,7 @@ class EtcdMember:
     def command(self, program: Path) -> list[str]:
         """The command line; a member that was started before goes on with the data it has."""
         client = f"{'http' if self.client_tls is None else 'https'}://{self.address}"
-        peer = f"http://{self.host}:{self.peer_port}"
+        peer = f"{'http' if self.peer_tls is None else 'https'}://{self.host}:{self.peer_port}"
         return [
             *self.before,
             str(program),
@@ -115,6 +118,7 @@ class EtcdMember:
             *("--auto-compaction-mode", "periodic", "--auto-compaction-retention", self.compacted_after),
             *("--logger", "zap", "--log-outputs", "stderr"),
             *(self.client_tls.options() if self.client_tls is not None else ()),
+            *(self.peer_tls.options("peer-") if self.peer_tls is not None else ()),
             *self.more,
         ]
 
@@ -155,8 +159,12 @@ class EtcdProcess:
         """None while it does not run."""
         return self._child.pid if self._child is not None and self._child.poll() is None else None
 
-    def start(self) -> None:
-        """Begins to run, in a session of its own: an interrupt from the keyboard is for us, and we stop it."""
+    def start(self) -> int:
+        """Begins to run, in a session of its own: an interrupt from the keyboard is for us, and we stop it.
+
+        Returns the process id. The program may have ended already; its id is not given to another process before
+        `process_id` or `signal` has looked at it.
+        """
         self.member.directory.mkdir(parents=True, exist_ok=True)
         with self.log_file.open("ab") as log:
             self._child = subprocess.Popen(
@@ -168,6 +176,7 @@ class EtcdProcess:
                 env=_environment(),
                 start_new_session=True,
             )
+        return self._child.pid
 
     async def ready(self, seconds: float = READY_SECONDS) -> None:
         """Returns when it answers and has a leader; raises `EtcdFailedError`."""

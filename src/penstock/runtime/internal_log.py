@@ -6,7 +6,7 @@ import asyncio
 import logging
 
 from penstock.frontend.engine import EngineLink
-from penstock.frontend.steps import Reply
+from penstock.frontend.steps import Reply, wrong_answer
 from penstock.model.batch import Buffer
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.model.internal_queues import internal_log_settings
@@ -71,7 +71,8 @@ class InternalLog:
 
     async def _described(self, request: Request) -> int:
         answer = (await self._ask(request)).answer
-        assert isinstance(answer, QueueDescription)
+        if not isinstance(answer, QueueDescription):
+            raise wrong_answer(answer, QueueDescription)
         return answer.queue_id
 
     async def _ask(self, request: Request, body: Buffer = b"") -> Reply:

@@ -23,6 +23,7 @@ from penstock.runtime.http.tls import TlsError
 from penstock.runtime.introduction import introduce
 from penstock.runtime.listening import SettingError, StartError, bind
 from penstock.runtime.native_tls import NativeTls
+from penstock.runtime.store_guard import warn_of_unguarded_store
 
 FIRST_CONTACT_SECONDS = 2.0
 """How long the start waits for etcd; without it the server answers that, and goes on looking."""
@@ -113,6 +114,7 @@ async def open_metadata_service(config: MetadataServerConfig) -> MetadataProcess
         await server.close()
         await store.close()
         raise
+    await warn_of_unguarded_store(config.cluster_metadata, tls)
     service = MetadataProcess(server, store, name, address)
     service.cluster_tls = tls
     return service

@@ -1,6 +1,7 @@
 """Where monitoring looks: `/metrics` for figures, `/health` for whether requests get through.
 
-From this machine everybody may look. Who looks from another shows a token, and without one nothing listens there.
+From this machine everybody may look, but for web pages of other sites. Who looks from another machine shows a token, and
+without one nothing listens there.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import Protocol
 
 from penstock.config.address import Address
 from penstock.config.monitoring import MonitoringOptions
+from penstock.frontend.local_only import why_not_served
 from penstock.metrics.exposition import CONTENT_TYPE, Family, exposition
 from penstock.runtime.http.limits import HttpLimits
 from penstock.runtime.http.server import HttpServer
@@ -24,6 +26,8 @@ TOKEN_CHARACTERS = 16
 
 _PLAIN = (("Content-Type", "text/plain; charset=utf-8"),)
 _METRICS = (("Content-Type", CONTENT_TYPE),)
+
+_ONLY_HERE = b"without monitoring.token_file only programs of this machine may look, at http://127.0.0.1 or localhost\n"
 
 Answer = Callable[[HttpResponse], None]
 
@@ -87,8 +91,10 @@ class Monitoring:
         """One look."""
         if request.method not in ("GET", "HEAD"):
             reply(HttpResponse(405, (*_PLAIN, ("Allow", "GET, HEAD")), b"only GET\n"))
+        elif self._token is None and not _is_ours(request, peer):
+            reply(HttpResponse(403, _PLAIN, _ONLY_HERE))
         elif request.path == "/health":
-            self._sight.health(reply)
+            self._sight.health(reply if self._token is None else _without_reasons(reply))
         elif request.path != "/metrics":
             reply(HttpResponse(404, _PLAIN, b"look at /metrics or /health\n"))
         elif not self._may_look(request):
@@ -102,6 +108,21 @@ class Monitoring:
             return True
         shown = request.headers.get("authorization", "")
         return hmac.compare_digest(shown.encode(), f"Bearer {self._token}".encode())
+
+
+def _is_ours(request: HttpRequest, peer: Peer) -> bool:
+    """Whether a program of this machine looks. A web page may have its own name lead here, and its browser says that name."""
+    headers = request.headers
+    if (
+        "host" not in headers and request.path == "/health"
+    ):  # HTTP/1.0, which balancers speak and browsers do not
+        headers = headers | {"host": "localhost"}
+    return why_not_served(headers, peer.address) is None
+
+
+def _without_reasons(reply: Answer) -> Answer:
+    """Whoever looks from another machine without the token learns whether all is well, and not what is wrong."""
+    return lambda answer: reply(answer if answer.status == 200 else failed("not well"))
 
 
 async def open_monitoring(config: MonitoringOptions, sight: Sight) -> Monitoring | None:

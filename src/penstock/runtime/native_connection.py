@@ -7,7 +7,6 @@ answers is not read from, and is disconnected when they pile up further.
 from __future__ import annotations
 
 import asyncio
-import logging
 import os
 import socket
 from collections.abc import Iterable, Sequence, Sized
@@ -16,12 +15,15 @@ from typing import Protocol, cast
 from penstock.model import limits
 from penstock.model.batch import Buffer
 from penstock.model.errors import ErrorCode, PenstockError
+from penstock.runtime.bad_connections import BadConnections
+from penstock.runtime.http.peer import is_secure, peer_of
+from penstock.runtime.proxy_headers import client_of
+from penstock.sqs.http import Peer
 from penstock.wire.frames import Frame, FrameReader, encode_frame
 from penstock.wire.handshake import HANDSHAKE_FRAME_BYTES, NONCE_BYTES, HandshakeError, ServerHandshake
 from penstock.wire.messages import SERVICE, Failed, encode_message
+from penstock.wire.proxy_protocol import ProxyHeader, begins_header
 from penstock.wire.tls_reasons import begins_tls
-
-log = logging.getLogger(__name__)
 
 PARTIAL_FRAME_BYTES = 32 * limits.FRAME_BYTES
 """What all connections together may hold of frames that have not arrived whole."""
@@ -73,6 +75,7 @@ class Host(Protocol):
     hello_timeout_seconds: float
     held: set[Connection]
     partial_bytes: int
+    bad: BadConnections
 
     @property
     def connections(self) -> Sized:
@@ -96,8 +99,10 @@ class Host(Protocol):
 class Connection(asyncio.Protocol):
     """One client."""
 
-    def __init__(self, server: Host) -> None:
+    def __init__(self, server: Host, header: ProxyHeader | None = None) -> None:
+        """`header`: what a balancer that is trusted says of the connection."""
         self._server = server
+        self._header = header
         self._reader = FrameReader()
         self._number = 0
         self._transport: asyncio.Transport
@@ -121,7 +126,9 @@ class Connection(asyncio.Protocol):
             connection_socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         number = server.admit(self)
         if number is None:
-            log.warning("refused a connection from %s: %d are open", self.peer, len(server.connections))
+            server.bad.tell(
+                "full", "refused a connection from %s: %d are open", self.peer, len(server.connections)
+            )
             self.refuse(
                 PenstockError(
                     ErrorCode.LIMIT_REACHED,
@@ -178,8 +185,17 @@ class Connection(asyncio.Protocol):
         self._reader.allow(frame_bytes)
 
     @property
+    def client(self) -> Peer:
+        """Who this is: the client itself, also behind a balancer."""
+        if self._header is not None:
+            return client_of(self._header, is_secure(self._transport))
+        return peer_of(self._transport)
+
+    @property
     def peer(self) -> str:
         """Who this is, for the log."""
+        if self._header is not None:
+            return f"{self._header.address or 'somebody'} (behind a balancer)"
         name = self._transport.get_extra_info("peername")
         return f"{name[0]}:{name[1]}" if name else "a client"
 
@@ -245,10 +261,15 @@ class Connection(asyncio.Protocol):
                 raise PenstockError(
                     ErrorCode.BAD_FRAME, "it speaks TLS, and there is no native.tls_certificate"
                 )
+            if self._hello_timer is not None and begins_header(data):
+                raise PenstockError(
+                    ErrorCode.BAD_FRAME,
+                    "it begins with a header of the PROXY protocol, and its address is not among native.trusted_proxies",
+                )
             frames = self._reader.feed(data)
             self._count_partial(self._reader.buffered_bytes)
         except PenstockError as error:
-            log.warning("closed the connection from %s: %s", self.peer, error.message)
+            server.bad.tell("frames", "closed the connection from %s: %s", self.peer, error.message)
             self.refuse(error)
             return
         if frames and self._handshake is not None:
@@ -264,7 +285,7 @@ class Connection(asyncio.Protocol):
         try:
             accepted = handshake.accept(frames[0].head)
         except HandshakeError as error:
-            log.warning("cut off %s: %s", self.peer, error)
+            self._server.bad.tell("stranger", "cut off %s: %s", self.peer, error)
             self.abort()
             return ()
         self._handshake = None
@@ -307,7 +328,9 @@ class Connection(asyncio.Protocol):
             return
         sent_now = self._written_bytes - unread_bytes
         if sent_now == sent_bytes and unread_bytes > ABANDONED_BUFFERS * self._server.write_buffer_bytes:
-            log.warning("disconnected %s: it left %d bytes of answers unread", self.peer, unread_bytes)
+            self._server.bad.tell(
+                "unread", "disconnected %s: it left %d bytes of answers unread", self.peer, unread_bytes
+            )
             self.abort()
             return
         loop = asyncio.get_running_loop()
@@ -319,5 +342,7 @@ class Connection(asyncio.Protocol):
 
     def _no_hello(self) -> None:
         seconds = self._server.hello_timeout_seconds
-        log.warning("closed the connection from %s: no hello within %g s", self.peer, seconds)
+        self._server.bad.tell(
+            "silent", "closed the connection from %s: no hello within %g s", self.peer, seconds
+        )
         self.refuse(PenstockError(ErrorCode.BAD_FRAME, f"no hello arrived within {seconds:g} s"))

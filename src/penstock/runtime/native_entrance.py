@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from penstock.backend.catalogue import Catalogue
 from penstock.columnar.usage import USAGE_QUEUE
@@ -17,10 +17,11 @@ from penstock.frontend.native.permissions import Permissions, QueueNames
 from penstock.frontend.native.reception import Reception
 from penstock.frontend.native.record import NativeRecord
 from penstock.frontend.request_ids import RequestIds
+from penstock.metadata.mirror import MetadataMirror
+from penstock.metadata.store.interface import StoreUnavailableError
 from penstock.model.batch import Buffer
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.routing.cluster_map import ClusterMap
-from penstock.runtime.http.peer import peer_of
 from penstock.runtime.records import Records
 from penstock.runtime.server import Server
 from penstock.sqs.http import Peer
@@ -36,7 +37,7 @@ class NativeSockets:
 
     def peer_of(self, connection: int) -> Peer:
         """Where a client connects from."""
-        return peer_of(self._server.connections[connection].transport)
+        return self._server.connections[connection].client
 
     def allow(self, connection: int, frame_bytes: int) -> None:
         """Frames of a client may be so long from now on."""
@@ -52,6 +53,29 @@ class NativeSockets:
         late = PenstockError(ErrorCode.UNAUTHENTICATED, "it was not shown in time who connects")
         loop = asyncio.get_running_loop()
         return loop.call_later(self._server.hello_timeout_seconds, self.refuse, connection, late, 0).cancel
+
+
+class MetadataLooks:
+    """See `Look`: reads the store itself, where the cache may be behind."""
+
+    def __init__(self, mirror: MetadataMirror) -> None:
+        self._mirror = mirror
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def look(self, keys: Sequence[str], done: Callable[[PenstockError | None], None]) -> None:
+        """Each look has a task of its own; they are rare."""
+        task = asyncio.get_running_loop().create_task(self._look(keys, done))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _look(self, keys: Sequence[str], done: Callable[[PenstockError | None], None]) -> None:
+        try:
+            for key in keys:
+                await self._mirror.refresh(key)
+        except StoreUnavailableError as error:
+            done(PenstockError(ErrorCode.METADATA_UNAVAILABLE, str(error)))
+            return
+        done(None)
 
 
 class CatalogueNames:
@@ -108,7 +132,8 @@ def native_door(
     record = NativeRecord(records.usage, RequestIds(secrets.token_bytes(10)), _timer_us, own_queue)
     permissions = Permissions(records.home, records.queues, names)
     limits = NativeLimits(records.throttle, names)
-    return NativeDoor(reception, permissions, limits, record, records.metadata, NativeSockets(server), now_ms)
+    sockets, looks = NativeSockets(server), MetadataLooks(records.mirror)
+    return NativeDoor(reception, permissions, limits, record, records.metadata, sockets, looks.look, now_ms)
 
 
 def _timer_us() -> int:

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from penstock.frontend.engine import EngineLink
-from penstock.frontend.steps import Reply
+from penstock.frontend.steps import Reply, wrong_answer
 from penstock.metrics.group_figures import QueueGroup, group_families
 from penstock.metrics.node_figures import node_families
 from penstock.metrics.queue_figures import queue_families
@@ -89,7 +89,8 @@ class _Look:
         ask(self._link, DescribeNode(), self._reply, self._described)
 
     def _described(self, answered: Reply) -> None:
-        assert isinstance(answered.answer, NodeDescription)
+        if not isinstance(answered.answer, NodeDescription):
+            raise wrong_answer(answered.answer, NodeDescription)
         self._node = answered.answer
         self._next_page("")
 
@@ -98,8 +99,8 @@ class _Look:
 
     def _listed(self, answered: Reply) -> None:
         page = answered.answer
-        assert isinstance(page, QueueList)
-        assert self._node is not None
+        if not isinstance(page, QueueList):
+            raise wrong_answer(page, QueueList)
         self._queues += page.queues
         if page.more:
             self._next_page(page.queues[-1].name)
@@ -124,11 +125,10 @@ class _Look:
 
     def _next_groups(self, queue: QueueDescription, after: str) -> None:
         def done(outcome: Reply | PenstockError) -> None:
-            if isinstance(outcome, PenstockError):  # the queue was deleted meanwhile, or is damaged
+            page = outcome.answer if not isinstance(outcome, PenstockError) else None
+            if not isinstance(page, GroupList):  # the queue was deleted meanwhile, or is damaged
                 self._next_log()
                 return
-            page = outcome.answer
-            assert isinstance(page, GroupList)
             self._groups += [(queue.name, group) for group in page.groups]
             if page.more:
                 self._next_groups(queue, page.groups[-1].name)
@@ -144,7 +144,10 @@ def ask(link: EngineLink, request: Request, reply: Answer, go_on: Callable[[Repl
     def done(outcome: Reply | PenstockError) -> None:
         if isinstance(outcome, PenstockError):
             reply(failed(outcome.message))
-        else:
+            return
+        try:
             go_on(outcome)
+        except PenstockError as error:
+            reply(failed(error.message))
 
     link.ask(request, b"", done)

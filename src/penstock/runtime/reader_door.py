@@ -18,6 +18,7 @@ import msgspec
 
 from penstock.model.batch import Buffer
 from penstock.model.errors import ErrorCode, PenstockError
+from penstock.runtime.bad_connections import BadConnections
 from penstock.runtime.cluster_streams import Certified, Door, listen
 from penstock.runtime.engine_link.local_link import LOCAL_CONNECTION
 from penstock.runtime.native_connection import JOIN_BYTES, Handler
@@ -35,8 +36,6 @@ FRAME_BYTES = 512
 MAX_READERS = 4_096
 MAX_STRANGERS = 256
 """Those who have not shown a ticket yet: they must not use up the files that the node may open."""
-SILENT_SECONDS = 10.0
-"""Of those who are cut off one is told in so long, so that nobody fills the log by trying on and on."""
 FIRST_READER = LOCAL_CONNECTION - 1
 """Readers are numbered downwards from here: sockets of members of the cluster count from 1 on."""
 
@@ -86,7 +85,7 @@ class ReaderDoor:
         self._door: Door | None = None
         self._refused = 0
         self._sent_bytes = 0
-        self._silent_until = 0.0
+        self._bad = BadConnections(log)
         self.waits = ReaderWaits()
         self._closed = False
 
@@ -141,10 +140,7 @@ class ReaderDoor:
     def refused(self, peer: str, why: str) -> None:
         """Counts who is cut off, and says so now and then."""
         self._refused += 1
-        now = asyncio.get_running_loop().time()
-        if now >= self._silent_until:
-            self._silent_until = now + SILENT_SECONDS
-            log.warning("cut off %s, which connected to the door for readers: %s", peer, why)
+        self._bad.tell("reader", "cut off %s, which connected to the door for readers: %s", peer, why)
 
 
 class Reader(asyncio.Protocol):

@@ -17,39 +17,41 @@ from penstock.frontend.native_names import Home
 from penstock.frontend.queue_directory import QueueDirectory
 from penstock.frontend.throttle import Throttle
 from penstock.metadata.cache import MetadataCache
-from penstock.metadata.master_key import MasterKey, MasterKeyError, load_or_make_master_key
 from penstock.metadata.mirror import MetadataMirror
+from penstock.metadata.seals import front_end_sealers
 from penstock.metadata.store.interface import MetadataStore, StoreUnavailableError
+from penstock.metadata.store.sealed import sealed
 from penstock.metadata.store.sqlite import open_sqlite_store
 from penstock.metadata.user_directory import UserDirectory
 from penstock.metadata.users import KEYS, opens_any
 from penstock.runtime.listening import StartError
 from penstock.runtime.usage_sender import UsageSender
+from penstock.runtime.user_keys import UserKeys, open_user_keys, seal_own_file
 from penstock.usage.collector import UsageCollector, UsageTotals
 
 RecordsConfig = ServeConfig | FrontendConfig
 
 
 class Records:
-    """Made by `open_records`."""
+    """Made by `open_records` and `shared_records`."""
 
     def __init__(
         self,
         config: RecordsConfig,
         mirror: MetadataMirror,
         store: MetadataStore | None,
-        master_key: MasterKey,
+        keys: UserKeys,
     ) -> None:
         self._config = config
         self._store = store
         self.mirror = mirror
-        self.users = UserDirectory(mirror.cache, master_key)
+        self.users = UserDirectory(mirror.cache, keys.master, keys.seen_number, keys.noting())
         self.home = Home(config.sqs_account, config.sqs_region)
         self.queues = QueueDirectory(self.home, mirror.cache)
         """For doors that only ask for policies."""
         self.throttle = Throttle(mirror.cache)
         """One for all doors: whoever comes through two of them has one limit."""
-        self.link_secret = master_key.derived("link 1")
+        self.link_secret = keys.master.derived("link 1")
         """What front ends of one server know, and nobody else."""
         self._usage: UsageCollector | None = None
         self._sender: UsageSender | None = None
@@ -95,27 +97,40 @@ class Records:
             await self._store.close()
 
 
-async def open_records(config: RecordsConfig, shared: MetadataMirror | None = None) -> Records:
-    """The metadata, read; raises `StartError`. A `shared` mirror stays the caller's."""
-    store = await _open_store(config) if shared is None else None
-    mirror = shared if store is None else MetadataMirror(store)
-    assert mirror is not None
+async def shared_records(config: RecordsConfig, mirror: MetadataMirror, keys: UserKeys) -> Records:
+    """The metadata of a mirror that stays the caller's, who has opened its store with the keys; raises `StartError`."""
+    await mirror.ready.wait()
+    _check_key(config, mirror, keys)
+    return Records(config, mirror, None, keys)
+
+
+async def open_records(config: RecordsConfig) -> Records:
+    """The metadata in the file of a single server, read; raises `StartError`."""
+    plain = await _open_store(config)
     try:
-        if store is not None:
-            mirror.start()
-        await mirror.ready.wait()
-        return Records(config, mirror, store, _master_key(config, mirror))
+        keys = await open_user_keys(config, plain)
+        await seal_own_file(Path(config.metadata_path), plain, keys)
+        keys = keys._replace(seen_number=keys.seen.load())
     except BaseException:
-        if store is not None:
-            await mirror.close()
-            await store.close()
+        await plain.close()
+        raise
+    store = sealed(plain, front_end_sealers(keys.master))
+    mirror = MetadataMirror(store)
+    try:
+        mirror.start()
+        await mirror.ready.wait()
+        _check_key(config, mirror, keys)
+        return Records(config, mirror, store, keys)
+    except BaseException:
+        await mirror.close()
+        await store.close()
         raise
 
 
 async def _open_store(config: RecordsConfig) -> MetadataStore:
     file = Path(config.metadata_path)
     try:
-        file.parent.mkdir(parents=True, exist_ok=True)
+        file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         return await open_sqlite_store(file)
     except StoreUnavailableError as error:
         raise StartError(f"cannot use the metadata: {error}") from None
@@ -123,20 +138,11 @@ async def _open_store(config: RecordsConfig) -> MetadataStore:
         raise StartError(f"cannot use the metadata file {file}: {error.strerror or error}") from None
 
 
-def _master_key(config: RecordsConfig, mirror: MetadataMirror) -> MasterKey:
-    has_secrets = bool(mirror.cache.list(KEYS))
-    key_file = Path(config.metadata_key_path)
-    try:
-        key_file.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise StartError(f"cannot make the directory of {key_file}: {error.strerror or error}") from None
-    try:
-        master_key = load_or_make_master_key(key_file, secrets.token_bytes, may_make=not has_secrets)
-    except MasterKeyError as error:
-        raise StartError(str(error)) from None
-    if not opens_any(master_key, (entry.value for entry in mirror.cache.list(KEYS))):
+def _check_key(config: RecordsConfig, mirror: MetadataMirror, keys: UserKeys) -> None:
+    """Raises where nobody could be let in with this master key."""
+    if not opens_any(keys.master, (entry.value for entry in mirror.cache.list(KEYS))):
         raise StartError(
-            f"{key_file} is not the master key that the secrets of the users were encrypted with, so nobody could be let in: "
-            "name the file that the other front ends have (metadata.key_file)"
+            f"{config.metadata_key_path} is not the master key that the users' access keys were encrypted and sealed with, so "
+            "nobody could be let in: name the file that the other front ends have (metadata.key_file). Where an earlier "
+            "version wrote the users, look at them and seal them with `penstock user seal`"
         )
-    return master_key

@@ -8,14 +8,29 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
+from collections.abc import Sequence
 
 from penstock.model.batch import Buffer
+from penstock.runtime.bad_connections import BadConnections
 from penstock.runtime.cluster_streams import Certified, Door, listen
 from penstock.runtime.native_connection import Connection, Handler
+from penstock.runtime.proxy_headers import TrustedBalancers
+from penstock.wire.proxy_protocol import ProxyHeader
 
 log = logging.getLogger(__name__)
 
 BACKLOG = 1024
+
+
+class _Balanced:
+    """See `Balanced`: connections of a server that come through balancers."""
+
+    def __init__(self, server: Server, balancers: TrustedBalancers) -> None:
+        self._server = server
+        self.trusts = balancers.trusts
+
+    def make(self, header: ProxyHeader) -> Connection:
+        return Connection(self._server, header)
 
 
 class Server:
@@ -29,18 +44,22 @@ class Server:
         hello_timeout_ms: int,
         secret: bytes | None = None,
         tls: Certified | None = None,
+        trusted_proxies: Sequence[str] | None = None,
     ) -> None:
         self.max_connections = max_connections
         self.secret = secret
         """Of the cluster: who connects must prove first that it knows it; None: nobody has to."""
         self._tls = tls
         """What is shown to who connects; that of a cluster asks for a certificate of its authority in return."""
+        self._balancers = TrustedBalancers(trusted_proxies) if trusted_proxies else None
+        """Who is believed when it says whose connection it passes on; None: nobody is."""
         self.write_buffer_bytes = write_buffer_bytes
         self.hello_timeout_seconds = hello_timeout_ms / 1000
         self.connections: dict[int, Connection] = {}
         self.held: set[Connection] = set()
         """Connections with bytes that wait until the node is no longer congested."""
         self.partial_bytes = 0
+        self.bad = BadConnections(log)
         self.accepting = False
         self._next_connection = 1
         self._listener: Door | None = None
@@ -58,8 +77,9 @@ class Server:
         """Listens on a socket that is bound."""
         self._driver = driver
         self.accepting = True
+        balanced = _Balanced(self, self._balancers) if self._balancers is not None else None
         self._listener = await listen(
-            lambda: Connection(self), listener, self._tls, "the native protocol", BACKLOG
+            lambda: Connection(self), listener, self._tls, "the native protocol", BACKLOG, balanced
         )
 
     def write(self, connection: int, buffers: list[Buffer]) -> None:

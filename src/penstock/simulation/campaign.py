@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from multiprocessing import get_context
 from typing import NamedTuple
 
@@ -68,13 +68,18 @@ def cores() -> int:
 
 
 def run_seeds(
-    seeds: Sequence[int], bug: str | None = None, jobs: int | None = None, *, nodes: int | None = None
+    seeds: Sequence[int],
+    bug: str | None = None,
+    jobs: int | None = None,
+    *,
+    nodes: int | None = None,
+    prepare: Callable[[], None] | None = None,
 ) -> Iterator[SeedReport]:
-    """Runs seeds, as many at a time as there are cores, and reports them in order."""
+    """Runs seeds, as many at a time as there are cores, and reports them in order. `prepare` is called in each process first."""
     jobs = min(jobs or cores(), len(seeds))
     if jobs <= 1:
         yield from (run_seed(seed, bug, nodes=nodes) for seed in seeds)
         return
     # Fresh processes: a forked one would inherit threads that do not run in it.
-    with get_context("spawn").Pool(jobs) as pool:
+    with get_context("spawn").Pool(jobs, prepare) as pool:
         yield from pool.imap(_run, [(seed, bug, nodes) for seed in seeds])

@@ -20,6 +20,7 @@ from penstock.simulation.message_history import (
     Span,
 )
 from penstock.simulation.observed_store import AppendedRecord
+from penstock.simulation.whereabouts import Whereabouts
 
 
 class BitFlip(NamedTuple):
@@ -66,11 +67,18 @@ class History:
     log: LogHistory = field(default_factory=LogHistory)
     records: dict[int, list[AppendedRecord]] = field(default_factory=dict)
     """Of each partition: what the node wrote and no crash took away, in order."""
+    whereabouts: Whereabouts | None = None
+    """Where messages ended by the records, where a queue was deleted."""
     clocks_are_true: bool = False
     """Whether everybody's interval of time held true time throughout."""
     ended_ms: int = 0
     most_unflushed_bytes: int = 0
     max_unflushed_bytes: int = 0
+
+    @property
+    def has_deletions(self) -> bool:
+        """Whether anybody asked for a queue to be deleted."""
+        return any(life.deletion_asked_ms is not None for life in self.lives.values())
 
     def lives_named(self, name: str) -> list[QueueLife]:
         """All incarnations under a name."""

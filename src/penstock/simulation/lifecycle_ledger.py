@@ -1,6 +1,7 @@
 """A tiny ledger of lifecycles: what the log says became of every message, put together by number, row by row.
 
-It knows nothing of queues but the rows: which changes may follow each other, and that numbers have no gaps.
+It knows nothing of queues but the rows: which changes may follow each other, and that numbers have no gaps but those that a row
+speaks of.
 """
 
 from __future__ import annotations
@@ -82,12 +83,17 @@ class LifecycleLedger:
     def _replay(self, partition_id: int) -> None:
         rows = self._rows[partition_id]
         messages = self.messages[partition_id] = {}
-        for place, number in enumerate(sorted(rows), 1):
-            if place != number:
-                self.problems.append(f"row {place} of partition {partition_id} is missing")
-                return
+        following = 1
+        for number in sorted(rows):
             row = rows[number]
             change = Change(row["change"])
+            if change is Change.RENUMBERED and row["first"] <= following:
+                following = number + 1
+                continue
+            if following != number:
+                self.problems.append(f"row {following} of partition {partition_id} is missing")
+                return
+            following += 1
             event = Event(change, row["time"] // 1_000, row["lease"], row["reason"])
             may, into = _MAY[change]
             for sequence in range(row["first"], row["first"] + row["count"]):

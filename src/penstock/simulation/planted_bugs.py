@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from penstock.model.records import Deleted, MoveFinished
 from penstock.model.settings import QueueSettings
-from penstock.simulation import planted_faults, planted_lifecycle, planted_ordering
+from penstock.simulation import planted_deletion, planted_faults, planted_lifecycle, planted_ordering
 from penstock.simulation.planted_patches import (
     Patch,
     acknowledge_before_flush,
@@ -76,6 +76,10 @@ def _always(scenario: Scenario) -> bool:
 
 def _dead_letters(scenario: Scenario) -> bool:
     return any(queue.settings.max_receives is not None for queue in scenario.queues)
+
+
+def _rescues(scenario: Scenario) -> bool:
+    return any(queue.delays_ms and queue.settings.dead_letter_queue is not None for queue in scenario.queues)
 
 
 def _crashes(scenario: Scenario) -> bool:
@@ -179,6 +183,18 @@ BUGS: dict[str, PlantedBug] = {
         "a message leaves for its dead-letter queue and is not stored there",
         moves_do_not_arrive,
         _dead_letters,
+    ),
+    "deletion-forgets-delayed": PlantedBug(
+        "I6",
+        "delayed messages that have a dead-letter queue go with their deleted queue",
+        planted_deletion.forgets_delayed,
+        _rescues,
+    ),
+    "deletion-removes-what-moves": PlantedBug(
+        "I6",
+        "a deleted queue is removed with messages that are on their way to another",
+        planted_deletion.removes_what_moves,
+        _rescues,
     ),
     "departure-before-arrival": PlantedBug(
         "I6",

@@ -174,7 +174,10 @@ def _delays(random: Random) -> QueuePlan:
     settings = QueueSettings(
         visibility_timeout_ms=visibility(random), delay_ms=random.choice((0, 0, 400, 2_000))
     )
-    return QueuePlan("delays", settings, delays_ms=random.choice((500, 4_000, 12_000)))
+    plan = QueuePlan("delays", settings, delays_ms=random.choice((500, 4_000, 12_000)))
+    if plan.delays_ms > 500:  # long enough for somebody to delete the queue meanwhile
+        plan.settings = msgspec.structs.replace(settings, dead_letter_queue="delays-dead")
+    return plan
 
 
 def _ttl(random: Random) -> QueuePlan:

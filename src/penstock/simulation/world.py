@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from random import Random
 from types import MappingProxyType
 from typing import NamedTuple
@@ -10,6 +10,7 @@ from typing import NamedTuple
 from penstock.backend.lifecycle_reports import rows_waiting
 from penstock.backend.node import Node
 from penstock.columnar.lifecycle import LIFECYCLE_QUEUE
+from penstock.model.records import CATALOGUE, QueueCreated, decode_record
 from penstock.simulation.checkers import CHECKERS
 from penstock.simulation.clocks import NodeClock
 from penstock.simulation.disk import SimulatedDisk
@@ -28,6 +29,7 @@ from penstock.simulation.sizes.small_sizes import SmallSizes, draw_sizes, put_on
 from penstock.simulation.tasks import Tasks
 from penstock.simulation.trace import Trace
 from penstock.simulation.violation import Violation
+from penstock.simulation.whereabouts import PartitionLog, Whereabouts
 from penstock.simulation.workload.auditor import Auditor
 from penstock.simulation.workload.consumer import Consumer
 from penstock.simulation.workload.flooder import Flooder
@@ -202,7 +204,10 @@ class World:
     def _finish(self) -> None:
         history = self.history
         history.ended_ms = self.schedule.now_ms
+        there: set[int] = set()
         if self.machine.node is not None:
+            catalogue = self.machine.node._parts.catalogue
+            there = {*catalogue.partitions}
             for sentence in self.replica.live(self.machine.node):
                 self._violated("recovery", sentence)
             self._check_engine(self.machine.node)
@@ -211,11 +216,23 @@ class World:
             self.violations.append(Violation("engine", at_ms, f"the node failed by itself: {sentence}"))
         for at_ms, sentence in self.faults.refusals:
             self.violations.append(Violation("I10", at_ms, f"the node refused to start: {sentence}"))
+        if history.has_deletions:
+            history.whereabouts = Whereabouts(self._partition_logs(there), history.lives.values())
         if not self.scenario.faults.turn_pauses_ms:  # what arrived in a pause is read at once
             history.most_unflushed_bytes = self.machine.most_unflushed_bytes
         history.max_unflushed_bytes = self.machine.max_unflushed_bytes
         for check in CHECKERS.values():
             self.violations += check(history)
+
+    def _partition_logs(self, there: set[int]) -> Iterator[PartitionLog]:
+        """The records of every queue, deleted ones too; those whose last records a damaged disk may have taken are left out."""
+        for written in self.history.records.get(CATALOGUE, ()):
+            record = decode_record(written.head)
+            if isinstance(record, QueueCreated):
+                queue_id, log = record.queue_id, self.history.records.get(record.queue_id, [])
+                yield PartitionLog(
+                    queue_id, queue_id, 0, record.name, record.settings, log, queue_id in there
+                )
 
     def _violated(self, checker: str, sentence: str) -> None:
         self.trace.add("checker", f"{checker}: {sentence}")

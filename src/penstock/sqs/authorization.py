@@ -131,6 +131,10 @@ def _read_scope(start: str) -> Scope:
             raise incomplete(
                 f"'{text[:128]}' not a valid key=value pair (missing equal-sign) in Authorization header."
             )
+        if (
+            name in parts or name == "Signature"
+        ):  # two headers arrive as one, and nobody says which of them counts
+            raise incomplete(f"Authorization header has '{name[:64]}' more than once.")
         parts[name] = value
     for name in ("Credential", "SignedHeaders"):
         if not parts.get(name):

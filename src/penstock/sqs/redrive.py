@@ -8,7 +8,7 @@ import msgspec
 
 from penstock.sqs.errors import SqsError
 from penstock.sqs.names import QueueArn, parse_arn
-from penstock.sqs.refusals import invalid_value
+from penstock.sqs.refusals import invalid_attribute_value, invalid_value
 
 POLICY_CHARACTERS = 8192
 RECEIVE_COUNT_MAX = 1000
@@ -26,6 +26,10 @@ class RedrivePolicy(msgspec.Struct, frozen=True, rename="camel"):
     dead_letter_target_arn: str
     max_receive_count: int
 
+    def __post_init__(self) -> None:
+        if parse_arn(self.dead_letter_target_arn) is None:  # it may have been read from the store
+            raise ValueError(f"{self.dead_letter_target_arn!r} is not the ARN of a queue")
+
     def __str__(self) -> str:
         return msgspec.json.encode(self).decode()
 
@@ -33,7 +37,7 @@ class RedrivePolicy(msgspec.Struct, frozen=True, rename="camel"):
     def target(self) -> QueueArn:
         """The dead-letter queue."""
         arn = parse_arn(self.dead_letter_target_arn)
-        assert arn is not None  # checked when it was parsed
+        assert arn is not None  # checked when it was made
         return arn
 
 
@@ -110,6 +114,14 @@ def dead_letter_not_allowed(policy_text: str) -> SqsError:
         policy_text,
         _REDRIVE,
         "The dead-letter queue's RedriveAllowPolicy does not allow this queue as a source.",
+    )
+
+
+def late_queue_not_allowed(late: QueueArn) -> SqsError:
+    """The refusal when the queue that would get late messages does not allow this source."""
+    return invalid_attribute_value(
+        "Penstock.Ordering",
+        f"Late messages would go to {late}, whose RedriveAllowPolicy does not allow this queue as a source.",
     )
 
 

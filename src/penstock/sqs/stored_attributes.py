@@ -112,4 +112,12 @@ def _text(value: Any) -> str:
         case int() | float():
             return str(value)
         case _:
-            return msgspec.json.encode(value, enc_hook=repr).decode()
+            try:
+                return msgspec.json.encode(value, enc_hook=_unusual).decode()
+            except RecursionError:  # writing it out goes deeper than reading it
+                return ""
+
+
+def _unusual(value: Any) -> Any:
+    """What JSON has no word for; what an extension holds, and never where it is in memory."""
+    return value.data if isinstance(value, msgspec.msgpack.Ext) else repr(value)

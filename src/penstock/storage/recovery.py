@@ -32,7 +32,7 @@ from penstock.storage.entry import (
     decode_table,
     position_of,
 )
-from penstock.storage.errors import TornTail
+from penstock.storage.errors import StorageDamagedError, StorageVersionError, TornTail
 from penstock.storage.journal_file import journal_name
 from penstock.storage.ledger import Ledger
 from penstock.storage.scan import JournalScan, read_whole
@@ -101,7 +101,11 @@ class JournalTail:
             view = memoryview(data)
             for offset in offsets:
                 header = decode_header(data, offset, self._seed)
-                assert header is not None
+                if header is None:  # it was there when the tail was read
+                    raise StorageDamagedError(
+                        f"{journal_name(number)} at offset {offset}: the disk gives other bytes than a moment ago; "
+                        "look after the disk, and start again"
+                    )
                 if header.partition in self._ends and self._is_over(header, position_of(number, offset)):
                     continue
                 start = offset + HEADER_BYTES
@@ -198,7 +202,11 @@ class JournalTail:
             if not taken and ledger.cut(partition, header.index, name, offset):
                 self._ends.setdefault(partition, []).append((position, header.index))
             return False
-        assert header.kind == IMAGE
+        if header.kind != IMAGE:
+            raise StorageVersionError(
+                f"{name} at offset {offset} has an entry of kind {header.kind}, which this version does not know: "
+                "upgrade this process, or start on another directory"
+            )
         start = offset + HEADER_BYTES
         part, parts = decode_part(scan.data[start : start + header.head_size])
         begin, found = self._parts.get(partition, (position, 0)) if part else (position, 0)

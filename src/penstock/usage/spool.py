@@ -18,8 +18,10 @@ from __future__ import annotations
 import fcntl
 import mmap
 import os
+import stat
 import struct
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -34,6 +36,9 @@ _ENTRY = struct.Struct("<IQ")
 _BATCH_AT, _TAIL_AT, _HEAD_AT = 16, 32, 40
 _WRAPPED = 0xFFFF_FFFF
 NO_ROOM = -1
+_FILE_MODE = 0o600
+_DIRECTORY_MODE = 0o700
+"""Rows say who did what from where: they are for the server's own user only."""
 
 
 class Entry(NamedTuple):
@@ -57,7 +62,7 @@ class Spool:
         self.tail: int
         self.head: int
         _, self.producer, self.batch, self.through, self.tail, self.head, size = _HEADER.unpack_from(memory)
-        self.name = bytes(memory[_HEADER.size : _HEADER.size + size]).decode()
+        self.name = bytes(memory[_HEADER.size : _HEADER.size + size]).decode(errors="replace")
         self._capacity = len(memory) - HEADER_BYTES
 
     @classmethod
@@ -68,8 +73,8 @@ class Spool:
         if path is None:
             memory = mmap.mmap(-1, size)
         else:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o640)
+            make_private(path.parent)
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, _FILE_MODE)
             try:
                 _wait_for_lock(descriptor)
                 os.posix_fallocate(descriptor, 0, size)
@@ -91,11 +96,12 @@ class Spool:
             if not lock(descriptor) or os.fstat(descriptor).st_size < LEAST_BYTES:
                 os.close(descriptor)
                 return None
+            _narrow(descriptor, _FILE_MODE)  # earlier versions let the group read it
             memory = mmap.mmap(descriptor, 0)
         except OSError:
             os.close(descriptor)
             raise
-        if memory[: len(_MAGIC)] != _MAGIC:
+        if memory[: len(_MAGIC)] != _MAGIC or not _is_consistent(memory):
             memory.close()
             os.close(descriptor)
             return None
@@ -174,6 +180,29 @@ class Spool:
         """It can be read no further: whatever is left in it is given up."""
         self.release(self.head)
         self.close()
+
+
+def make_private(directory: Path) -> None:
+    """Makes a directory that only its owner may look into; one that was made for others too is narrowed."""
+    missing = [one for one in (directory, *directory.parents) if not one.exists()]
+    for one in reversed(missing):
+        one.mkdir(mode=_DIRECTORY_MODE, exist_ok=True)
+    _narrow(directory, _DIRECTORY_MODE)
+
+
+def _narrow(place: Path | int, mode: int) -> None:
+    if stat.S_IMODE(os.stat(place).st_mode) & 0o077:
+        with suppress(PermissionError):  # it is somebody else's, who decides
+            os.chmod(place, mode)
+
+
+def _is_consistent(memory: mmap.mmap) -> bool:
+    """Whether the places in the header can be those of this ring."""
+    tail: int
+    head: int
+    size: int
+    _, _, _, _, tail, head, size = _HEADER.unpack_from(memory)
+    return tail <= head <= tail + len(memory) - HEADER_BYTES and size <= HEADER_BYTES - _HEADER.size
 
 
 def _wait_for_lock(descriptor: int) -> None:

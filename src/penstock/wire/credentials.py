@@ -17,9 +17,17 @@ import msgspec
 
 from penstock.model.batch import Buffer
 from penstock.model.errors import ErrorCode, PenstockError
+from penstock.model.limits import KIBIBYTE
+from penstock.wire.nesting import is_intricate
 from penstock.wire.requests import Hello
 
 NONCE_BYTES = 32
+GREETING_BYTES = 16 * KIBIBYTE
+"""No frame is longer before it is known who sends it, so that a stranger can make nobody hold more."""
+GREETING_LEVELS = 8
+"""A greeting has two; the rest is for fields that later versions may add."""
+GREETING_VALUES = 512
+"""Looking at so many takes 0.2 ms; a greeting has eight."""
 LINK_KEY = "penstock.link"
 """What front ends of a server call themselves in place of an access key: they are no users, and what they prove is that
 they have the server's own master key."""
@@ -51,7 +59,13 @@ def encode_proof(proof: bytes) -> bytes:
 
 
 def read_greeting(head: Buffer) -> Hello | Prove | None:
-    """What is said before the welcome; None: something else."""
+    """What is said before the welcome; None: something else. Raises where it is larger than any greeting."""
+    if len(head) > GREETING_BYTES or is_intricate(head, levels=GREETING_LEVELS, values=GREETING_VALUES):
+        raise PenstockError(
+            ErrorCode.BAD_REQUEST,
+            f"a greeting has at most {GREETING_BYTES} bytes with {GREETING_VALUES} values in them, and nests at most "
+            f"{GREETING_LEVELS} levels deep",
+        )
     try:
         return _read_greeting.decode(head)
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):

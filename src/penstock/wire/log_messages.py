@@ -11,6 +11,7 @@ import msgspec
 class ReadLog(msgspec.Struct, frozen=True, array_like=True, tag=22):
     """Reads from `start` on. Answered with `LogSlice`, at once or when a message arrives or `wait_ms` has passed.
 
+    Where no message has the number `start`, because numbers were left out there (`LogBounds.gaps`), it reads from the next one on.
     Fails with `offset-gone` where the log begins later: nothing is ever skipped silently. With `group`, `member` and
     `generation` it fails with `not-a-member` where the group gave the share to somebody else, and renews the
     member's lease.
@@ -127,7 +128,11 @@ class LoggedBatch(msgspec.Struct, frozen=True, array_like=True):
 
 
 class LogSlice(msgspec.Struct, frozen=True, array_like=True, tag=114):
-    """Body: the slices of `batches`, one after the other; without gaps from `start` of the request to `next`."""
+    """Body: the slices of `batches`, one after the other. They follow each other without gaps, from the first one to `next`.
+
+    The first one begins with `start` of the request, or behind a gap in the numbers in which that lies. Without batches `next` is
+    `start`, or where that gap ends.
+    """
 
     batches: list[LoggedBatch]
     next: int
@@ -142,6 +147,9 @@ class LogBounds(msgspec.Struct, frozen=True, array_like=True, tag=115):
     begin: int
     end: int
     found: int
+    gaps: list[tuple[int, int]] = []
+    """Numbers that no message has and none ever will, from the first up to, and without, the second; in rising order. They were
+    left out after failovers that may have lost messages."""
 
 
 class GroupMembership(msgspec.Struct, frozen=True, array_like=True, tag=116):

@@ -6,7 +6,7 @@ Values travel in the bodies of frames: one value as it is, several as a MessageP
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import Literal, TypeVar
 
 import msgspec
 
@@ -16,6 +16,7 @@ SERVICE = "metadata"
 """What the handshake is for."""
 PROTOCOL_VERSION = 1
 
+Kind = TypeVar("Kind")
 FailureKind = Literal["conflict", "lease-ended", "watch-lost", "unavailable", "not-done", "bad-request"]
 """`unavailable`: a write may have been done nevertheless; `not-done`: nothing was, so another server may be asked."""
 
@@ -198,8 +199,8 @@ RawEntry = tuple[str, bytes, int]
 RawChange = tuple[str, bytes | None, int]
 
 _encoder = msgspec.msgpack.Encoder()
-_requests = msgspec.msgpack.Decoder(Request)
-_answers = msgspec.msgpack.Decoder(Answer)
+_requests: msgspec.msgpack.Decoder[Request] = msgspec.msgpack.Decoder(Request)
+_answers: msgspec.msgpack.Decoder[Answer] = msgspec.msgpack.Decoder(Answer)
 _entries = msgspec.msgpack.Decoder(list[RawEntry])
 _changes = msgspec.msgpack.Decoder(list[RawChange])
 
@@ -216,21 +217,26 @@ def encode_items(items: Sequence[RawChange]) -> bytes:
 
 def decode_request(head: Buffer) -> Request:
     """Raises `msgspec.MsgspecError` on anything else."""
-    request: Request = _requests.decode(head)
-    return request
+    return _read(_requests, head)
 
 
 def decode_answer(head: Buffer) -> Answer:
     """Raises `msgspec.MsgspecError` on anything else."""
-    answer: Answer = _answers.decode(head)
-    return answer
+    return _read(_answers, head)
 
 
 def decode_entries(body: Buffer) -> list[RawEntry]:
     """Raises `msgspec.MsgspecError` on anything else."""
-    return _entries.decode(body)
+    return _read(_entries, body)
 
 
 def decode_changes(body: Buffer) -> list[RawChange]:
     """Raises `msgspec.MsgspecError` on anything else."""
-    return _changes.decode(body)
+    return _read(_changes, body)
+
+
+def _read(decoder: msgspec.msgpack.Decoder[Kind], data: Buffer) -> Kind:
+    try:
+        return decoder.decode(data)
+    except (RecursionError, UnicodeDecodeError):  # which msgspec does not make its own
+        raise msgspec.DecodeError("it is nested too deeply, or a text in it is not UTF-8") from None

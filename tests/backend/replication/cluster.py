@@ -15,8 +15,10 @@ import msgspec
 from penstock.backend.environment import Environment
 from penstock.backend.replication.layout_view import Proposal
 from penstock.backend.replication.replicated_node import ReplicatedNode
+from penstock.cluster.deletion import marked
 from penstock.cluster.layout import NodeEntry, PartitionEntry
 from penstock.model.batch import Buffer
+from penstock.model.records import KINDS
 from penstock.model.settings import QueueSettings
 from penstock.simulation.disk import SimulatedDisk
 from penstock.storage.flush import Flush
@@ -39,6 +41,8 @@ OPTIONS = StorageOptions(
     read_ahead_bytes=16 * 1024,
 )
 NAMES = ("a", "b", "c")
+LEASE_MS = 2_000
+"""Every node that runs has renewed its lease, so that `async` queues are served."""
 
 
 class Machine:
@@ -105,6 +109,7 @@ class Machine:
         node, dice, now_ms = self.node, self.cluster.random, self.cluster.now_ms
         if node is None:
             return
+        node.lease_renewed(now_ms + LEASE_MS, now_ms)
         wakeup = node.next_wakeup_ms()
         if wakeup is not None and wakeup <= now_ms:
             node.tick(now_ms)
@@ -145,9 +150,17 @@ class Cluster:
         self.pipes: dict[tuple[str, str], deque[bytes]] = {}
         self.parted: set[frozenset[str]] = set()
         """Pairs that cannot reach each other."""
+        self.records: dict[str, int] = {}
+        """Nodes of other versions: which kinds of records they read."""
         self.machines = {name: Machine(self, name) for name in names}
         for machine in self.machines.values():
             machine.start()
+
+    def add(self, name: str, disk: SimulatedDisk) -> Machine:
+        """One more machine, with what is on its disk; it is not started yet."""
+        machine = self.machines[name] = Machine(self, name)
+        machine.disk = disk
+        return machine
 
     def next_request(self) -> int:
         self._request += 1
@@ -168,7 +181,13 @@ class Cluster:
     def tell_nodes(self) -> None:
         """Who lives."""
         living = {
-            name: NodeEntry(node=name, native="", peers="", started_ms=machine.started_ms)
+            name: NodeEntry(
+                node=name,
+                native="",
+                peers="",
+                started_ms=machine.started_ms,
+                records=self.records.get(name, KINDS),
+            )
             for name, machine in self.machines.items()
             if machine.node is not None
         }
@@ -196,6 +215,19 @@ class Cluster:
             )
         )
 
+    def delete(self, partition: int = 1) -> None:
+        """The queue is deleted: what a front end, or the manager, writes into the entry of its partition."""
+        self.put(marked(self.entry(partition)))
+
+    def holders(self, partition: int) -> list[str]:
+        """The nodes that have anything of a partition."""
+        return [
+            name
+            for name, machine in self.machines.items()
+            if machine.node is not None
+            and partition in machine.node.replication.state.parts.catalogue.partitions
+        ]
+
     def elect(self, partition: int = 1, leader: str | None = None) -> bool:
         """What a manager does whose partition has no primary: one of those in sync, with the longest log, leads."""
         entry = self.entry(partition)
@@ -222,6 +254,8 @@ class Cluster:
 
     def needs_election(self, partition: int = 1) -> bool:
         entry = self.entry(partition)
+        if not entry.replicas:
+            return False
         machine = self.machines[entry.primary or "a"]
         if machine.node is None or entry.primary_started_ms != machine.started_ms:
             return True
@@ -316,9 +350,9 @@ class Cluster:
         """Asks the primary and lets everything work until it has answered."""
         machine = self.serving(partition)
         number = machine.request(request, body)
-        for _ in range(200):
+        for attempt in range(400):
             if number in machine.answers:
                 return machine.answers.pop(number)
-            self.now_ms += 1
+            self.now_ms += 1 if attempt < 200 else 20
             self.step()
         raise AssertionError(f"no answer to {request}")

@@ -162,6 +162,26 @@ def test_no_room_in_the_journal_delays_an_installation(failing: int, refusal: ob
     assert messages_of(c) == EARLY + LATER
 
 
+@pytest.mark.parametrize("parts_before", [1, 3])
+def test_a_state_that_is_given_up_takes_no_room_in_its_stream(parts_before: int) -> None:
+    """What was sent counts as taken, or the connection would have less and less room for what comes later."""
+    cluster = behind()
+    c = cluster.machines["c"]
+    for _ in range(3000):
+        step(cluster)
+        if written(c) == parts_before:
+            break
+    assert written(c) == parts_before
+    cluster.elect(1, "b")
+    for _ in range(3000):
+        step(cluster)
+    assert "c" in cluster.entry().in_sync
+    a = cluster.machines["a"].node
+    assert a is not None
+    stream = a.replication.state.streams["c"]
+    assert stream.confirmed_bytes == stream.sent_bytes > 0
+
+
 def test_records_that_follow_a_state_wait_for_it_and_for_nothing_else() -> None:
     """Another partition that the same node leads goes on meanwhile."""
     cluster = behind()

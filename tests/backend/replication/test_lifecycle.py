@@ -5,9 +5,11 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from penstock.cluster.elections import elected
+from penstock.cluster.layout import NodeEntry
 from penstock.columnar.lifecycle import LIFECYCLE, Change
 from penstock.columnar.reading import Row, rows_of
-from penstock.model.batch import Batch
+from penstock.model.batch import Batch, encode_parts
 from penstock.simulation.lifecycle_ledger import LifecycleLedger
 from penstock.wire import messages
 from tests.backend.replication.cluster import Cluster
@@ -141,3 +143,64 @@ def test_a_deleted_queue_does_not_wait_for_ever_for_its_log() -> None:
     assert cluster.entry().leaving == [entry.primary]
     cluster.settle(7_000)
     assert cluster.entry().leaving == []
+
+
+def test_an_unclean_election_uses_no_number_of_a_row_again() -> None:
+    """Rows that were reported are lost with the replicas that had them: rows go on with other numbers, and one says so."""
+    cluster = FollowedCluster()
+    cluster.create(lifecycle=True, min_in_sync=1)
+    cluster.settle(500)
+    send(cluster, b"all")
+    cluster.settle(500)
+    cluster.machines["c"].crash()
+    cluster.settle(3_000)
+    for _ in range(3):
+        send(cluster, b"lost")
+    cluster.settle(500)
+    before = [row["number"] for row in cluster.rows]
+    assert before == [1, 2, 3, 4]
+    for name in ("a", "b"):
+        cluster.machines[name].crash()
+    cluster.machines["c"].start()
+    cluster.settle(500)
+    node = NodeEntry(node="c", native="", peers="", started_ms=cluster.machines["c"].started_ms)
+    cluster.put(elected(cluster.entry(), node, "an operator says so", in_sync=["c"], unclean=True))
+    cluster.settle(1_000)
+    for _ in range(3):
+        send(cluster, b"new")
+    cluster.settle(1_000)
+    rows = cluster.rows[4:]
+    renumbered = next(row for row in rows if row["change"] == Change.RENUMBERED)
+    assert (renumbered["first"], renumbered["count"]) == (2, 0), "it has heard of row 1 only"
+    after = [row["number"] for row in rows]
+    assert after == list(range(renumbered["number"], renumbered["number"] + 4))
+    assert renumbered["number"] > max(before)
+    assert renumbered["number"] % 64 == 0
+    cluster.machines["a"].start()
+    cluster.machines["b"].start()
+    cluster.settle(4_000)
+    assert_same(cluster)
+    assert cluster.waiting() == {0}
+    send(cluster, b"newer")
+    cluster.settle(500)
+    assert cluster.rows[-1]["number"] == after[-1] + 1
+    told = cluster.balanced()
+    assert list(map(len, told.values())) == [1] * 8, "one, three that are lost, and four with other numbers"
+    assert sorted(told)[:4] == [1, 2, 3, 4]
+
+
+def test_a_deleted_queue_tells_of_what_left_it_before_it_is_dropped() -> None:
+    cluster = FollowedCluster()
+    cluster.create("dead", 2, ("b", "a", "c"))
+    cluster.create(lifecycle=True, dead_letter_queue="dead")
+    cluster.settle(500)
+    send(cluster, b"stays")
+    later = encode_parts([b"leaves"], delays_ms=[600_000])
+    assert isinstance(cluster.ask(messages.Send(1), later), messages.SendResult)
+    cluster.delete()
+    cluster.settle(3_000)
+    assert cluster.holders(1) == []
+    assert cluster.balanced() == {
+        1: [Change.SENT, Change.QUEUE_DELETED],
+        2: [Change.SENT, Change.MOVE_STARTED, Change.MOVE_FINISHED],
+    }

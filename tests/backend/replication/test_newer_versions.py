@@ -128,8 +128,8 @@ def test_what_a_newer_node_says_beyond_this_version_s_words_is_left_out(
 
 def test_an_image_of_a_newer_version_is_not_taken_for_damage() -> None:
     image = msgspec.msgpack.decode(snapshot.dump(Partition(1, "orders", QueueSettings(), 0)))
-    image[0] = 2
+    image[0] = snapshot.VERSION + 1
     with pytest.raises(
-        msgspec.DecodeError, match="a partition as of version 2 of its image, this one knows 1"
+        msgspec.DecodeError, match="a partition as of version 3 of its image, this one knows 2"
     ):
         snapshot.load(msgspec.msgpack.encode(image))

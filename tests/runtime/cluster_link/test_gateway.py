@@ -20,7 +20,8 @@ from penstock.model.errors import ErrorCode, PenstockError
 from penstock.runtime.clock import WallClock
 from penstock.runtime.cluster_link.gateway import NativeGateway, bind_gateway, open_gateway
 from penstock.runtime.listening import StartError
-from penstock.runtime.records import Records, open_records
+from penstock.runtime.records import Records, shared_records
+from penstock.runtime.user_keys import open_user_keys
 from tests.runtime.cluster_link.harness import SmallCluster, small_cluster
 from tests.runtime.harness import async_test, until
 
@@ -32,7 +33,8 @@ async def gateway_of(cluster: SmallCluster) -> AsyncIterator[tuple[NativeGateway
     with tempfile.TemporaryDirectory() as directory:
         mirror = MetadataMirror(cluster.store)
         mirror.start()
-        records = await open_records(FrontendConfig(data_directory=directory), mirror)
+        config = FrontendConfig(data_directory=directory)
+        records = await shared_records(config, mirror, await open_user_keys(config, cluster.store))
         records.begin_usage("gateway", link)
         bound = bind_gateway(Address("127.0.0.1", 0), has_users=False)
         gateway = await open_gateway(bound, link, records, None, "gateway", WallClock().now_ms)

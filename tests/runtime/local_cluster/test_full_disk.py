@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import errno
+import os
+import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -43,6 +46,23 @@ def test_what_was_logged_before_the_start_says_nothing(tmp_path: Path) -> None:
     said = started(tmp_path / "cluster", "panic: something else")
     assert "is full" not in said
     assert "all of it is in" in said
+
+
+class EndedAtOnce(subprocess.Popen[bytes]):
+    """A child that has ended, and has not been waited for, by the time anybody asks for it."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOWAIT)
+
+
+def test_a_program_that_ends_before_anybody_looks_is_quoted_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("penstock.runtime.etcd_process.subprocess.Popen", EndedAtOnce)
+    said = started(tmp_path / "cluster", "panic: something else")
+    assert said.startswith("etcd has ended while it started: ")
+    assert f"all of it is in {tmp_path / 'cluster' / 'etcd' / 'etcd-1' / 'etcd.log'}" in said
 
 
 def test_only_a_full_disk_is_called_full(tmp_path: Path) -> None:

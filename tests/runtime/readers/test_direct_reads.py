@@ -15,6 +15,8 @@ from penstock.client.log import node_reads
 from penstock.client.log.node_reads import connect_to_node
 from penstock.cluster.layout import DrainEntry, drain_key, encode
 from penstock.model.partition_numbers import partition_of
+from penstock.model.records import NumbersSkipped
+from penstock.queue.decision import Written
 from penstock.runtime.embedded import running_server
 from penstock.runtime.local_cluster.certificates import ThrowAwayAuthority
 from tests.runtime.harness import async_test, small_config
@@ -234,3 +236,28 @@ async def test_a_single_server_is_read_as_ever(tmp_path: Path) -> None:
 
     async with running_server(tmp_path, config) as server:
         assert await asyncio.to_thread(blocking, server.url) == BODIES[:100]
+
+
+@async_test
+async def test_numbers_that_are_left_out_are_passed_over_by_node_and_front_end(tmp_path: Path) -> None:
+    """As after a failover of an `async` log."""
+    async with readable_cluster(tmp_path) as cluster:
+        queue = await a_log(cluster, 2)
+        log = queue.log()
+        ends = [part.end for part in await log.partitions()]
+        parts = cluster.node._node.replication.state.parts
+        for partition in list(parts.catalogue.partitions.values()):
+            if partition.name.startswith("clicks"):
+                parts.write(partition, [Written(NumbersSkipped(partition.table.next + (1 << 30), 1))])
+        for first in range(0, MESSAGES, 100):
+            await queue.send_batch(BODIES[first : first + 100])
+        for part, end in zip(await log.partitions(), ends, strict=True):
+            assert part.gaps == ((end, end + (1 << 30)),)
+            behind = [message.sequence async for message in log.messages(start=end + 5, direct=True)]
+            assert behind == list(range(end + (1 << 30), part.end)), "an offset of before"
+        through, direct = await read(log, direct=False), await read(log, direct=True)
+        assert through == direct
+        assert sorted(body for _, body in direct) == sorted([*BODIES, *BODIES])
+        assert sum(part.messages for part in await log.partitions()) == 2 * MESSAGES
+        newest = [message.sequence async for message in log.messages(start=await log.newest(MESSAGES + 500))]
+        assert len(newest) == MESSAGES + 500

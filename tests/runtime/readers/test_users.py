@@ -25,7 +25,7 @@ async def user(cluster: Readable, name: str, *allowed: str, root: bool = False) 
     records = cluster.front_end._records
     statement = {"Effect": "Allow", "Action": [f"sqs:{action}" for action in allowed], "Resource": CLICKS}
     policies = {"p": json.dumps({"Version": "2012-10-17", "Statement": [statement]})}
-    users = UserAdministration(cluster.store, secrets.token_bytes, lambda: 1)
+    users = UserAdministration(cluster.front_end._store, secrets.token_bytes, lambda: 1)
     _, made, secret = await users.create_user(name, ACCOUNT, root, policies, records.users._master_key)
     await until(lambda: records.users.find_key(made.key_id) is not None)
     return made.key_id, secret

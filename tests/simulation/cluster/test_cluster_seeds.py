@@ -53,10 +53,10 @@ def test_operators_change_queues_while_they_are_used() -> None:
         for seed, one in drawn
         if one.destructive
         and one.altered_replicas
-        and any(queue.settings.dead_letter_queue for queue in one.base.queues)
+        and any(queue.settings.max_receives for queue in one.base.queues)
     ]
     done: Counter[str] = Counter()
-    for seed in seeds[:8]:
+    for seed in seeds[:20]:
         report = run_seed(seed, nodes=3)
         assert report.violations == []
         done.update(report.faults)
@@ -71,7 +71,11 @@ def test_everything_is_drawn() -> None:
     plans = [one.faults for one in drawn]
     for field in dataclasses.fields(ClusterFaultPlan):
         assert any(getattr(plan, field.name) for plan in plans), field.name
-    assert {plan.hunt for plan in plans} == {None, *HUNTS}
+    assert {plan.hunt for plan in plans} == {None, "dead-letter", *HUNTS}
+    assert any(one.loose_dead_letters for one in drawn)
+    assert any(
+        queue.delays_ms and queue.settings.dead_letter_queue for one in drawn for queue in one.base.queues
+    )
     assert {one.replicas for one in drawn} == {3, 5}
     assert {one.late_nodes for one in drawn} == {0, 1}
     assert {(one.base.operators, one.destructive) for one in drawn} == {(0, False), (1, False), (1, True)}
@@ -83,7 +87,7 @@ def test_everything_is_drawn() -> None:
 
 
 def test_what_async_may_lose_is_counted_apart(monkeypatch: pytest.MonkeyPatch) -> None:
-    def all_loose(plans: list[QueuePlan], random: Random) -> None:
+    def all_loose(plans: list[QueuePlan], random: Random, share: float = 1.0) -> None:
         for plan in plans:
             plan.settings = msgspec.structs.replace(
                 plan.settings, replication="async", dead_letter_queue=None, max_receives=None

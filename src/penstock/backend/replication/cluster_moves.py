@@ -1,67 +1,97 @@
 """Messages on their way to a queue whose partition may be led by another node.
 
-Each step waits until the one before is committed on the replicas of its partition:
+Each step waits until no failover can lose the one before, on the replicas of its partition:
 
     source   MoveStarted
     target   Sent, with its origin (remembered, so that the same messages arrive once, however often they are sent)
     source   MoveFinished
     target   OriginsForgotten
 
-Whoever fails in between, the message is in exactly one queue, or on its way with the target knowing whether it arrived.
-Where the target is deleted meanwhile nobody knows that any more. What had arrived went with it, so no queue that lives has the
-message twice if it goes elsewhere: back to where it was, or to the queue that has the name now (`model/move_target.py`).
+Whichever node fails in between, the message is in exactly one queue, or on its way with the target knowing whether it arrived. That
+holds for `async` partitions too: what only their primary has is not counted on.
+
+Where the target is deleted meanwhile there is no record any more of what arrived. What had arrived went with it, so no queue that lives
+has the message twice if it goes elsewhere: back to where it was, or to the queue that has the name now
+(`model/move_target.py`). Messages of a queue that is deleted itself have nothing to go back to: they wait for a queue of that
+name for a moment, and then go with their own.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Literal
 
 from penstock.backend.bodies import StoredSlice
 from penstock.backend.moves import first_messages, origin_of, slices_in_memory
+from penstock.backend.replication.leading import LedPartition
 from penstock.backend.replication.state import ClusterState
 from penstock.cluster.layout import PartitionEntry
 from penstock.model.batch import Batch
 from penstock.model.errors import ErrorCode, PenstockError
-from penstock.model.move_target import MoveTarget, target_of
+from penstock.model.move_target import target_of
 from penstock.model.origin import Reason
-from penstock.model.runs import Runs
+from penstock.model.runs import Runs, count_of
 from penstock.queue import moving
+from penstock.queue.outgoing_moves import MoveKey
 from penstock.queue.partition import Partition
 from penstock.wire.peer_messages import MovedIn, MoveDone, MoveIn
 
 RETRY_MS = 200
 ANSWER_MS = 3_000
 """A target that says nothing for so long is asked again; it may have been deposed meanwhile."""
+HOMELESS_MS = 5_000
+"""So long messages of a deleted queue wait for a target that is missing: it may just be made again."""
+JOURNEYS_AT_ONCE = 8
+"""From one partition, to different targets: what cannot be reached holds up nothing that goes elsewhere."""
+EXPLAINED = 3
+"""So many targets are named where people are told what a deleted queue waits for."""
 SETTING_OUT = 0
 """No request has this number: among those under way it says that more of them are to come."""
+
+Phase = Literal["starting", "ready", "under way", "resting"]
+JourneyKey = tuple[int, str]
+"""(partition that is left, target as the record names it)."""
 
 
 @dataclass(slots=True, eq=False)
 class Journey:
-    """Some messages of one partition on their way."""
+    """Some messages of one partition on their way to one target."""
 
     source: int
-    target: int
+    aim: str
+    reason: Reason
     runs: Runs
     since_ms: int
+    phase: Phase = "starting"
+    """`starting`: a failover could still lose that they left. `resting`: it did not work, and is tried again."""
+    target: int = 0
+    """The partition that they were sent to."""
+    again_ms: int | None = None
+    """While it rests: when it is tried again; None: when the layout changes."""
+    why: str = ""
+    """While it rests: what was wrong."""
     under_way: set[int] = field(default_factory=set)
     """Numbers of the requests that were not answered yet."""
 
+    @property
+    def key(self) -> JourneyKey:
+        """There is one at a time for each."""
+        return self.source, self.aim
+
 
 class ClusterMoves:
-    """One journey at a time for each partition that messages leave."""
+    """One journey at a time from each partition to each target, so that messages arrive in the order in which they left."""
 
     def __init__(self, state: ClusterState) -> None:
         self._state = state
-        self._journeys: dict[int, Journey | None] = {}
-        """By source; None: it waits until the start of the move is committed."""
+        self._journeys: dict[JourneyKey, Journey] = {}
         self._requests: dict[int, Journey] = {}
         self._next_number = 1
-        self._homeless: set[int] = set()
-        """Sources whose target is not there yet."""
-        self._retries: dict[int, int] = {}
-        """Source → when to try again."""
+        self._again_ms: dict[int, int] = {}
+        """Source → when to go on that found no room in the journal."""
+        self._homeless_ms: dict[JourneyKey, int] = {}
+        """Of deleted queues: since when a target is missing."""
 
     # -- the source ------------------------------------------------------------------------------------------
 
@@ -70,66 +100,94 @@ class ClusterMoves:
         state = self._state
         state.parts.movers.discard(queue_id)  # it comes back when there is something to do
         partition, led = state.parts.catalogue.partitions.get(queue_id), state.led.get(queue_id)
-        if partition is None or led is None or not partition.moves or queue_id in self._journeys:
+        if partition is None or led is None or not state.sends_on(queue_id):
             return
-        if not state.serves(queue_id):
-            return
-        if led.primary.committed < partition.index:
-            self._journeys[queue_id] = None
+        try:
+            if queue_id in state.drains:
+                state.parts.write(partition, moving.rescue(partition, now_ms))
+            self._go_on(partition, led, now_ms)
+        except PenstockError:  # no room in the journal
+            state.parts.movers.discard(queue_id)
+            self._again_ms[queue_id] = now_ms + RETRY_MS
 
-            def committed() -> None:
-                self._journeys.pop(queue_id, None)
-                state.parts.movers.add(queue_id)
+    def _go_on(self, partition: Partition, led: LedPartition, now_ms: int) -> None:
+        queue_id = partition.queue_id
+        busy = sum(
+            journey.source == queue_id and journey.phase != "resting" for journey in self._journeys.values()
+        )
+        for (aim, reason), runs in list(partition.moves.items()):
+            journey = self._journeys.get((queue_id, aim))
+            if journey is None and busy < JOURNEYS_AT_ONCE:
+                busy += 1
+                journey = Journey(queue_id, aim, reason, first_messages(runs), now_ms)
+                self._start(journey, partition, led)
+            if journey is not None and journey.phase == "ready" and journey.reason == reason:
+                self._set_out(partition, journey, now_ms)
 
-            led.when_committed(partition.index, committed)
-            return
-        (target, reason), runs = next(iter(partition.moves.items()))
-        self._set_out(partition, target_of(target), reason, first_messages(runs), now_ms)
+    def _start(self, journey: Journey, partition: Partition, led: LedPartition) -> None:
+        """It may set out when no failover can lose that its messages left."""
+        self._journeys[journey.key] = journey
 
-    def _set_out(self, source: Partition, aim: MoveTarget, reason: Reason, runs: Runs, now_ms: int) -> None:
-        parts, known = self._state.parts, self._state.layout.get(source.queue_id)
-        ordinal = known.entry.ordinal if known is not None else 0
-        target = self._state.layout.find(aim.name, ordinal)
-        if target is not None and not aim.is_meant(target.queue_id):
-            target = None  # it was deleted; what has its name now is another queue
-        if target is None and reason == "late":
-            self._homeless.add(source.queue_id)  # until somebody has made the queue for late messages
+        def ready() -> None:
+            if self._journeys.get(journey.key) is journey:
+                journey.phase = "ready"
+                self._state.parts.movers.add(journey.source)
+
+        led.when_everywhere(partition.index, ready)
+
+    def _target(self, source: int, aim: str) -> PartitionEntry | None:
+        known, wanted = self._state.layout.get(source), target_of(aim)
+        target = self._state.layout.find(wanted.name, known.entry.ordinal if known is not None else 0)
+        # Another incarnation: the queue that was meant is deleted, and what has its name now is another one.
+        return target if target is not None and wanted.is_meant(target.queue_id) else None
+
+    def _set_out(self, source: Partition, journey: Journey, now_ms: int) -> None:
+        target = self._target(source.queue_id, journey.aim)
+        if target is None:
+            self._find_no_way(source, journey, now_ms)
             return
-        if target is None and reason != "redrive":
-            parts.write(source, moving.abandon_move(source, runs, now_ms))
+        self._homeless_ms.pop(journey.key, None)
+        slices = slices_in_memory(self._state.parts, source, journey.runs)
+        journey.runs = [(piece.first, piece.messages) for piece in slices]
+        journey.phase, journey.target, journey.since_ms = "under way", target.partition, now_ms
+        # What arrived long ago is answered at once: that must not end the journey before the rest has set out.
+        journey.under_way.add(SETTING_OUT)
+        try:
+            for piece in slices:
+                self._send(journey, source, target, piece, now_ms)
+        except PenstockError as error:
+            self._rest(journey, now_ms, error.message)
             return
-        slices = slices_in_memory(parts, source, runs)
-        runs = [(piece.first, piece.messages) for piece in slices]
-        if target is None:  # a dead letter whose way back is gone stays where it is, and says so
+        journey.under_way.discard(SETTING_OUT)
+        self._look(journey)
+
+    def _find_no_way(self, source: Partition, journey: Journey, now_ms: int) -> None:
+        """The target is not there. Raises where the journal has no room; the journey is ready then as before."""
+        parts, aim = self._state.parts, target_of(journey.aim)
+        if journey.reason == "late" or source.queue_id in self._state.drains:
+            self._homeless_ms.setdefault(journey.key, now_ms)
+            self._rest(journey, now_ms, f"there is no queue {aim.name}", for_target=True)
+        elif (
+            journey.reason == "redrive"
+        ):  # a dead letter whose way back is gone stays where it is, and says so
+            self._state.led[source.queue_id].check_numbers(source)
+            slices = slices_in_memory(parts, source, journey.runs)
+            runs = [(piece.first, piece.messages) for piece in slices]
             for piece in slices:
                 origin = origin_of(source, aim.name, "queue-deleted", piece, now_ms)
                 batch = piece.batch_alone()
                 parts.write(source, moving.arrive(source, batch, origin, now_ms, piece.stamps()))
             parts.write(source, moving.finish_move(source, runs, now_ms))
+            self._end(journey)
             parts.write(source, moving.forget_origins(source, source.queue_id, runs, now_ms))
-            return
-        journey = self._journeys[source.queue_id] = Journey(source.queue_id, target.partition, runs, now_ms)
-        # What arrived long ago is answered at once: that must not end the journey before the rest has set out.
-        journey.under_way.add(SETTING_OUT)
-        try:
-            for piece in slices:
-                self._send(journey, source, target, reason, piece, now_ms)
-        except PenstockError:
-            self._give_up(journey, now_ms)
-            return
-        journey.under_way.discard(SETTING_OUT)
-        self._look(journey)
+        else:
+            parts.write(source, moving.abandon_move(source, journey.runs, now_ms))
+            self._end(journey)
 
     def _send(
-        self,
-        journey: Journey,
-        source: Partition,
-        target: PartitionEntry,
-        reason: Reason,
-        piece: StoredSlice,
-        now_ms: int,
+        self, journey: Journey, source: Partition, target: PartitionEntry, piece: StoredSlice, now_ms: int
     ) -> None:
-        origin = origin_of(source, source.name, reason, piece, now_ms)
+        origin = origin_of(source, source.name, journey.reason, piece, now_ms)
         message = MoveIn(self._next_number, target.partition, origin, piece.stamps())
         self._next_number += 1
         self._requests[message.number] = journey
@@ -142,33 +200,36 @@ class ClusterMoves:
         elif stream is not None:
             stream.send(message, piece.buffers())
         else:
-            raise PenstockError(ErrorCode.UNREACHABLE, "the target's primary is not connected")
+            primary = (
+                f"{target.primary}, its primary, is not connected" if target.primary else "it has no primary"
+            )
+            raise PenstockError(ErrorCode.UNREACHABLE, primary)
 
     def moved_in(self, answer: MovedIn) -> None:
-        """Messages are committed at their target, or were refused there."""
+        """Messages are safe at their target, or were refused there."""
         journey = self._requests.pop(answer.number, None)
         if journey is None:
             return
         if answer.refused:
-            self._give_up(journey, self._state.now_ms)
+            self._rest(journey, self._state.now_ms, answer.refused)
             return
         journey.under_way.discard(answer.number)
         self._look(journey)
 
     def _look(self, journey: Journey) -> None:
-        """All have arrived: they leave their source, and when that is committed the target may forget it."""
+        """All have arrived: they leave their source, and when no failover can lose that the target may forget it."""
         state, queue_id = self._state, journey.source
         led = state.led.get(queue_id)
-        if journey.under_way or self._journeys.get(queue_id) is not journey or led is None:
+        if journey.under_way or self._journeys.get(journey.key) is not journey or led is None:
             return
         source = state.parts.catalogue.partitions[queue_id]
         try:
             state.parts.write(source, moving.finish_move(source, journey.runs, state.now_ms))
-        except PenstockError:  # no room in the journal; what arrived is known there
-            self._give_up(journey, state.now_ms)
+        except PenstockError as error:  # no room in the journal; what arrived is known there
+            self._rest(journey, state.now_ms, error.message)
             return
-        del self._journeys[queue_id]
-        led.when_committed(source.index, lambda: self._finished(journey))
+        self._end(journey)
+        led.when_everywhere(source.index, lambda: self._finished(journey))
         if source.moves:
             state.parts.movers.add(queue_id)
 
@@ -181,49 +242,102 @@ class ClusterMoves:
         elif stream is not None:
             stream.send(message)
 
-    def _give_up(self, journey: Journey, now_ms: int) -> None:
-        """For now; the target knows what has arrived already."""
+    def _end(self, journey: Journey) -> None:
+        """It is over, or given up: the next one may start."""
         for number in journey.under_way:
             self._requests.pop(number, None)
-        if self._journeys.get(journey.source) is journey:
-            del self._journeys[journey.source]
-            self._retries[journey.source] = now_ms + RETRY_MS
+        journey.under_way.clear()
+        if self._journeys.get(journey.key) is journey:
+            del self._journeys[journey.key]
+
+    def _rest(self, journey: Journey, now_ms: int, why: str, *, for_target: bool = False) -> None:
+        """It is given up for now, or until its target is there; the target knows what has arrived already."""
+        for number in journey.under_way:
+            self._requests.pop(number, None)
+        journey.under_way.clear()
+        journey.phase, journey.why = "resting", why
+        journey.again_ms = None if for_target else now_ms + RETRY_MS
+
+    def _wake(self, journey: Journey) -> None:
+        self._end(journey)
+        self._state.parts.movers.add(journey.source)
 
     def layout_changed(self) -> None:
         """A target that was missing may be there now."""
-        if self._homeless:
-            self._state.parts.movers |= self._homeless
-            self._homeless = set()
+        for journey in list(self._journeys.values()):
+            if journey.phase == "resting" and journey.again_ms is None:
+                self._wake(journey)
 
     def deposed(self, queue_id: int) -> None:
         """This node does not lead the source any more; its next primary goes on."""
-        journey = self._journeys.pop(queue_id, None)
-        self._retries.pop(queue_id, None)
-        if journey is not None:
-            for number in journey.under_way:
-                self._requests.pop(number, None)
+        self._again_ms.pop(queue_id, None)
+        for journey in [one for one in self._journeys.values() if one.source == queue_id]:
+            self._end(journey)
+        for key in [key for key in self._homeless_ms if key[0] == queue_id]:
+            del self._homeless_ms[key]
 
     def lost(self, node: str) -> None:
         """The stream to a node is gone, and with it what was asked of it."""
         for journey in dict.fromkeys(self._requests.values()):
             known = self._state.layout.get(journey.target)
-            if known is None or known.entry.primary == node or known.entry.primary not in self._state.streams:
-                self._give_up(journey, self._state.now_ms)
+            reached = {self._state.node, *self._state.streams} - {node}
+            if known is None or known.entry.primary not in reached:
+                self._rest(journey, self._state.now_ms, f"the connection to {node} was lost")
 
     def tick(self, now_ms: int) -> None:
         """Tries again what was given up, and gives up what nobody answers."""
-        for journey in dict.fromkeys(self._requests.values()):
-            if now_ms - journey.since_ms >= ANSWER_MS:
-                self._give_up(journey, now_ms)
-        for queue_id, at_ms in list(self._retries.items()):
+        for journey in list(self._journeys.values()):
+            if journey.phase == "under way" and now_ms - journey.since_ms >= ANSWER_MS:
+                self._rest(journey, now_ms, "it does not answer")
+            elif journey.phase == "resting" and journey.again_ms is not None and journey.again_ms <= now_ms:
+                self._wake(journey)
+        for queue_id, at_ms in list(self._again_ms.items()):
             if at_ms <= now_ms:
-                del self._retries[queue_id]
+                del self._again_ms[queue_id]
                 self._state.parts.movers.add(queue_id)
 
     def next_ms(self) -> int | None:
         """When there is something to do."""
-        answers = [journey.since_ms + ANSWER_MS for journey in self._requests.values()]
-        return min((*self._retries.values(), *answers), default=None)
+        times = list(self._again_ms.values())
+        for journey in self._journeys.values():
+            if journey.phase == "under way":
+                times.append(journey.since_ms + ANSWER_MS)
+            elif journey.phase == "resting" and journey.again_ms is not None:
+                times.append(journey.again_ms)
+        return min(times, default=None)
+
+    # -- deleted queues --------------------------------------------------------------------------------------
+
+    def awaited(self, partition: Partition, now_ms: int) -> list[MoveKey]:
+        """What of a partition is on its way and has somewhere to go, or may have in a moment."""
+        return [
+            move for move in partition.moves if not self._is_homeless(partition.queue_id, move[0], now_ms)
+        ]
+
+    def _is_homeless(self, queue_id: int, aim: str, now_ms: int) -> bool:
+        since_ms = self._homeless_ms.get((queue_id, aim))
+        if since_ms is None or now_ms - since_ms < HOMELESS_MS:
+            return False
+        # What cannot be read may have any name.
+        return self._target(queue_id, aim) is None and not self._state.layout.unreadable
+
+    def explain(self, partition: Partition, now_ms: int) -> str:
+        """What people are told about a deleted queue that waits."""
+        waits = self.awaited(partition, now_ms)
+        told = [self._explain(partition.queue_id, move, partition.moves[move]) for move in waits[:EXPLAINED]]
+        if len(waits) > EXPLAINED:
+            told.append(f"and messages for {len(waits) - EXPLAINED} other queues")
+        return "; ".join(told) or "its replicas have to confirm that nothing is on its way any more"
+
+    def _explain(self, queue_id: int, move: MoveKey, runs: Runs) -> str:
+        journey = self._journeys.get((queue_id, move[0]))
+        target = self._target(queue_id, move[0])
+        why = journey.why if journey is not None else ""
+        if not why and target is not None:
+            why = f"{target.primary} leads it" if target.primary else "it has no primary"
+        count = count_of(runs)
+        messages = "1 message is" if count == 1 else f"{count:,} messages are"
+        return f"{messages} on the way to {target_of(move[0]).name}" + (f" ({why})" if why else "")
 
     # -- the target ------------------------------------------------------------------------------------------
 
@@ -238,17 +352,18 @@ class ClusterMoves:
         self._state.parts.idle.used(message.target, self._state.now_ms)
         try:
             if not self._state.serves(message.target):
-                raise PenstockError(ErrorCode.NOT_PRIMARY, "this node does not lead the target")
+                raise PenstockError(ErrorCode.NOT_PRIMARY, "the node that was asked does not lead it")
             self._take_in(message, Batch(bytes(body)), self._state.now_ms, arrived)
         except PenstockError as error:
-            stream.send(MovedIn(message.number, str(error)))
+            stream.send(MovedIn(message.number, error.message))
 
     def _take_in(self, message: MoveIn, batch: Batch, now_ms: int, arrived: Callable[[], None]) -> None:
         target = self._state.parts.catalogue.partitions[message.target]
+        self._state.led[message.target].check_numbers(target)
         self._state.parts.idle.used(message.target, now_ms)
         self._state.parts.write(target, moving.arrive(target, batch, message.origin, now_ms, message.stamps))
-        # Also what arrived before may not be committed yet.
-        self._state.led[message.target].when_committed(target.index, arrived)
+        # Also what arrived before may be lost by a failover yet.
+        self._state.led[message.target].when_everywhere(target.index, arrived)
 
     def move_done(self, message: MoveDone) -> None:
         """The source will not send these again."""

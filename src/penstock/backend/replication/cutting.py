@@ -96,7 +96,8 @@ class Cutter:
             except PenstockError:  # no room in the journal: from the start
                 self._to_cut[queue_id] = followed
                 return True
-            lost = report_cut(parts.catalogue.partitions[queue_id], partition)
+            before = parts.catalogue.partitions[queue_id]
+            lost = report_cut(before, partition, before.totals.sent - partition.totals.sent)
             self._teller.tell_lost(followed, lost)
             parts.catalogue.partitions[queue_id] = partition
         self._cut_done(followed)
@@ -112,18 +113,28 @@ class Cutter:
         self._teller.stand(followed)
 
 
-def report_cut(before: Partition, after: Partition) -> int:
+def replaced_messages(before: Partition, after: Partition) -> int:
+    """How many messages a replica had that are not in the state that it is sent whole.
+
+    Where a failover may have lost any, numbers were left out from the first of them on. Numbers that were left out and that this
+    replica has not heard of say where its log and the other's part.
+    """
+    following, known = before.table.next, set(before.gaps.pairs())
+    parted = [start for start, end in after.gaps.pairs() if (start, end) not in known and start < following]
+    if parted:
+        return before.gaps.messages(parted[0], following)
+    return before.gaps.messages(after.table.next, following)
+
+
+def report_cut(before: Partition, after: Partition, messages: int) -> int:
     """With `async` what is cut may have been acknowledged: that is never hidden. How many messages those are."""
-    messages = max(0, before.table.next - after.table.next)
     if before.settings.replication == "async" and messages:
         log.warning(
-            "partition %d of %r lost %d messages (records %d to %d) in a failover: an earlier primary may have "
+            "partition %d of %r lost %d messages in a failover, which this node had: an earlier primary may have "
             "acknowledged them before any other node had them (replication 'async')",
             before.queue_id,
             before.name,
             messages,
-            after.index + 1,
-            before.index,
         )
         return messages
     log.info(

@@ -6,7 +6,7 @@ import logging
 from collections import deque
 
 from penstock.backend.parts import NodeParts
-from penstock.backend.replication.cutting import Cutter, report_cut
+from penstock.backend.replication.cutting import Cutter, replaced_messages, report_cut
 from penstock.backend.replication.followed import FollowedPartition
 from penstock.backend.replication.installing import Installation, Installer
 from penstock.backend.replication.peer_stream import PeerStream, weight
@@ -154,7 +154,8 @@ class Follower:
                 if number >= first:
                     head = bytes(body[offset:middle])
                     record = decode_record(head)
-                    assert not isinstance(record, QueueCreated | QueueDeleted | QueueRemoved)
+                    if isinstance(record, QueueCreated | QueueDeleted | QueueRemoved):
+                        raise TooOldError(f"a record {type(record).__name__} in the log of a partition")
                     # A copy, so that a batch in memory does not keep all that it came with.
                     batch = Batch(bytes(body[middle:end])) if isinstance(record, Sent) else None
                     logbook.copy(partition, record, head, batch)
@@ -172,8 +173,8 @@ class Follower:
 
     # -- confirming ------------------------------------------------------------------------------------------
 
-    def _note(self, stream: PeerStream, followed: FollowedPartition, body_bytes: int) -> None:
-        """What came is confirmed when everything appended so far is on disk."""
+    def _note(self, stream: PeerStream, followed: FollowedPartition, body_bytes: int | None) -> None:
+        """What came is confirmed when everything appended so far is on disk; None: its bytes are noted already."""
         partition = self._parts.catalogue.partitions[followed.queue_id]
         is_good = (
             followed.leader == stream.node
@@ -193,7 +194,7 @@ class Follower:
                 followed.queue_id,
                 followed.epoch,
                 index,
-                weight(body_bytes),
+                weight(body_bytes) if body_bytes is not None else 0,
             )
         )
 
@@ -265,11 +266,14 @@ class Follower:
 
         def installed(before: Partition, after: Partition) -> None:
             followed.needs_whole = False
-            if after.table.next < before.table.next:
-                self.tell_lost(followed, report_cut(before, after))
-            self._note(stream, followed, len(body))
+            messages = replaced_messages(before, after)
+            if messages:
+                self.tell_lost(followed, report_cut(before, after, messages))
+            self._note(stream, followed, None)
 
         self.installer.begin(Installation(followed, partition, message.index, received, installed))
+        # The bytes count as taken now: where the installation is given up nothing else would say so.
+        self._note(stream, followed, len(body))
 
     def take_batches(
         self, followed: FollowedPartition, stream: PeerStream, message: Batches, body: memoryview
@@ -286,7 +290,8 @@ class Follower:
                 middle, end = offset + head_size, offset + head_size + payload_size
                 head = bytes(body[offset:middle])
                 sent = decode_record(head)
-                assert isinstance(sent, Sent)
+                if not isinstance(sent, Sent):
+                    raise TooOldError(f"a record {type(sent).__name__} before a batch")
                 if marks_of(partition, sent):  # else it came before, or nothing of it lives
                     payload = bytes(body[middle:end])
                     position = self._parts.logbook.write_batch(

@@ -38,6 +38,8 @@ class LayoutView:
         self._known: dict[int, KnownEntry] = {}
         self._partitions: dict[str, dict[int, set[int]]] = {}
         """By queue and ordinal: nearly always one. A name may be used again by a later queue, or by two at once."""
+        self.unreadable: set[int] = set()
+        """Partitions whose entries only newer versions can read: they may have any name."""
 
     def put(self, entry: PartitionEntry, version: int) -> bool:
         """Takes an entry in; False where it is no news."""
@@ -45,15 +47,20 @@ class LayoutView:
         if known is not None and version <= known.version:
             return False
         self._known[entry.partition] = KnownEntry(entry, version)
-        if entry.retired:
+        self.unreadable.discard(entry.partition)
+        if entry.retired or entry.deleted:
             self._unname(entry)
         else:
             ordinals = self._partitions.setdefault(entry.queue, {})
             ordinals.setdefault(entry.ordinal, set()).add(entry.partition)
         return True
 
-    def gone(self, partition: int) -> None:
-        """The entry is no longer in the store."""
+    def gone(self, partition: int, *, unreadable: bool = False) -> None:
+        """The entry is no longer in the store, or this version cannot read it any more."""
+        if unreadable:
+            self.unreadable.add(partition)
+        else:
+            self.unreadable.discard(partition)
         known = self._known.pop(partition, None)
         if known is not None:
             self._unname(known.entry)

@@ -21,8 +21,10 @@ from penstock.backend.replication.peer_stream import PeerStream
 from penstock.backend.replication.proposing import Proposer
 from penstock.backend.replication.read_proofs import ReadProofs
 from penstock.backend.replication.recent_entries import RecentEntries
+from penstock.backend.replication.skipping import skipped
 from penstock.backend.replication.state import ClusterState
 from penstock.cluster.layout import PartitionEntry
+from penstock.cluster.sequence_numbers import acts_synchronously, may_give_out
 from penstock.model.batch import Buffer
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.model.records import EpochBegan, SettingsChanged
@@ -92,7 +94,10 @@ class Leadership:
     def check_takes_sends(self, queue_id: int) -> None:
         """See `ClusterPart`."""
         led = self.state.led.get(queue_id)
-        if led is not None and not led.primary.takes_sends:
+        if led is None:
+            return
+        led.check_numbers(self.state.parts.catalogue.partitions[queue_id])
+        if not led.primary.takes_sends:
             raise PenstockError(
                 ErrorCode.NOT_ENOUGH_REPLICAS,
                 f"{len(led.primary.in_sync)} replicas are in sync ({', '.join(sorted(led.primary.in_sync))}), and "
@@ -138,7 +143,7 @@ class Leadership:
     def lead(self, known: KnownEntry) -> bool:
         """Begins the epoch, if this node can; False: not yet."""
         entry = known.entry
-        queue_id = entry.partition
+        state, queue_id = self.state, entry.partition
         followed = self.follower.partitions.get(queue_id)
         if followed is not None and followed.cutting is not None:
             return False
@@ -155,7 +160,7 @@ class Leadership:
         if entry.epoch <= partition.epochs.last:
             return True  # an earlier life of this node used the epoch; the manager gives another
         self._recent.forget(queue_id)
-        begun = partition.index + 1
+        begun, skips = partition.index + 1, skipped(partition, entry, state.nodes, state.now_ms)
         self.state.parts.write(partition, [Written(EpochBegan(entry.epoch, self.state.now_ms))])
         self.follower.unfollow(queue_id)
         primary = Primary(
@@ -163,7 +168,7 @@ class Leadership:
             last=partition.index,
             replicas=entry.replicas,
             in_sync=entry.in_sync,
-            synchronous=entry.settings.replication == "sync",
+            synchronous=acts_synchronously(entry, entry.epoch),
             least_in_sync=entry.settings.least_in_sync,
             now_ms=self.state.now_ms,
         )
@@ -173,6 +178,7 @@ class Leadership:
         log.info("partition %d of %r: this node leads epoch %d", queue_id, entry.queue, entry.epoch)
         # A replica may have been made with other settings than this one: what the log says first counts for all.
         led.tells_settings = begun == 1
+        led.skips = skips
         self.update(led, known)
         return True
 
@@ -194,6 +200,9 @@ class Leadership:
         settings = known.entry.settings
         partition = self.state.parts.catalogue.partitions[led.queue_id]
         self._ask_all(led)
+        if led.skips is not None:
+            self.state.parts.write(partition, [Written(led.skips)])
+            led.skips = None
         if partition.settings != settings or led.tells_settings:
             self.state.parts.write(partition, [Written(SettingsChanged(settings, self.state.now_ms))])
             led.tells_settings = False
@@ -205,7 +214,8 @@ class Leadership:
         primary.set_replicas(entry.replicas, self.state.now_ms)
         for node in led.cursors.keys() - primary.followers.keys():
             del led.cursors[node]
-        primary.synchronous = settings.replication == "sync"
+        primary.synchronous = acts_synchronously(entry, led.epoch)
+        led.numbers_to = may_give_out(entry, led.epoch)
         primary.least_in_sync = settings.least_in_sync
         primary.decided(entry.in_sync)
         led.closes = False
@@ -218,15 +228,16 @@ class Leadership:
         """More may be committed, or known, than before."""
         queue_id, parts = led.queue_id, self.state.parts
         known = self.state.layout.get(queue_id)
-        serves = (
+        acts = (
             known is not None
             and known.entry.serving == known.entry.epoch == led.epoch
             and known.entry.hand_over_to is None
-            and known.entry.expiry != "closed"
-            and not led.closes
             and led.primary.committed >= led.begun
             and self._has_lease(led)
         )
+        deleted = known is not None and known.entry.deleted
+        closed = led.closes or (known is not None and known.entry.expiry == "closed")
+        serves = acts and not deleted and not closed
         assert parts.catalogue.serves is not None
         if serves and queue_id not in parts.catalogue.serves:
             parts.catalogue.serves.add(queue_id)
@@ -240,13 +251,22 @@ class Leadership:
             log_membership.restore(parts, [partition], self.state.now_ms)
         elif not serves and queue_id in parts.catalogue.serves:
             self._turn_away(queue_id)
-        for call in led.take_committed():
+        self._drain(queue_id, drains=acts and deleted)
+        for call in led.take_everywhere():
             call()
         parts.outbox.replicated(queue_id, self.state.connections)
         if serves:
             self.proposer.look_at(queue_id)
         else:  # it waits for the word that it serves, or for its successor
             self.proposer.look_now(queue_id)
+
+    def _drain(self, queue_id: int, *, drains: bool) -> None:
+        """The queue is deleted: what is on its way to other queues goes on, for as long as this node may write."""
+        if not drains:
+            self.state.drains.discard(queue_id)
+        elif queue_id not in self.state.drains:
+            self.state.drains.add(queue_id)
+            self.state.parts.movers.add(queue_id)
 
     def stand_down(self, queue_id: int, why: str) -> None:
         """This node does not lead the partition any more; nothing that it has not committed is ever answered."""
@@ -255,6 +275,7 @@ class Leadership:
             return
         log.info("partition %d: this node no longer leads epoch %d: %s", queue_id, led.epoch, why)
         self._turn_away(queue_id)
+        self.state.drains.discard(queue_id)
         self.state.parts.idle.forget(queue_id)
         self._recent.forget(queue_id)
         self.state.parts.outbox.replicated(queue_id, self.state.connections)

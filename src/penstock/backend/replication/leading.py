@@ -9,8 +9,11 @@ from dataclasses import dataclass, field
 from penstock.backend.replication.peer_stream import PeerStream
 from penstock.backend.replication.recent_entries import RecentEntries
 from penstock.backend.replication.whole_state import Walk, image_parts
+from penstock.cluster.sequence_numbers import END_OF_NUMBERS
 from penstock.model.batch import Buffer
-from penstock.model.limits import MEBIBYTE
+from penstock.model.errors import ErrorCode, PenstockError
+from penstock.model.limits import BATCH_MESSAGES, MEBIBYTE
+from penstock.model.records import NumbersSkipped
 from penstock.queue.partition import Partition
 from penstock.replication.primary_secondary.epochs import EpochHistory
 from penstock.replication.primary_secondary.primary import Primary
@@ -61,26 +64,51 @@ class LedPartition:
         """Whether this node has asked for the word that the partition is closed: it serves nobody then."""
         self.tells_settings = False
         """Whether the settings are still to be written, though they are what they should be."""
+        self.skips: NumbersSkipped | None = None
+        """What is still to be written before it serves: where the numbers of the epoch begin."""
+        self.numbers_to = 0
+        """Below this a message may get a number (`cluster/sequence_numbers.py`)."""
         self.cursors: dict[str, Cursor] = {}
         self.waiting: deque[tuple[int, Callable[[], None]]] = deque()
-        """(index, what to do once that is committed)."""
+        """(index, what to do once every replica has that which may be elected next)."""
+
+    def check_numbers(self, partition: Partition) -> None:
+        """Raises unless there are numbers for a batch, however large it is."""
+        if partition.table.next + BATCH_MESSAGES <= self.numbers_to:
+            return
+        if self.numbers_to >= END_OF_NUMBERS:
+            raise PenstockError(
+                ErrorCode.LIMIT_REACHED,
+                f"partition {self.queue_id} of {partition.name!r} has given out all its numbers: make the queue again",
+            )
+        raise PenstockError(
+            ErrorCode.METADATA_UNAVAILABLE,
+            f"partition {self.queue_id} of {partition.name!r} waits for the metadata to note more numbers; try again",
+        )
 
     def cursor(self, node: str) -> Cursor:
         """The cursor of a replica."""
         return self.cursors.setdefault(node, Cursor())
 
-    def when_committed(self, index: int, call: Callable[[], None]) -> None:
-        """Calls back once everything up to `index` is committed; never, if this node is deposed before."""
-        if self.primary.committed >= index:
+    def when_everywhere(self, index: int, call: Callable[[], None]) -> None:
+        """Calls back once no failover loses anything up to `index`; never, if this node is deposed before.
+
+        With `async` that is later than the commit: every replica in sync has it, not only this node.
+        """
+        if self.primary.everywhere() >= index:
+            self.primary.rely(index)
             call()
         else:
             self.waiting.append((index, call))
 
-    def take_committed(self) -> list[Callable[[], None]]:
-        """What is to be done because of what is committed now."""
-        calls = []
-        while self.waiting and self.waiting[0][0] <= self.primary.committed:
-            calls.append(self.waiting.popleft()[1])
+    def take_everywhere(self) -> list[Callable[[], None]]:
+        """What is to be done because of what no failover can lose any more."""
+        calls: list[Callable[[], None]] = []
+        everywhere = self.primary.everywhere() if self.waiting else 0
+        while self.waiting and self.waiting[0][0] <= everywhere:
+            index, call = self.waiting.popleft()
+            self.primary.rely(index)
+            calls.append(call)
         return calls
 
 

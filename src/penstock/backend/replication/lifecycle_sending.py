@@ -1,6 +1,6 @@
 """What became of messages, from the partitions that this node leads to the log `penstock.lifecycle`, wherever that is led.
 
-Only what is safe is reported: rows whose records every replica in sync has on disk. Whoever drives the node takes the
+Only what is safe is reported: rows whose records every replica that may be elected has on disk. Whoever drives the node takes the
 reports, sends them like any client of the cluster, and says when one is stored; then that is put on record. A primary
 that fails in between is followed by one that has the same rows, and reports them again under the same numbers.
 
@@ -22,7 +22,6 @@ from penstock.model.records import LifecycleEnded, LifecycleReported
 from penstock.queue.decision import Written
 from penstock.queue.lifecycle_row import Place, lifecycle_stream
 from penstock.queue.partition import Partition
-from penstock.replication.primary_secondary.primary import Primary
 
 log = logging.getLogger("penstock.backend")
 
@@ -79,16 +78,18 @@ class LifecycleSending:
         if partition is None or led is None or not waiting:  # who leads it writes that, so it comes back
             del self._since[queue_id]
             return None
-        if self._is_early(queue_id, now_ms) or not state.serves(queue_id):
+        if self._is_early(queue_id, now_ms) or not state.sends_on(queue_id):
             return None
         if now_ms - since_ms < limits.LIFECYCLE_REPORT_MS and waiting < limits.LIFECYCLE_ROWS_PER_REPORT:
             return None
         known = state.layout.get(queue_id)
         report = None
         if known is not None:
-            report = self._report(partition, known.entry, led.epoch, _safe(led.primary))
+            report = self._report(partition, known.entry, led.epoch, led.primary.everywhere())
         if report is None:
             self._not_before_ms[queue_id] = now_ms + _UNCOMMITTED_MS
+        else:
+            led.primary.rely(led.primary.everywhere())
         return report
 
     def _is_early(self, queue_id: int, now_ms: int) -> bool:
@@ -140,7 +141,7 @@ class LifecycleSending:
         times = [
             max(since_ms + limits.LIFECYCLE_REPORT_MS, self._not_before_ms.get(queue_id, 0))
             for queue_id, since_ms in self._since.items()
-            if queue_id not in self._under_way and self._state.serves(queue_id)
+            if queue_id not in self._under_way and self._state.sends_on(queue_id)
         ]
         times += [until_ms for _, until_ms in self._last_words.values()]
         times += [
@@ -178,11 +179,3 @@ class LifecycleSending:
         if partition is None or not rows_waiting(partition) or self._is_early(queue_id, now_ms):
             return None
         return self._report(partition, self._last_words[queue_id][0], 0, partition.index)
-
-
-def _safe(primary: Primary) -> int:
-    """Up to which record nothing can be lost by a failover; `async` partitions commit sooner than that."""
-    if primary.synchronous:
-        return primary.committed
-    others = [primary.followers[node].confirmed for node in primary.in_sync if node in primary.followers]
-    return min((primary.committed, *others))

@@ -15,6 +15,8 @@ from penstock.backend.replication.leading import LedPartition
 from penstock.backend.replication.state import ClusterState
 from penstock.cluster.elections import handed_over
 from penstock.cluster.idle_expiry import primary_says
+from penstock.cluster.layout import PartitionEntry
+from penstock.cluster.sequence_numbers import left_exactly, noted
 from penstock.replication.primary_secondary.follower import LAG_MS
 
 LOOK_MS = 50
@@ -40,6 +42,8 @@ class Proposer:
         """Partitions that are dropped → until where the journal must be on disk before that is said."""
         self.closes: Callable[[LedPartition], None] = lambda led: None
         """Told before a partition is said to be closed: nobody may use it any more."""
+        self.ends: Callable[[PartitionEntry, int], PartitionEntry] = lambda entry, now_ms: entry
+        """Asked about partitions of deleted queues: the entry as it should be, given up or with another reason."""
         self._next_look_ms = 0
         self._looks_by_ms: int | None = None
         """When the next look is due at the latest; None: nobody said that there has to be one."""
@@ -132,7 +136,7 @@ class Proposer:
         gone = [
             node for node in primary.in_sync if node != self._state.node and node not in self._state.streams
         ]
-        return bool(gone) or primary.next_lag_ms() is not None
+        return bool(gone) or primary.next_lag_ms() is not None or queue_id in self._state.drains
 
     def _wanted(self, known: KnownEntry, now_ms: int) -> Proposal | None:
         entry, node = known.entry, self._state.node
@@ -144,15 +148,20 @@ class Proposer:
             return None
         if entry.hand_over_to is not None:
             return self._hand_over(known, led, entry.hand_over_to)
+        changed = self.ends(entry, now_ms) if entry.deleted else entry
+        if changed.retired:
+            return Proposal(known.version, changed)
         in_sync = led.primary.wanted_in_sync(now_ms, self._living(led, now_ms))
-        changed = entry
         if in_sync is not None:
             changed = msgspec.structs.replace(
                 changed, in_sync=[name for name in entry.replicas if name in in_sync]
             )
-        if entry.serving != led.epoch and led.primary.committed >= led.begun:
+        if entry.serving != led.epoch and led.primary.committed >= led.begun and led.skips is None:
             changed = msgspec.structs.replace(changed, serving=led.epoch)
-        changed = primary_says(changed, idle=self._state.parts.idle.is_found(entry.partition))
+        if changed.serving == led.epoch:
+            changed = noted(changed, led.epoch, self._following(led))
+        if not entry.deleted:
+            changed = primary_says(changed, idle=self._state.parts.idle.is_found(entry.partition))
         if changed == entry:
             return None
         if changed.expiry != entry.expiry:
@@ -185,15 +194,24 @@ class Proposer:
         return living
 
     def _hand_over(self, known: KnownEntry, led: LedPartition, successor: str) -> Proposal | None:
-        """Nothing is taken in any more; once the successor has everything, the next epoch is its."""
+        """Nothing is taken in any more; once the successor has everything, the next epoch is its.
+
+        What is still served, because the journal had no room when the entry was heard of, is not handed over: it would take in more.
+        """
         primary = led.primary
         follower, node = primary.followers.get(successor), self._state.nodes.get(successor)
         partition = self._state.parts.catalogue.partitions[led.queue_id]
         if (
             node is None
             or follower is None
+            or self._state.serves(led.queue_id)
             or successor not in primary.in_sync
             or partition.index > min(follower.confirmed, primary.committed)
         ):
             return None
-        return Proposal(known.version, handed_over(known.entry, node))
+        left = left_exactly(known.entry, led.epoch, self._following(led))
+        return Proposal(known.version, handed_over(left, node))
+
+    def _following(self, led: LedPartition) -> int:
+        """The number that the next message gets."""
+        return self._state.parts.catalogue.partitions[led.queue_id].table.next

@@ -54,10 +54,10 @@ class ReplicatedNode(Node):
         self._now_ms = now_ms
         self.replication.apply_layout(changes, now_ms)
 
-    def partition_gone(self, partition: int, now_ms: int) -> None:
-        """The entry of a partition is no longer in the store."""
+    def partition_gone(self, partition: int, now_ms: int, *, unreadable: bool = False) -> None:
+        """The entry of a partition is no longer in the store, or only newer versions can read it."""
         self._now_ms = self.replication.state.now_ms = now_ms
-        self.replication.partition_gone(partition)
+        self.replication.partition_gone(partition, unreadable=unreadable)
 
     def apply_nodes(self, nodes: Mapping[str, NodeEntry]) -> None:
         """The nodes that live, by the store."""

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from penstock.backend.outbox import Need
 from penstock.backend.parts import NodeParts
 from penstock.backend.replication.dispatching import Dispatch
+from penstock.backend.replication.draining import Draining
 from penstock.backend.replication.fitness import describe, has_lost_everything
 from penstock.backend.replication.following import Follower
 from penstock.backend.replication.holding import Holding
@@ -44,13 +45,17 @@ class Replication:
         self.leadership = Leadership(self.state, self.follower, self.holding, self.proposer)
         self.dispatch = Dispatch(self.state, self.leadership, self.follower)
         self.lifecycle = LifecycleSending(self.state)
+        self.draining = Draining(self.state, self.dispatch.moves)
+        self.proposer.ends = self.draining.wanted
         self.leadership.deposed = self._deposed
         self._to_act: dict[int, None] = {}
         """Partitions whose entry could not be acted upon yet."""
+        self._prepared_ms = 0
         parts.cluster = self
 
     def _deposed(self, queue_id: int) -> None:
         self.dispatch.moves.deposed(queue_id)
+        self.draining.deposed(queue_id)
         self.lifecycle.deposed(queue_id)
 
     # -- what handlers ask -----------------------------------------------------------------------------------
@@ -110,9 +115,9 @@ class Replication:
         self._act()
         self.dispatch.moves.layout_changed()
 
-    def partition_gone(self, partition: int) -> None:
-        """An entry is no longer in the store: nothing is deleted by that, but nobody leads it either."""
-        self.state.layout.gone(partition)
+    def partition_gone(self, partition: int, *, unreadable: bool = False) -> None:
+        """An entry is no longer in the store, or not readable: nothing is deleted by that, but no node leads it either."""
+        self.state.layout.gone(partition, unreadable=unreadable)
         self.leadership.stand_down(partition, "it is no longer in the layout")
         self.proposer.gone(partition)
 
@@ -191,7 +196,7 @@ class Replication:
 
     def prepare(self, now_ms: int) -> None:
         """Before a flush is taken: what found no room in the journal before may find some now."""
-        self.state.now_ms = now_ms
+        self.state.now_ms = self._prepared_ms = now_ms
         if self._to_act:
             self._act()
         self.follower.cutter.step()
@@ -247,5 +252,5 @@ class Replication:
             self.leadership.next_ms(),
         ]
         if self.is_waiting:
-            times.append(self.state.now_ms + _AGAIN_MS)
+            times.append(self._prepared_ms + _AGAIN_MS)
         return min((time for time in times if time is not None), default=None)

@@ -25,6 +25,8 @@ class ClusterState:
     """Those that live, by the store."""
     streams: dict[str, PeerStream] = field(default_factory=dict)
     led: dict[int, LedPartition] = field(default_factory=dict)
+    drains: set[int] = field(default_factory=set)
+    """Partitions of deleted queues that this node leads: clients are turned away, what is on its way goes on."""
     connections: Collection[int] = ()
     """Clients that are connected."""
 
@@ -32,3 +34,9 @@ class ClusterState:
         """Whether this node leads the partition and takes requests for it."""
         serves = self.parts.catalogue.serves
         return serves is not None and queue_id in serves and queue_id not in self.parts.catalogue.damage
+
+    def sends_on(self, queue_id: int) -> bool:
+        """Whether this node leads the partition and messages of it may leave for other queues."""
+        if self.serves(queue_id):
+            return True
+        return queue_id in self.drains and queue_id not in self.parts.catalogue.damage

@@ -11,6 +11,7 @@ from bisect import bisect_right
 from collections.abc import Sequence
 
 from penstock.model.batch import Batch
+from penstock.model.document import TooOldError
 from penstock.model.records import QueueCreated, QueueDeleted, QueueRemoved, Sent, decode_record
 from penstock.queue import living_files, snapshot, states
 from penstock.queue.chunk import CHUNK_BITS, FILE_SHIFT
@@ -145,7 +146,8 @@ def build(initial: Partition, state: bytes | None, entries: Sequence[ReadEntry])
     partition = snapshot.load(state) if state is not None else initial
     for entry in entries:
         record = decode_record(entry.head)
-        assert not isinstance(record, QueueCreated | QueueDeleted | QueueRemoved)
+        if isinstance(record, QueueCreated | QueueDeleted | QueueRemoved):
+            raise TooOldError(f"a record {type(record).__name__} in the log of a partition")
         batch = Batch(entry.payload) if isinstance(record, Sent) else None
         partition.apply(record, batch, entry.position)
     return partition

@@ -13,8 +13,11 @@ from penstock.bench.processes import BenchError
 from penstock.bench.stage import Server, Stage
 from penstock.cluster.layout import PARTITIONS, PartitionEntry, decode_partition
 from penstock.cluster.local_plan import Role, plan_cluster
+from penstock.metadata.remote.settings import read_secret
+from penstock.metadata.seals import layout_sealers
 from penstock.metadata.store.etcd import open_etcd_store
 from penstock.metadata.store.interface import MetadataStore, StoreUnavailableError
+from penstock.metadata.store.sealed import sealed
 from penstock.model.errors import PenstockError
 from penstock.runtime.etcd_process import EtcdFailedError, EtcdMissingError
 from penstock.runtime.local_cluster.balancer import BalancerMissingError
@@ -58,7 +61,8 @@ class ClusterServer(Server):
 
     def ask_store(self, work: Callable[[MetadataStore], Awaitable[Result]]) -> Result:
         """Runs `work` on the cluster's metadata."""
-        return asyncio.run(_ask_store(self.cluster.plan.etcd_url, work))
+        secret = read_secret(self.cluster.directory.secret_file)
+        return asyncio.run(_ask_store(self.cluster.plan.etcd_url, secret, work))
 
     def partition_of(self, queue: str) -> PartitionEntry:
         """The only partition of a queue."""
@@ -74,8 +78,8 @@ async def read_partitions(store: MetadataStore) -> dict[int, PartitionEntry]:
     return {entry.version: decode_partition(entry.value) for entry in listing.entries}
 
 
-async def _ask_store(url: str, work: Callable[[MetadataStore], Awaitable[Result]]) -> Result:
-    store = await open_etcd_store(url)
+async def _ask_store(url: str, secret: bytes, work: Callable[[MetadataStore], Awaitable[Result]]) -> Result:
+    store = sealed(await open_etcd_store(url), layout_sealers(secret))
     try:
         return await work(store)
     finally:

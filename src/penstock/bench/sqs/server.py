@@ -35,18 +35,17 @@ def sqs_server(stage: Stage) -> Iterator[tuple[Server, Endpoint]]:
     with stage.server(
         sqs=True, prepare=_create_user, PENSTOCK_SQS_MAX_CONNECTIONS=str(_CONNECTIONS)
     ) as server:
-        assert server.key is not None
-        if server.sqs_url is None:
+        assert server.key is not None, "it was prepared with a user"
+        url = server.sqs_url or ""
+        address = urlsplit(url)
+        if address.hostname is None or address.port is None:
             raise BenchError("the server does not say where its SQS door is")
-        address = urlsplit(server.sqs_url)
-        assert address.hostname is not None
-        assert address.port is not None
         endpoint = Endpoint(
             host=address.hostname,
             port=address.port,
             access_key=server.key.key_id,
             secret=server.key.secret,
-            queue_url=f"{server.sqs_url.rstrip('/')}/{DEFAULT_ACCOUNT}/{QUEUE}",
+            queue_url=f"{url.rstrip('/')}/{DEFAULT_ACCOUNT}/{QUEUE}",
         )
         create_queue(endpoint, QUEUE, VisibilityTimeout=_VISIBILITY_SECONDS)
         yield server, endpoint

@@ -51,10 +51,20 @@ class BlockingMessage(MessageView, eq=False):
         error: str | None = None,
         attributes: Mapping[str, AttributeValue] | None = None,
         delete: bool = True,
+        to: str | None = None,
     ) -> bool:
-        """Replies to whoever sent this with `queue.request`, then deletes it; False where nobody waits any more."""
+        """Replies to whoever sent this with `queue.request`, then deletes it; False where nobody waits any more.
+
+        A queue whose name does not begin with `reply-` must be named here too, with `to`.
+        """
         return self._bridge.call(
-            self.message.reply, body, outcome=outcome, error=error, attributes=attributes, delete=delete
+            self.message.reply,
+            body,
+            outcome=outcome,
+            error=error,
+            attributes=attributes,
+            delete=delete,
+            to=to,
         )
 
 

@@ -202,9 +202,9 @@ class BlockingLog:
         """The same for every partition."""
         return self._bridge.call(self._log.find_everywhere, time)
 
-    def newest(self, messages: int) -> dict[int, int]:
-        """Where to begin in each partition to read the newest so many messages of all of them."""
-        return self._bridge.call(self._log.newest, messages)
+    def newest(self, messages: int, partition: int | None = None) -> dict[int, int]:
+        """Where to begin in each partition to read the newest so many messages of all of them, or of one."""
+        return self._bridge.call(self._log.newest, messages, partition)
 
     def read(
         self,

@@ -35,6 +35,7 @@ from penstock.client.log.source import Source
 from penstock.client.route import Route
 from penstock.model import limits
 from penstock.model.errors import PenstockError
+from penstock.model.number_gaps import Gap, NumberGaps
 from penstock.wire.log_messages import LogSlice, ReadLog
 from penstock.wire.messages import Answer
 
@@ -43,21 +44,31 @@ IN_FLIGHT = 4
 
 
 class LogBounds(NamedTuple):
-    """The messages that a log has: from `begin` up to, and without, `end`."""
+    """The messages that a log has: from `begin` up to, and without, `end`.
+
+    In a cluster some numbers between may be no message's: `partitions()` says which.
+    """
 
     begin: int
     end: int
 
 
 class LogPartition(NamedTuple):
-    """A partition of a log, and the messages it has: from `begin` up to, and without, `end`.
-
-    The numbers of a partition follow each other without gaps: `end - begin` is how many there are.
+    """A partition of a log, and the messages it has: from `begin` up to, and without, `end`, but for the numbers that no message
+    has.
     """
 
     partition: int
     begin: int
     end: int
+    gaps: tuple[Gap, ...] = ()
+    """Numbers that no message has and none ever will, from the first up to, and without, the second. They were left out after
+    failovers that may have lost messages."""
+
+    @property
+    def messages(self) -> int:
+        """How many there are."""
+        return NumberGaps(self.gaps).messages(self.begin, self.end)
 
 
 class Log:
@@ -90,7 +101,7 @@ class Log:
     async def partitions(self) -> list[LogPartition]:
         """The partitions of the log, by number, and where each begins and ends now."""
         return [
-            LogPartition(partition, found.begin, found.end)
+            LogPartition(partition, found.begin, found.end, tuple(found.gaps))
             for partition, found in enumerate(await all_bounds(self._route))
         ]
 
@@ -114,9 +125,11 @@ class Log:
             for partition, found in enumerate(await all_bounds(self._route, time_ms(time)))
         }
 
-    async def newest(self, messages: int) -> dict[int, int]:
-        """Where to begin in each partition to read the newest so many messages of all of them."""
-        return await newest(self._route, messages, self.read)
+    async def newest(self, messages: int, partition: int | None = None) -> dict[int, int]:
+        """Where to begin in each partition to read the newest so many messages of all of them, or of one."""
+        if partition is not None:
+            check_partition(partition)
+        return await newest(self._route, messages, self.read, partition)
 
     # -- reading ---------------------------------------------------------------------------------------------
 

@@ -25,7 +25,7 @@ class LoggedMessage(MessageView, eq=False):
 
 
 class LoggedMessages(Sequence[LoggedMessage]):
-    """Messages that follow each other in a log; a sequence of `LoggedMessage`, each made when looked at.
+    """Messages that follow each other in a log, without gaps in their numbers; a sequence of `LoggedMessage`, each made when looked at.
 
     The bytes are those that were stored: `parts` are the batches they were sent in, or pieces of them, with their
     columns, and `bodies()` cuts all bodies out at once. Going through those makes no object per message.
@@ -36,8 +36,8 @@ class LoggedMessages(Sequence[LoggedMessage]):
     def __init__(self, queue_name: str, start: int, answer: LogSlice, body: memoryview) -> None:
         batches = answer.batches
         self.queue_name = queue_name
-        self.first = start
-        """The sequence number of the first message."""
+        self.first = batches[0].first if batches else start
+        """The sequence number of the first message; not the one that was asked for where no message has that."""
         self.next = answer.next
         """Where to go on: the sequence number after the last message."""
         self.end = answer.end
@@ -86,6 +86,12 @@ class LoggedMessages(Sequence[LoggedMessage]):
             LoggedMessages(self.queue_name, self.first, front, self._body[:size]),
             LoggedMessages(self.queue_name, border, rest, self._body[size:]),
         )
+
+    def up_to(self, number: int) -> LoggedMessages:
+        """Those before a number; none where all are behind it."""
+        if number > self.first:
+            return self.shortened(number - self.first)
+        return LoggedMessages(self.queue_name, number, LogSlice([], number, self.end), self._body[:0])
 
     def shortened(self, messages: int) -> LoggedMessages:
         """The first so many of them, one at least."""

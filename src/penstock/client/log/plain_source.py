@@ -158,14 +158,19 @@ class PartitionSource:
     def _read_from(self, place: _Place, end: int) -> None:
         incarnation = self._route.incarnation
         if incarnation is not None and not self._closed:
-            last = None if place.left is None else place.start + place.left
-            stop = min((one for one in (last, self._end) if one is not None), default=None)
             self._place = place
             pace, through = self._terms.pace, None
             if self._terms.direct:
                 through = self._route.direct.partition(incarnation.queue_id, self._partition)
             self._ahead = ReadAhead(
-                self._route, incarnation, place.start, end, stop=stop, pace=pace, through=through
+                self._route,
+                incarnation,
+                place.start,
+                end,
+                stop=self._end,
+                limit=place.left,
+                pace=pace,
+                through=through,
             )
 
     async def _go_on_after_gap(self, ahead: ReadAhead) -> None:
@@ -173,9 +178,9 @@ class PartitionSource:
         if self._terms.when_gone == "fail":
             raise gone
         ahead.close()
-        start, left = self._place
+        left = self._place.left
         if left is not None:
-            left -= ahead.position - start
+            left -= ahead.given
         self._read_from(_Place(gone.begin, left), gone.begin)
 
     def close(self) -> None:

@@ -4,6 +4,9 @@ The server answers a read with as much as fits, so where the next one begins is 
 several on their way all the same, the log is asked for in ranges: as many messages as should fit, judging by the
 last answer. Where they did not, the rest of the range is asked for before the next range is handed out. Where the
 log ends, one read without an end waits for what comes.
+
+Numbers may have gaps, of millions: after a failover that may have lost messages. A read that begins in one is answered with what
+lies behind it, so nobody goes through it range by range: what was asked for further on is forgotten, and asked for again from there.
 """
 
 from __future__ import annotations
@@ -55,16 +58,23 @@ class Pace(NamedTuple):
 class _Read(Call):
     """One range of the log that was asked for; it stays in line until it is handed out."""
 
-    __slots__ = ("_ahead", "future", "start", "stop", "waits")
+    __slots__ = ("_ahead", "future", "left", "start", "stop", "waits")
 
     def __init__(
-        self, ahead: ReadAhead, start: int, stop: int | None, future: asyncio.Future[LoggedMessages]
+        self,
+        ahead: ReadAhead,
+        start: int,
+        stop: int | None,
+        left: int | None,
+        future: asyncio.Future[LoggedMessages],
     ) -> None:
         super().__init__()
         self._ahead = ahead
         self.start = start
         self.stop = stop
         """None: as far as one answer reaches."""
+        self.left = left
+        """So many messages are wanted from `start` on; None: as many as there are."""
         self.future = future
         self.waits = False
         """Whether it was asked where the log ended: then nothing may come of it."""
@@ -87,7 +97,7 @@ class _Read(Call):
 
 
 class ReadAhead:
-    """Slices of a log from `start` on, to `stop` or without end."""
+    """Slices of a log from `start` on: to the number `stop`, about so many messages (`limit`), or without end."""
 
     def __init__(
         self,
@@ -97,6 +107,7 @@ class ReadAhead:
         end: int,
         *,
         stop: int | None = None,
+        limit: int | None = None,
         claim: Claim = NOBODY,
         pace: Pace,
         through: ReadsThrough | None = None,
@@ -105,9 +116,13 @@ class ReadAhead:
         self.claim = claim
         self.position = start
         """The first message that was not handed out yet."""
+        self.given = 0
+        """How many messages were handed out."""
         self._route = route
         self._through: ReadsThrough = route.link if through is None else through
         self._stop = stop
+        self._wanted_to = None if limit is None else start + limit
+        """Before which number as many messages are as are wanted, as far as gaps are known."""
         self._pace = pace
         self._end = end
         self._planned = start
@@ -139,22 +154,28 @@ class ReadAhead:
             self._plan()
             if len(found):
                 self.position = found.next
+                self.given += len(found)
                 return found
         return None
 
     def close(self) -> None:
         """Asks for nothing more; whoever waits in `next` gets None."""
         self._closed = True
-        for read in self._reads:
-            if not read.future.cancel():
-                read.future.exception()  # seen, so that nobody warns of it
-        self._reads.clear()
+        while self._reads:
+            self._forget(self._reads.pop())
+
+    def _forget(self, read: _Read) -> None:
+        """Nobody wants what was asked for any more."""
+        if not read.future.cancel():
+            read.future.exception()  # seen, so that nobody warns of it
+        if read is self._endless:
+            self._endless = None
 
     # -- planning --------------------------------------------------------------------------------------------
 
     def _plan(self) -> None:
         """Asks for what may be asked for now."""
-        stop = self._stop
+        stop = self._last()
         while not self._closed and self._endless is None and len(self._reads) < self._pace.in_flight:
             if stop is not None and self._planned >= stop:
                 return
@@ -167,14 +188,20 @@ class ReadAhead:
             self._reads.append(read)
             self._ask(read)
 
+    def _last(self) -> int | None:
+        """Before which number reading ends."""
+        return min((one for one in (self._stop, self._wanted_to) if one is not None), default=None)
+
     def _read(self, start: int, stop: int | None) -> _Read:
-        return _Read(self, start, stop, self._route.link.loop.create_future())
+        left = None if self._wanted_to is None else self._wanted_to - start
+        return _Read(self, start, stop, left, self._route.link.loop.create_future())
 
     def _ask(self, read: _Read) -> None:
         """Sends the request; the link sends it again on a new connection."""
         slice_bytes = self._pace.slice_bytes
         if read.stop is None:
-            most = limits.LOG_READ_MESSAGES if self._stop is None else self._stop - read.start
+            last = self._last()
+            most = limits.LOG_READ_MESSAGES if last is None else last - read.start
             wait_ms = 0 if read.start < self._end else WAIT_MS
             size = slice_bytes
         else:
@@ -200,15 +227,21 @@ class ReadAhead:
         if empty and read.waits:
             self._ask(read)  # nothing came in time: it asks on
             return
-        if empty or (read.stop is not None and answer.next > read.stop):
-            read.fail(_contradiction(read.start, answer.next))
-            return
         found = LoggedMessages(self._route.name, read.start, answer, body)
-        if len(found) != answer.next - read.start:
+        leaps = found.first > read.start or not len(found)
+        if (
+            empty
+            or found.first < read.start
+            or (len(found) and len(found) != answer.next - found.first)
+            or (not leaps and read.stop is not None and answer.next > read.stop)
+        ):
             read.fail(_contradiction(read.start, answer.next))
             return
-        self._learn(found)
-        if read is self._endless:
+        if len(found):
+            self._learn(found)
+        if leaps:
+            found = self._leap(read, found)
+        elif read is self._endless:
             self._endless = None
             self._planned = answer.next
         elif read.stop is not None and answer.next < read.stop:
@@ -218,6 +251,22 @@ class ReadAhead:
             self._ask(rest)
         read.future.set_result(found)
         self._plan()
+
+    def _leap(self, read: _Read, found: LoggedMessages) -> LoggedMessages:
+        """No message has the numbers that were asked for, up to those that came: reading goes on behind these."""
+        while self._reads[-1] is not read:
+            self._forget(self._reads.pop())
+        if read is self._endless:
+            self._endless = None
+        behind = found.first if len(found) else found.next
+        if read.left is not None:
+            self._wanted_to = behind + read.left
+        last = self._last()
+        self._planned = read.stop = found.next
+        if last is not None and last < found.next:
+            self._planned = last
+            found = found.up_to(last)
+        return found
 
     def _learn(self, found: LoggedMessages) -> None:
         """How many messages make a slice; whole batches, where all are of one size, since cutting one costs a copy."""

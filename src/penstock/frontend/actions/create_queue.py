@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, cast
 import msgspec
 
 from penstock.frontend.context import Context
-from penstock.frontend.dead_letter_target import check_attributes, dead_letter_queue_of
+from penstock.frontend.dead_letter_target import check_attributes, check_late_queue, dead_letter_queue_of
 from penstock.frontend.queue_changes import ATTEMPTS, metadata_of, too_many_changes, write_metadata
 from penstock.frontend.resolved_queue import ResolvedQueue
 from penstock.frontend.steps import Steps, ask
@@ -105,6 +105,7 @@ def _make(
         raise queue_deleted_recently()
     yield from check_attributes(context, arn, asked, given)
     settings = settings_of(asked, dead_letter_queue_of(context, asked))
+    yield from check_late_queue(context, arn, settings)
     try:
         description = yield from ask(CreateQueue(native, settings), QueueDescription)
     except PenstockError as error:

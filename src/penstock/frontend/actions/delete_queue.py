@@ -6,6 +6,8 @@ next queue of that name, whose CreateQueue writes over it.
 
 from __future__ import annotations
 
+import msgspec
+
 from penstock.frontend.context import Context
 from penstock.frontend.move_tasks import task
 from penstock.frontend.queue_metadata import decode, key_of
@@ -30,8 +32,16 @@ def delete_queue(context: Context) -> Steps[None]:
     if entry is not None and decode(entry.value).queue_id <= queue.queue_id:
         yield from _remove(entry.key, entry.version)
     moves = context.metadata.get(task.key_of(native))
-    if moves is not None and task.decode(moves.value).queue_id <= queue.queue_id:
+    if moves is not None and _is_over(moves.value, queue.queue_id):
         yield from _remove(moves.key, moves.version)
+
+
+def _is_over(stored: bytes, queue_id: int) -> bool:
+    """Whether tasks are those of the queue that is gone; such as nobody can read are no queue's."""
+    try:
+        return task.decode(stored).queue_id <= queue_id
+    except msgspec.MsgspecError:
+        return True
 
 
 def _remove(key: str, version: int) -> Steps[None]:

@@ -11,6 +11,7 @@ from penstock.frontend.queue_changes import ATTEMPTS, too_many_changes
 from penstock.frontend.resolved_queue import ResolvedQueue
 from penstock.frontend.steps import Steps, ask, put
 from penstock.metadata.store.interface import VersionConflictError
+from penstock.model.partition_numbers import LARGEST_NUMBER
 from penstock.sqs.parameters import messages_per_second
 from penstock.sqs.refusals import (
     invalid_parameter,
@@ -43,7 +44,9 @@ def start_message_move_task(context: Context) -> Steps[StartMessageMoveTaskResul
         messages_per_second=rate,
         to_move=description.statistics.ready,
         started_ms=context.now_ms,
-        until=description.statistics.next_sequence,
+        # A partition that does not answer says nothing of its numbers: then all that is there is moved.
+        until=description.statistics.next_sequence if description.damage is None else LARGEST_NUMBER,
+        partitions=description.settings.partitions,
     )
     yield from _begin(context, source, task)
     return StartMessageMoveTaskResult(task_handle=encode_task_handle(task.task_id, task.source_arn))

@@ -8,6 +8,7 @@ from penstock.frontend.move_tasks.task import MoveTask
 from penstock.frontend.steps import Steps, ask
 from penstock.model import limits
 from penstock.model.errors import ErrorCode, PenstockError
+from penstock.model.partition_numbers import number_in_partition
 from penstock.sqs.shapes.moves import TaskStatus
 from penstock.wire.messages import DescribeQueue, Peek, Peeked, PeekFilter, QueueDescription
 
@@ -31,8 +32,10 @@ def ending_of(native: str, task: MoveTask, now_ms: int) -> Steps[Ending | None]:
     source = yield from ask(DescribeQueue(native), QueueDescription)
     if source.statistics.moving:
         return None
+    # What came back has higher numbers than what was there, in its own partition.
+    start = task.until if task.partitions == 1 else 0
     bounced = yield from ask(
-        Peek(source.queue_id, task.until, limits.PEEK_MESSAGES, PeekFilter(reason="queue-deleted")), Peeked
+        Peek(source.queue_id, start, limits.PEEK_MESSAGES, PeekFilter(reason="queue-deleted")), Peeked
     )
     # Moved since the task began: earlier ones that came back are another task's.
     returned = sum(
@@ -52,7 +55,8 @@ def _has_strangers(queue_id: int, task: MoveTask) -> Steps[bool]:
     """Whether messages are left that have nowhere to go: they never died, or their queue was gone before."""
     left = yield from ask(Peek(queue_id, 0, _LOOKED_AT, PeekFilter(states=["ready"])), Peeked)
     return any(
-        batch.first < task.until and (batch.origin is None or batch.origin.reason == "queue-deleted")
+        number_in_partition(batch.first) < task.until
+        and (batch.origin is None or batch.origin.reason == "queue-deleted")
         for batch in left.batches
     )
 

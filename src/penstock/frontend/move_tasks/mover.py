@@ -8,7 +8,10 @@ uncounted, as all these numbers are approximate.
 
 from __future__ import annotations
 
+import logging
 from typing import Any
+
+import msgspec
 
 from penstock.frontend.move_tasks.ending import Ending, ending_of, failure_of
 from penstock.frontend.move_tasks.pace import SLICE_MS, Pace
@@ -26,7 +29,10 @@ from penstock.metadata.cache import MetadataCache
 from penstock.metadata.store.interface import Change, VersionConflictError
 from penstock.model.errors import PenstockError
 from penstock.model.limits import SECOND_MS
+from penstock.model.partition_numbers import going_on, number_of
 from penstock.wire.messages import Redrive, Redriven
+
+log = logging.getLogger(__name__)
 
 HEARTBEAT_MS = 1 * SECOND_MS
 BACK_OFF_MS = 1 * SECOND_MS
@@ -63,7 +69,7 @@ class Mover:
 
     def _heard(self, change: Change) -> None:
         native = change.key.removeprefix(PREFIX)
-        task = decode(change.value).running() if change.value is not None else None
+        task = _running(native, change.value) if change.value is not None else None
         if task is None:
             self._active.pop(native, None)
         else:
@@ -150,8 +156,9 @@ class Mover:
             redriven = yield from ask(request, Redriven)
             work.moved += redriven.messages
             work.pace.took(redriven.messages)
-            work.scanned = redriven.next is None or redriven.next >= task.until
-            work.position = redriven.next if redriven.next is not None else task.until
+            following = going_on(redriven.next, task.until, task.partitions)
+            work.scanned = following is None
+            work.position = following if following is not None else number_of(task.partitions - 1, task.until)
         work.next_ms = now_ms + SLICE_MS if work.scanned else work.pace.next_ms(now_ms)
 
     # -- writing down ----------------------------------------------------------------------------------------
@@ -186,6 +193,15 @@ class Mover:
         entry = self._metadata.get(key_of(native))
         if entry is not None:
             yield from delete(entry.key, entry.version)  # the source is gone, and its tasks with it
+
+
+def _running(native: str, stored: bytes) -> MoveTask | None:
+    """The task that is to be carried on; one that cannot be believed, or is of a newer version, is not."""
+    try:
+        return decode(stored).running()
+    except msgspec.MsgspecError as error:
+        log.error("the message move tasks of queue %s are left alone: %s", native, error)
+        return None
 
 
 def _not_yet() -> Steps[Ending | None]:

@@ -46,6 +46,8 @@ class MoveTask(Document, frozen=True, kw_only=True):
     """The sequence number to go on from."""
     until: int
     """Messages that came later than the task are not its business, else one that fails again would go round for ever."""
+    partitions: int = 1
+    """Of the source; each is gone through up to `until`."""
 
     @property
     def active(self) -> bool:

@@ -9,6 +9,7 @@ be listed, it writes in.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import partial
 
 import msgspec
 
@@ -19,11 +20,14 @@ from penstock.frontend.native.permissions import AccessDeniedError, Permissions,
 from penstock.frontend.native.reception import Reception
 from penstock.frontend.native.record import Asked, NativeRecord, leaves_rows, queue_of, subscription_of
 from penstock.frontend.native.rules import RULES, UNREADABLE, About, Rule
-from penstock.frontend.native.sides import Inside, Outside
+from penstock.frontend.native.sides import Inside, Look, Outside
 from penstock.frontend.native.subscriptions import Subscriptions
+from penstock.frontend.onward_queues import onward_queues
 from penstock.frontend.queue_metadata import PREFIX as QUEUES
+from penstock.frontend.queue_metadata import key_of
 from penstock.metadata.cache import MetadataCache
 from penstock.metadata.store.interface import Change
+from penstock.metadata.user_register import REGISTER_KEY
 from penstock.metadata.users import KEYS, USERS
 from penstock.model.batch import Buffer
 from penstock.model.errors import ErrorCode, PenstockError
@@ -47,6 +51,7 @@ class NativeDoor:
         record: NativeRecord,
         metadata: MetadataCache,
         outside: Outside,
+        look: Look,
         now_ms: Callable[[], int],
     ) -> None:
         self._greeter = Greeter(reception, record, outside, now_ms)
@@ -54,6 +59,7 @@ class NativeDoor:
         self._limits = limits
         self._record = record
         self._outside = outside
+        self._look = look
         self._now_ms = now_ms
         self._clients: dict[int, Client] = {}
         self._subscriptions = Subscriptions(permissions, limits, now_ms, self._end_subscription)
@@ -61,6 +67,7 @@ class NativeDoor:
         """Whoever is behind it; set before the first connection."""
         metadata.listen(USERS, self._users_changed)
         metadata.listen(KEYS, self._users_changed)
+        metadata.listen(REGISTER_KEY, self._users_changed)
         metadata.listen(QUEUES, self._queue_changed)
 
     @property
@@ -108,9 +115,16 @@ class NativeDoor:
             self.inside.handle(connection, admitted)
 
     def _admit(
-        self, connection: int, client: Client, frame: Frame, now_ms: int, timer_us: int
+        self,
+        connection: int,
+        client: Client,
+        frame: Frame,
+        now_ms: int,
+        timer_us: int,
+        *,
+        looked: bool = False,
     ) -> Frame | None:
-        """What is handed on of a frame."""
+        """What is handed on of a frame; `looked`: the metadata that it depends on was just read."""
         visit = client.visit
         if visit is None:
             if client.guest is not None:
@@ -140,7 +154,8 @@ class NativeDoor:
         queue = ""
         try:
             queue = self._permissions.check(visit, rule, request, now_ms)
-            self._limits.check(visit.session.user, rule, request, frame, now_ms)
+            if not looked:
+                self._limits.check(visit.session.user, rule, request, frame, now_ms)
         except PenstockError as error:
             about = error.queue if isinstance(error, AccessDeniedError) else queue
             asked = record.asked(rule.recorded_as, about, frame, now_ms, timer_us)
@@ -149,11 +164,38 @@ class NativeDoor:
         subscription = request.queue_id if isinstance(request, messages.Subscribe) else 0
         asked = record.asked(rule.recorded_as, queue, frame, now_ms, timer_us, subscription)
         client.asked[request_id] = asked
+        if rule.about is About.NAME and not looked and (onward := onward_queues(request)):
+            # What another front end has just written of these queues may not have been heard of here.
+            again = partial(self._admit_again, connection, client, frame, now_ms, timer_us)
+            self._look([key_of(name) for name in onward], again)
+            return None
         if isinstance(request, messages.LocateLog):
             return _rewritten(frame, _with_holder(visit, request, asked))
         if rule.about is About.ALL:
             return _rewritten(frame, self._permissions.narrowed(visit, request))
         return frame
+
+    def _admit_again(
+        self,
+        connection: int,
+        client: Client,
+        frame: Frame,
+        now_ms: int,
+        timer_us: int,
+        error: PenstockError | None,
+    ) -> None:
+        """The metadata that a request depends on was read, or could not be."""
+        if self._clients.get(connection) is not client:
+            return
+        asked = client.asked.pop(frame.request_id, None)
+        if asked is None:
+            return
+        if error is not None:
+            self._refuse(connection, client, frame.request_id, asked, error, self._now_ms())
+            return
+        admitted = self._admit(connection, client, frame, now_ms, timer_us, looked=True)
+        if admitted is not None:
+            self.inside.handle(connection, (admitted,))
 
     def _end_subscription(
         self, connection: int, client: Client, request_id: int, error: PenstockError

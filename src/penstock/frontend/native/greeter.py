@@ -14,14 +14,12 @@ from penstock.frontend.native.rules import CONNECTED
 from penstock.frontend.native.sides import Inside, Outside
 from penstock.model.batch import Buffer
 from penstock.model.errors import PenstockError
-from penstock.model.limits import FRAME_BYTES, KIBIBYTE
+from penstock.model.limits import FRAME_BYTES
 from penstock.wire import messages
-from penstock.wire.credentials import Prove, read_greeting
+from penstock.wire.credentials import GREETING_BYTES, Prove, read_greeting
 from penstock.wire.frames import Frame, encode_frame, frames_in
 
 _NOTHING = memoryview(b"")
-GREETING_BYTES = 16 * KIBIBYTE
-"""No frame is longer before it is known who sends it, so that a stranger can make nobody hold more."""
 
 
 class Greeter:
@@ -42,20 +40,20 @@ class Greeter:
 
     def greet(self, connection: int, client: Client, frame: Frame, inside: Inside) -> None:
         """What a client says before it is let in."""
-        said = read_greeting(frame.head)
-        if said is None or (isinstance(said, Prove) and client.challenged is None):
-            client.proven = client.proven or self._outside.expect(connection)
-            inside.handle(connection, (frame,))  # which says that one greets first
-            return
         now_ms = self._now_ms()
         asked = self._record.asked(CONNECTED, "", frame, now_ms, self._record.timer_us())
         try:
+            said = read_greeting(frame.head)
+            if said is None or (isinstance(said, Prove) and client.challenged is None):
+                client.proven = client.proven or self._outside.expect(connection)
+                inside.handle(connection, (frame,))  # which says that one greets first
+                return
             if isinstance(said, Prove):
                 assert client.challenged is not None
                 guest = self.reception.prove(client.challenged, said.proof, client.peer.address, now_ms)
                 hello = client.challenged.hello
             else:
-                outcome = self.reception.greet(said)
+                outcome = self.reception.greet(said, client.peer.address)
                 if isinstance(outcome, Challenged):
                     client.challenged = outcome
                     client.proven = client.proven or self._outside.expect(connection)

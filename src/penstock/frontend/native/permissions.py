@@ -13,6 +13,7 @@ import msgspec
 from penstock.frontend.authorize import may
 from penstock.frontend.native.rules import WITH_A_MOVE, About, Rule
 from penstock.frontend.native_names import Home, arn_of
+from penstock.frontend.onward_queues import onward_queues, takes_from
 from penstock.frontend.queue_directory import QueueDirectory
 from penstock.frontend.session import Session
 from penstock.model.errors import ErrorCode, PenstockError
@@ -155,23 +156,27 @@ class Permissions:
         arn = self._arn(name)
         queue_id = self._names.id_of(name)
         self._demand(visit, rule, self._decide(visit, rule, arn, queue_id, now_ms, name))
-        target: object = None
-        if isinstance(request, messages.CreateQueue):
-            target = request.settings.dead_letter_queue
-        elif isinstance(request, messages.AlterQueue):
-            target = request.changes.get("dead_letter_queue")
-        if isinstance(target, str) and not visit.session.unrestricted:
-            self._check_dead_letters(visit, arn, target, now_ms)
+        for target in onward_queues(request):
+            self._check_onward(visit, arn, target, now_ms)
         return str(arn)
 
-    def _check_dead_letters(self, visit: Visit, arn: QueueArn, target: str, now_ms: int) -> None:
-        """A queue's dead letters stay in its account; where they go is made with the queue, if it is missing."""
-        beside = self._arn(target)
-        if beside.account != arn.account:
-            raise AccessDeniedError("a dead-letter queue belongs to the account of its queue", str(arn))
-        if self._names.id_of(target) is None:
-            creates = Rule(About.NAME, "CreateQueue", "", owner_only=True)
-            self._demand(visit, creates, self._decide(visit, creates, beside, None, now_ms))
+    def _check_onward(self, visit: Visit, arn: QueueArn, target: str, now_ms: int) -> None:
+        """What a queue sends on stays in its account; where that goes is made with the queue, if it is missing."""
+        _check_length(visit, target)
+        beside, target_id = self._arn(target), self._names.id_of(target)
+        if not visit.session.unrestricted:
+            if beside.account != arn.account:
+                raise AccessDeniedError("a dead-letter queue belongs to the account of its queue", str(arn))
+            if target_id is None:
+                creates = Rule(About.NAME, "CreateQueue", "", owner_only=True)
+                self._demand(visit, creates, self._decide(visit, creates, beside, None, now_ms))
+        if target_id is not None:
+            metadata, _ = self._queues.metadata_of(target, target_id)
+            if metadata is not None and not takes_from(metadata.attributes, arn):
+                raise AccessDeniedError(
+                    f"messages of {arn} would go to {beside}, whose RedriveAllowPolicy does not allow this queue as a source",
+                    str(arn),
+                )
 
     def _check_move(self, visit: Visit, rule: Rule, request: messages.Redrive, now_ms: int) -> None:
         """Who moves messages receives, deletes and sends."""

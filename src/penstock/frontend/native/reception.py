@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from penstock.frontend.authenticate import ANONYMOUS, open_session, session_of
 from penstock.frontend.failed_signatures import FailedSignatures
+from penstock.frontend.local_only import is_loopback
 from penstock.frontend.native_names import Home
 from penstock.frontend.session import Session
 from penstock.metadata.user_directory import KeyOwner, UserDirectory
@@ -67,9 +68,11 @@ class Reception:
         """Whether anybody may do anything."""
         return self._open_without_users and not self._users.has_users()
 
-    def greet(self, hello: Hello) -> Guest | Challenged:
-        """What a greeting leads to; raises where it leads to nothing."""
+    def greet(self, hello: Hello, address: str) -> Guest | Challenged:
+        """What a greeting from an address leads to; raises where it leads to nothing."""
         if self.is_open:
+            if not is_loopback(address):
+                raise _not_from_here()
             if hello.access_key == LINK_KEY:
                 return Guest(None, None)
             user = hello.access_key[:_KEY_CHARACTERS] or ANONYMOUS
@@ -124,6 +127,14 @@ class Reception:
         if owner is None or owner.secret != guest.owner.secret:
             raise _wrong_key(guest.owner.key_id)
         return Guest(session_of(owner, self._home.region), owner)
+
+
+def _not_from_here() -> PenstockError:
+    return PenstockError(
+        ErrorCode.UNAUTHENTICATED,
+        "there are no users yet, so only clients on the server's own machine are served, also behind a balancer: make a user "
+        "with `penstock user create NAME --root`, and connect with its key",
+    )
 
 
 def _no_key() -> PenstockError:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
 
 from penstock.model.batch import Buffer
@@ -21,6 +21,10 @@ class Inside(Protocol):
     def caught_up(self, connection: int) -> None: ...
     def disconnected(self, connection: int) -> None: ...
     def handle(self, connection: int, frames: Iterable[Frame], stands_for: int = 1) -> None: ...
+
+
+Look = Callable[[Sequence[str], Callable[[PenstockError | None], None]], None]
+"""Reads entries of the metadata as the store has them now, then calls back, with what is wrong if they cannot be read."""
 
 
 class Outside(Protocol):

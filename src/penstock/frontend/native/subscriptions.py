@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from penstock.frontend.native.client import Client
 from penstock.frontend.native.limits import NativeLimits
-from penstock.frontend.native.permissions import AccessDeniedError, Permissions, Visit
+from penstock.frontend.native.permissions import Permissions, Visit
 from penstock.frontend.native.record import subscription_of
 from penstock.frontend.native.rules import RULES
 from penstock.model.errors import PenstockError
@@ -57,5 +57,5 @@ class Subscriptions:
         for request_id, queue_id in subscribed:
             try:
                 self._permissions.recheck(visit, _SUBSCRIBE, queue_id, self._now_ms())
-            except AccessDeniedError as error:
+            except PenstockError as error:  # also where the queue's policy cannot be believed
                 self._end(connection, client, request_id, error)

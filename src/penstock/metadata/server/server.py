@@ -31,7 +31,7 @@ STRANGERS_AT_ONCE = 256
 """How many may be connected that have not proven themselves yet."""
 STOP_SECONDS = 3.0
 """How long a stop waits for requests that are under way."""
-REFUSALS_SAID_EVERY_SECONDS = 10.0
+REFUSALS_SAID_EVERY_SECONDS = 60.0
 
 _log = logging.getLogger(__name__)
 

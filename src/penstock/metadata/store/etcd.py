@@ -201,7 +201,9 @@ class EtcdStore:
         return self._namespace + key.encode()
 
     def _entry(self, found: KeyValue) -> Entry:
-        return Entry(found.key[len(self._namespace) :].decode(), found.value, found.mod_revision)
+        return Entry(
+            found.key[len(self._namespace) :].decode(errors="replace"), found.value, found.mod_revision
+        )
 
 
 async def open_etcd_store(where: str | EtcdSettings) -> EtcdStore:

@@ -6,6 +6,7 @@ With `etcds` the members are spoken to over TLS; `ca`, `certificate` and `key` t
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
@@ -15,6 +16,14 @@ DEFAULT_NAMESPACE = "penstock"
 DEFAULT_TIMEOUT_SECONDS = 5.0
 
 _OPTIONS = {"timeout", "password_file", "ca", "certificate", "key"}
+
+
+_PASSWORD = re.compile(r"(://[^/?#@:]*:)[^/?#]*@")
+
+
+def without_password(url: str) -> str:
+    """A URL as it may stand in a log, or on a screen."""
+    return _PASSWORD.sub(r"\1…@", url)
 
 
 class EtcdUrlError(ValueError):

@@ -153,5 +153,5 @@ class EtcdWatch:
         return PerhapsDoneError(reason)
 
     def _change(self, event: Event) -> Change:
-        key = event.kv.key[self._skipped :].decode()
+        key = event.kv.key[self._skipped :].decode(errors="replace")
         return Change(key, None if event.type == "DELETE" else event.kv.value, event.kv.mod_revision)

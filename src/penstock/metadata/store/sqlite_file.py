@@ -142,9 +142,10 @@ class SqliteFile:
     # -- inside a transaction --------------------------------------------------------------------------------
 
     def _number(self, query: str) -> int:
-        (number,) = self._connection.execute(query).fetchone()
-        assert isinstance(number, int)
-        return number
+        row = self._connection.execute(query).fetchone()
+        if row is None or not isinstance(row[0], int):
+            raise sqlite3.DatabaseError(f"no number is where one should be ({query})")
+        return row[0]
 
     def _check(self, key: str, version: int | None) -> int:
         row = self._connection.execute("SELECT version FROM entries WHERE key = ?", (key,)).fetchone()

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from pyspark.sql import DataFrame
 
+from penstock.model.limits import BATCH_MESSAGES
 from penstock.pipeline.jobs.ledger_messages import ENTERS, KEYS, PLACE
 from penstock.pipeline.local_rows import local_rows
 from penstock.pipeline.numbers import Gap
@@ -115,14 +116,15 @@ _MISSING = """case
                     || ', never reached this job, so what they said is not known'
             end"""
 """What is missing. With `before` and `after`, the last message that began before it and the first that began after it:"""
-_BEGUN = """case
-                when after is null then '; messages from ' || (before + 1) || ' on may have begun there'
+_BEGUN = f"""case
+                when after is null or after - before - 1 > {BATCH_MESSAGES}L * (gap_end - gap_start + 1)
+                    then '; messages from ' || (before + 1) || ' on may have begun there'
                 when after - 1 = before + 1 then '; message ' || (before + 1) || ' began there'
                 when after - 1 > before + 1
                     then '; messages ' || (before + 1) || ' to ' || (after - 1) || ' began there'
                 else ''
             end"""
-"""Who may have begun in it."""
+"""Who may have begun in it: not all between where they are more than rows can tell of, since numbers may have been left out."""
 _ENDED = """case
                 when before > 0 then '; messages up to ' || before || ' may have been handed out or ended there'
                 else ''

@@ -18,7 +18,13 @@ from penstock.pipeline.source.places import (
     present_partitions,
     starting_offsets,
 )
-from penstock.pipeline.source.ranges import TaskRanges, messages_per_task, plan_tasks, ranges_between
+from penstock.pipeline.source.ranges import (
+    TaskRanges,
+    gaps_of,
+    messages_per_task,
+    plan_tasks,
+    ranges_between,
+)
 from penstock.pipeline.source.reading import read_task
 
 log = logging.getLogger("penstock.pipeline")
@@ -41,11 +47,11 @@ class LogBatchReader(DataSourceReader):
             source = connection.log()
             present = present_partitions(connection, source, options)
             wanted = starting_offsets(connection, source, present, options)
-            starts, gaps = checked_starts(present, wanted, options)
+            starts, missing = checked_starts(present, wanted, options)
             stops = ending_offsets(connection, source, present, options)
-        if gaps:
-            log.warning("%s", lost_sentence(options, gaps))
-        ranges = ranges_between(starts, stops)
+        if missing:
+            log.warning("%s", lost_sentence(options, missing))
+        ranges = ranges_between(starts, stops, gaps_of(present))
         weight = 1 if options.rows == "messages" else TABLE_WEIGHT
         size = options.messages_per_task or messages_per_task(sum(one.messages for one in ranges), weight)
         queue_id = connection.queue_id

@@ -3,21 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import NamedTuple
 
 from penstock.model.partition_numbers import number_in_partition
 from penstock.pipeline.source.options import ReadOptions
 from penstock.pipeline.trouble import PipelineError
 
-Gap = tuple[int, int]
-"""The first message that is missing, and the first that is there again."""
+
+class Missing(NamedTuple):
+    """Messages of a partition that were to be read and are gone."""
+
+    wanted: int
+    """The first of them."""
+    present: int
+    """The first number behind them."""
+    messages: int
+    """How many they are: some numbers between may have been left out, and were no message's."""
 
 
-def missing_messages(gaps: Mapping[int, Gap]) -> int:
+def missing_messages(gaps: Mapping[int, Missing]) -> int:
     """How many messages are missing."""
-    return sum(max(0, present - wanted) for wanted, present in gaps.values())
+    return sum(one.messages for one in gaps.values())
 
 
-def gone(options: ReadOptions, gaps: Mapping[int, Gap]) -> PipelineError:
+def gone(options: ReadOptions, gaps: Mapping[int, Missing]) -> PipelineError:
     """For a reader that must not go on."""
     return PipelineError(
         f"{lost_sentence(options, gaps)}. Read from what is there (startingOffsets=earliest), or set "
@@ -43,11 +52,11 @@ def made_again_sentence(options: ReadOptions) -> str:
     )
 
 
-def lost_sentence(options: ReadOptions, gaps: Mapping[int, Gap]) -> str:
+def lost_sentence(options: ReadOptions, gaps: Mapping[int, Missing]) -> str:
     """How many are missing, and where."""
     places = ", ".join(
         f"partition {partition}: {number_in_partition(wanted)} to {number_in_partition(present) - 1}"
-        for partition, (wanted, present) in sorted(gaps.items())
+        for partition, (wanted, present, _) in sorted(gaps.items())
     )
     return (
         f"the log of {options.target.queue!r} no longer has {missing_messages(gaps):,} messages that were to be read "

@@ -6,9 +6,10 @@ from collections.abc import Iterable
 from datetime import datetime
 
 from penstock import BlockingLog, LogPartition
+from penstock.model.number_gaps import NumberGaps
 from penstock.model.partition_numbers import number_in_partition
 from penstock.pipeline.source.connection import Connection
-from penstock.pipeline.source.missing import Gap, gone
+from penstock.pipeline.source.missing import Missing, gone
 from penstock.pipeline.source.options import Offsets, ReadOptions
 from penstock.pipeline.trouble import PipelineError
 
@@ -60,17 +61,20 @@ def ending_offsets(
 
 def checked_starts(
     partitions: list[LogPartition], starts: dict[int, int], options: ReadOptions
-) -> tuple[dict[int, int], dict[int, Gap]]:
+) -> tuple[dict[int, int], dict[int, Missing]]:
     """Starts that the log has, and what is missing before them; raises where that must not be.
 
-    A log may also end earlier than it did, where the nodes that had its newest messages are lost.
+    A start among numbers that no message has is none that is missing: it is read on behind them. A log may also end earlier than it
+    did, where the nodes that had its newest messages are lost, and ran a version that used their numbers again.
     """
-    gaps: dict[int, Gap] = {}
+    gaps: dict[int, Missing] = {}
     checked = dict(starts)
     for one in partitions:
         wanted = starts.get(one.partition, one.begin)
         if wanted < one.begin:
-            gaps[one.partition] = (wanted, one.begin)
+            messages = NumberGaps(one.gaps).messages(wanted, one.begin)
+            if messages:
+                gaps[one.partition] = Missing(wanted, one.begin, messages)
             checked[one.partition] = one.begin
         elif wanted > one.end and not options.fail_on_data_loss:
             checked[one.partition] = one.end

@@ -11,7 +11,13 @@ from typing import NamedTuple
 
 from pyspark.sql.datasource import InputPartition
 
+from penstock import LogPartition
+from penstock.model.number_gaps import NO_GAPS, NumberGaps
 from penstock.model.partition_numbers import partition_of
+
+Gaps = Mapping[int, NumberGaps]
+"""By partition, of those that have any."""
+NOWHERE: Gaps = {}
 
 TASK_MESSAGES = 25_000
 """A task is worth its cost from about so many messages on; fewer are read by one task, from whichever partitions."""
@@ -21,7 +27,7 @@ LARGE_TASK_MESSAGES = 500_000
 
 
 class LogRange(NamedTuple):
-    """Messages [start, stop) of the partition that the numbers are of."""
+    """Messages [start, stop) of the partition that the numbers are of; there is one for each number."""
 
     start: int
     stop: int
@@ -49,10 +55,23 @@ class TaskRanges(InputPartition):
         """The number of the task, by which it chooses its endpoint."""
 
 
-def ranges_between(starts: Mapping[int, int], stops: Mapping[int, int]) -> list[LogRange]:
-    """What lies between two offsets, by partition; nothing of a partition that has no stop."""
-    ranges = (LogRange(starts.get(partition, stop), stop) for partition, stop in sorted(stops.items()))
-    return [one for one in ranges if one.messages]
+def gaps_of(partitions: Iterable[LogPartition]) -> dict[int, NumberGaps]:
+    """The numbers that no message has, by partition."""
+    return {one.partition: NumberGaps(one.gaps) for one in partitions if one.gaps}
+
+
+def ranges_between(
+    starts: Mapping[int, int], stops: Mapping[int, int], gaps: Gaps = NOWHERE
+) -> list[LogRange]:
+    """What lies between two offsets, by partition; nothing of a partition that has no stop, nor numbers that no message has.
+
+    So a gap of millions of numbers makes no task.
+    """
+    return [
+        LogRange(first, first + count)
+        for partition, stop in sorted(stops.items())
+        for first, count in gaps.get(partition, NO_GAPS).runs(starts.get(partition, stop), stop)
+    ]
 
 
 def messages_per_task(messages: int, weight: int = 1) -> int:

@@ -13,7 +13,13 @@ from penstock import BlockingLog, OffsetGone
 from penstock.client.log.logged import LoggedMessages
 from penstock.pipeline.columns import message_batch
 from penstock.pipeline.source.connection import Connection
-from penstock.pipeline.source.missing import gone, lost_sentence, made_again, made_again_sentence
+from penstock.pipeline.source.missing import (
+    Missing,
+    gone,
+    lost_sentence,
+    made_again,
+    made_again_sentence,
+)
 from penstock.pipeline.source.options import ReadOptions
 from penstock.pipeline.source.ranges import LogRange, TaskRanges
 from penstock.pipeline.source.table_rows import TABLES, table_batches
@@ -48,7 +54,7 @@ def read_task(options: ReadOptions, schema: StructType, task: TaskRanges) -> Ite
 def _slices(
     connection: Connection, source: BlockingLog, wanted: LogRange, options: ReadOptions
 ) -> Iterator[LoggedMessages]:
-    """The range, slice by slice; what the log let go of meanwhile is an error, or skipped and said."""
+    """The range, slice by slice; what the log let go of or lost meanwhile is an error, or skipped and said."""
     start = wanted.start
     while start < wanted.stop:
         reader = source.batches(
@@ -63,13 +69,17 @@ def _slices(
                 for found in reader:
                     start = found.next
                     yield found
-            return
+            following = (
+                wanted.stop
+            )  # a failover has lost what is left, if anything is, since the range was planned
         except OffsetGone as error:
-            if options.fail_on_data_loss:
-                raise gone(options, {wanted.partition: (error.wanted, error.begin)}) from None
             following = min(max(error.begin, start + 1), wanted.stop)
-            log.warning("%s", lost_sentence(options, {wanted.partition: (start, following)}))
-            start = following
+        if start < following:
+            lost = {wanted.partition: Missing(start, following, following - start)}
+            if options.fail_on_data_loss:
+                raise gone(options, lost)
+            log.warning("%s", lost_sentence(options, lost))
+        start = following
 
 
 def _gathered(slices: Iterator[LoggedMessages]) -> Iterator[list[LoggedMessages]]:

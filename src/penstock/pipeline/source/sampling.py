@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from penstock import BlockingLog
-from penstock.pipeline.source.ranges import LogRange, ranges_between
+from penstock.pipeline.source.ranges import NOWHERE, Gaps, LogRange, ranges_between
 
 SAMPLES = 4
 SAMPLE_MESSAGES = 32
@@ -13,14 +13,18 @@ SAMPLE_BYTES = 64 * 1024
 
 
 def messages_within(
-    source: BlockingLog, starts: Mapping[int, int], stops: Mapping[int, int], max_bytes: int
+    source: BlockingLog,
+    starts: Mapping[int, int],
+    stops: Mapping[int, int],
+    max_bytes: int,
+    gaps: Gaps = NOWHERE,
 ) -> int:
     """About how many of the messages between are of so many bytes together; one at least.
 
     Samples are taken over the whole stretch; where fewer fit than it has, once more over those that should fit, for
     sizes change along a log.
     """
-    ranges = ranges_between(starts, stops)
+    ranges = ranges_between(starts, stops, gaps)
     waiting = sum(one.messages for one in ranges)
     most = waiting
     for _ in range(2):

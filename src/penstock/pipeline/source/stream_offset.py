@@ -7,6 +7,9 @@ the number of the next message. `missing` counts what the log let go of before i
 
 A partition that appears under a running query is read from its beginning; one that is gone stays where it was, and
 goes on there should it come back. So nothing is lost or read twice. Decides only: it asks nobody.
+
+A failover of an `async` queue may lose messages of which a micro-batch was planned; their numbers are left out since, and the query
+goes on behind them (`lost_stops`).
 """
 
 from __future__ import annotations
@@ -14,7 +17,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from penstock.pipeline.source.ranges import LogRange, ranges_between
+from penstock.model.number_gaps import NO_GAPS
+from penstock.pipeline.source.missing import Missing
+from penstock.pipeline.source.ranges import NOWHERE, Gaps, LogRange, ranges_between
 from penstock.pipeline.trouble import PipelineError
 
 
@@ -43,12 +48,16 @@ def load_offset(given: Mapping[str, Any]) -> StreamOffset:
         ) from None
 
 
-def admitted(starts: Mapping[int, int], ends: Mapping[int, int], max_messages: int | None) -> dict[int, int]:
+def admitted(
+    starts: Mapping[int, int], ends: Mapping[int, int], max_messages: int | None, gaps: Gaps = NOWHERE
+) -> dict[int, int]:
     """How far a micro-batch goes in each partition: to its end, or to its share of so many messages.
 
     Shares are by what waits; the first partitions get what is left over, so that small limits get on as well.
     """
-    waiting = {one.partition: one.messages for one in ranges_between(starts, ends)}
+    waiting: dict[int, int] = {}
+    for one in ranges_between(starts, ends, gaps):
+        waiting[one.partition] = waiting.get(one.partition, 0) + one.messages
     total = sum(waiting.values())
     stops = dict(starts) | {partition: starts.get(partition, end) for partition, end in ends.items()}
     if max_messages is None or total <= max_messages:
@@ -59,13 +68,29 @@ def admitted(starts: Mapping[int, int], ends: Mapping[int, int], max_messages: i
     by_rest = sorted(waiting, key=lambda one: (-(waiting[one] * max_messages % total), one))
     for partition in by_rest[:left]:
         shares[partition] += 1
-    return stops | {partition: stops[partition] + share for partition, share in shares.items()}
+    return stops | {
+        partition: gaps.get(partition, NO_GAPS).forth(stops[partition], ends[partition], share)
+        for partition, share in shares.items()
+    }
 
 
-def planned_ranges(start: StreamOffset, end: StreamOffset, begins: Mapping[int, int]) -> list[LogRange]:
+def lost_stops(start: StreamOffset, end: StreamOffset, gaps: Gaps) -> dict[int, Missing]:
+    """What was lost of a micro-batch since it was planned: it ends where the log ended then, among numbers that are left out now."""
+    found: dict[int, Missing] = {}
+    for partition, stop in end.following.items():
+        left_out = gaps.get(partition, NO_GAPS)
+        first = max(left_out.around(stop), start.following.get(partition, 0))
+        if first < stop:
+            found[partition] = Missing(first, stop, stop - first)
+    return found
+
+
+def planned_ranges(
+    start: StreamOffset, end: StreamOffset, begins: Mapping[int, int], gaps: Gaps = NOWHERE
+) -> list[LogRange]:
     """What a micro-batch reads. A partition that is new in it is read from where its log begins."""
     starts = {
         partition: start.following.get(partition, begins.get(partition, stop))
         for partition, stop in end.following.items()
     }
-    return ranges_between(starts, end.following)
+    return ranges_between(starts, end.following, gaps)

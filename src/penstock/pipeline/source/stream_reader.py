@@ -23,7 +23,8 @@ from penstock.model.errors import PenstockError
 from penstock.pipeline.source.batch_reader import TABLE_WEIGHT
 from penstock.pipeline.source.connection import Connection, explanation
 from penstock.pipeline.source.missing import (
-    Gap,
+    Missing,
+    gone,
     lost_sentence,
     made_again,
     made_again_sentence,
@@ -31,10 +32,16 @@ from penstock.pipeline.source.missing import (
 )
 from penstock.pipeline.source.options import ReadOptions
 from penstock.pipeline.source.places import checked_starts, present_partitions, starting_offsets
-from penstock.pipeline.source.ranges import TaskRanges, messages_per_task, plan_tasks
+from penstock.pipeline.source.ranges import TaskRanges, gaps_of, messages_per_task, plan_tasks
 from penstock.pipeline.source.reading import read_task
 from penstock.pipeline.source.sampling import messages_within
-from penstock.pipeline.source.stream_offset import StreamOffset, admitted, load_offset, planned_ranges
+from penstock.pipeline.source.stream_offset import (
+    StreamOffset,
+    admitted,
+    load_offset,
+    lost_stops,
+    planned_ranges,
+)
 
 log = logging.getLogger("penstock.pipeline")
 
@@ -87,11 +94,12 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if self._goal is not None:
             ends = {one: min(end, ends.get(one, end)) for one, end in self._goal.items()}
         everything = isinstance(limit, ReadAllAvailable)
-        stops = admitted(following, ends, None if everything else self._options.max_messages)
+        gaps = gaps_of(present)
+        stops = admitted(following, ends, None if everything else self._options.max_messages, gaps)
         if self._options.max_bytes is not None and not everything:
             with self._connection.explained():
-                most = messages_within(source, following, stops, self._options.max_bytes)
-            stops = admitted(following, stops, most)
+                most = messages_within(source, following, stops, self._options.max_bytes, gaps)
+            stops = admitted(following, stops, most, gaps)
         if stops == begun.following and self._goal is None:
             time.sleep(IDLE_SECONDS)
         return StreamOffset(queue_id, stops, missing).dump()
@@ -99,7 +107,9 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def reportLatestOffset(self) -> dict[str, Any] | None:
         """Where the log ends, for the progress that people watch."""
         _, queue_id, present = self._look()
-        return StreamOffset(queue_id, {one.partition: one.end for one in present}).dump()
+        latest = StreamOffset(queue_id, {one.partition: one.end for one in present}).dump()
+        gaps = {str(one.partition): one.gaps for one in present if one.gaps}
+        return latest | {"gaps": gaps} if gaps else latest
 
     def commit(self, end: dict[str, Any]) -> None:
         """Spark calls it a micro-batch late, and for the last one never; `latestOffset` knows more."""
@@ -144,7 +154,7 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             said = explanation(error, self._options.target)
             log.warning("how far the query has come was not committed for group %s: %s", group, said)
 
-    def _report(self, gaps: dict[int, Gap]) -> None:
+    def _report(self, gaps: dict[int, Missing]) -> None:
         if gaps:
             log.warning("%s; the query goes on behind them", lost_sentence(self._options, gaps))
 
@@ -170,7 +180,12 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if not options.fail_on_data_loss:  # what is missing was counted when the end was chosen
             behind = {one: max(number, begins.get(one, 0)) for one, number in begun.following.items()}
             begun = begun._replace(following=behind)
-        ranges = planned_ranges(begun, ended, begins)
+        gaps = gaps_of(present)
+        lost = lost_stops(begun, ended, gaps)
+        if lost and options.fail_on_data_loss:
+            raise gone(options, lost)
+        self._report(lost)
+        ranges = planned_ranges(begun, ended, begins, gaps)
         weight = 1 if options.rows == "messages" else TABLE_WEIGHT
         size = options.messages_per_task or messages_per_task(sum(one.messages for one in ranges), weight)
         return plan_tasks(ranges, size, queue_id)

@@ -33,6 +33,7 @@ class Primary:
         self._flushed = 0
         self._committed = 0
         self._copied = 0
+        self._relied = 0
         self.synchronous = synchronous
         self.least_in_sync = least_in_sync
         self.in_sync = frozenset(in_sync)
@@ -60,6 +61,26 @@ class Primary:
         """
         return self._copied
 
+    def everywhere(self) -> int:
+        """Up to which record every replica that may be elected next has the log, so that no failover loses it.
+
+        With `async` less than what is committed. A caller that acts on it says so (`rely`): no replica comes in sync without that. A
+        replica that is about to come in counts already, for a moment: otherwise it would always lack the newest of it.
+        """
+        index = self._committed
+        for node in self.in_sync | (self._proposed or frozenset()):
+            if node != self._node:
+                follower = self.followers.get(node)
+                index = min(index, follower.confirmed if follower is not None else 0)
+        for follower in self.followers.values():
+            if follower.awaited_until_ms is not None:
+                index = min(index, follower.confirmed)
+        return index
+
+    def rely(self, index: int) -> None:
+        """Somebody counts on it that no failover loses the log up to here."""
+        self._relied = max(self._relied, index)
+
     def appended(self, last: int, now_ms: int) -> None:
         """The log goes on up to `last`."""
         self._last = last
@@ -82,7 +103,7 @@ class Primary:
         follower.confirmed = index
         if node not in self.in_sync:
             follower.heard(self._last, now_ms)
-            if self.synchronous and index >= self._begun and self._proposed is None:
+            if index >= self._begun and self._proposed is None:
                 follower.await_if_close(now_ms)
         self._commit()
 
@@ -149,6 +170,11 @@ class Primary:
         """Whether enough replicas are in sync."""
         return not self.synchronous or len(self.in_sync) >= self.least_in_sync
 
+    @property
+    def electable(self) -> frozenset[str]:
+        """Who may lead next, for all that is known: in sync by the store, or soon."""
+        return self.in_sync | (self._proposed or frozenset())
+
     def wanted_in_sync(self, now_ms: int, living: Collection[str]) -> frozenset[str] | None:
         """The in-sync set as it should be, where it should be another and no change is under way.
 
@@ -177,7 +203,7 @@ class Primary:
         return frozenset(wanted) if wanted != self.in_sync else None
 
     def _has_come_close(self, follower: Follower, now_ms: int) -> bool:
-        if follower.confirmed < self._begun or follower.lags(now_ms, LAG_MS):
+        if follower.confirmed < max(self._begun, self._relied) or follower.lags(now_ms, LAG_MS):
             return False
         return follower.confirmed >= self._committed or (
             not self.synchronous and follower.trails_by(LAG_MS, now_ms)
@@ -194,7 +220,7 @@ class Primary:
         for node, follower in self.followers.items():
             if follower.awaited_until_ms is None:
                 continue
-            if node in counts or not self.synchronous:
+            if node in counts:
                 follower.awaited_until_ms = None
             elif now_ms >= follower.awaited_until_ms:
                 follower.disappointed(now_ms)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 
 import msgspec
@@ -303,6 +303,7 @@ async def open_gateway(
     name: str,
     now_ms: Callable[[], int],
     tls: NativeTls | None = None,
+    trusted_proxies: Sequence[str] | None = None,
 ) -> NativeGateway:
     """A gateway that listens; raises `StartError`, and lets go of its socket then."""
     listener, address = bound
@@ -311,6 +312,7 @@ async def open_gateway(
         write_buffer_bytes=ServeConfig.write_buffer_bytes,
         hello_timeout_ms=ServeConfig.hello_timeout_ms,
         tls=tls,
+        trusted_proxies=trusted_proxies,
     )
     loop = asyncio.get_running_loop()
     names = ClusterNames(link.map)

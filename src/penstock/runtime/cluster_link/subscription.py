@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Callable
 
 from penstock.frontend.engine import EngineLink
-from penstock.frontend.steps import Reply
+from penstock.frontend.steps import Reply, wrong_answer
 from penstock.model import limits
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.routing.receives_ahead import receives_at_once
@@ -104,6 +104,8 @@ class Subscription:
         self._under_way[ticket] = messages
 
     def _answered(self, messages: int, outcome: Reply | PenstockError) -> None:
+        if not isinstance(outcome, PenstockError) and not isinstance(outcome.answer, Delivery):
+            outcome = wrong_answer(outcome.answer, Delivery)
         if isinstance(outcome, PenstockError):
             self._credit += messages
             if not self._over and not outcome.retryable:
@@ -115,7 +117,7 @@ class Subscription:
                 self._timer = self._loop.call_later(PAUSE_SECONDS, self._try_again)
         else:
             delivery = outcome.answer
-            assert isinstance(delivery, Delivery)
+            assert isinstance(delivery, Delivery), "anything else was made an error above"
             count = sum(batch.count for batch in delivery.batches)
             self._credit += messages - count
             self._allow(receives_at_once(self._at_once, len(outcome.body), full=count >= messages))

@@ -6,16 +6,14 @@ and only notes the time, so that `idle` is looked at more often than its limit a
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Callable
 from typing import Protocol
 
+from penstock.runtime.bad_connections import BadConnections
 from penstock.runtime.http.limits import HttpLimits
 from penstock.runtime.http.refusal import Refusal
 from penstock.runtime.http.waiting import Waiting
-
-log = logging.getLogger(__name__)
 
 LOOKS_AT_IDLE = 4
 """How often an idle connection is looked at before it is closed: it may live a quarter longer than its limit."""
@@ -55,8 +53,9 @@ Table = Waiting[Waiter]
 class Deadlines:
     """The connections of a server by what they wait for."""
 
-    def __init__(self, limits: HttpLimits) -> None:
+    def __init__(self, limits: HttpLimits, bad: BadConnections) -> None:
         self._limits = limits
+        self._bad = bad
         self.idle: Table = Waiting(limits.idle_seconds / LOOKS_AT_IDLE)
         self._heads: Table = Waiting(limits.head_seconds)
         # A connection comes here from `_heads` when the time for its head is over, so that both tables stay in
@@ -147,5 +146,7 @@ class Deadlines:
             self._wait(connection, self._stalled)
             return
         if unread_bytes:
-            log.warning("disconnected %s: it left %d bytes unread", connection.address, unread_bytes)
+            self._bad.tell(
+                "unread", "disconnected %s: it left %d bytes unread", connection.address, unread_bytes
+            )
         connection.abort()

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable
 from typing import Protocol
 
+from penstock.runtime.bad_connections import BadConnections
 from penstock.runtime.http.answers import plain_refusal
 from penstock.runtime.http.deadlines import Deadlines, Waiter
 from penstock.runtime.http.limits import HttpLimits
@@ -51,7 +52,8 @@ class House:
         self.handler = handler
         self.limits = limits
         self._refuse = refuse
-        self.deadlines = Deadlines(limits)
+        self.bad = BadConnections(log)
+        self.deadlines = Deadlines(limits, self.bad)
         self.connections: set[Guest] = set()
         self.held: set[Guest] = set()
         """Connections with requests that wait until the server is held no more."""
@@ -113,7 +115,7 @@ class House:
             return Refusal(503, "This server is stopping.")
         if open_connections < self.limits.max_connections:
             return None
-        log.warning("refused a connection: %d are open", open_connections)
+        self.bad.tell("full", "refused a connection: %d are open", open_connections)
         return Refusal(
             503, f"This server takes {self.limits.max_connections} connections and has no room for another."
         )

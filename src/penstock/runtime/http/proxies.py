@@ -37,7 +37,7 @@ class TrustedProxies:
     def _client_address(self, said: str, nearest: str) -> str:
         """From the end: what a trusted one wrote there is true, also of who it had it from."""
         for word in reversed(said.split(",")):
-            address = _address(word)
+            address = parsed_address(word)
             if address is None:
                 return (
                     nearest  # whoever wrote this knows no address, so who was before it is not known either
@@ -52,13 +52,14 @@ class TrustedProxies:
         if found is None:
             if len(self._known) >= ADDRESSES_REMEMBERED:
                 self._known.clear()
-            parsed = _address(address)
+            parsed = parsed_address(address)
             found = parsed is not None and any(parsed in network for network in self._networks)
             self._known[address] = found
         return found
 
 
-def _address(text: str) -> IPv4Address | IPv6Address | None:
+def parsed_address(text: str) -> IPv4Address | IPv6Address | None:
+    """An address of either kind; None: the text is none."""
     try:
         found = ip_address(text.strip())
     except ValueError:

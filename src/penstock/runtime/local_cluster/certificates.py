@@ -27,6 +27,10 @@ _NAMES = (
 )
 
 
+class AuthorityError(Exception):
+    """The files of the authority cannot be used; the message says which and what to do."""
+
+
 class CertificateFiles(NamedTuple):
     """What a process is told: its own certificate and key, and the authority of all."""
 
@@ -84,9 +88,20 @@ class ThrowAwayAuthority:
                 .sign(key, hashes.SHA256())
             )
             self._write("ca", certificate, key)
-        loaded = serialization.load_pem_private_key(self._key_file.read_bytes(), None)
-        assert isinstance(loaded, ec.EllipticCurvePrivateKey), "it was written above"
-        return loaded, x509.load_pem_x509_certificate(self.certificate_file.read_bytes())
+        try:
+            loaded = serialization.load_pem_private_key(self._key_file.read_bytes(), None)
+            certificate = x509.load_pem_x509_certificate(self.certificate_file.read_bytes())
+        except (OSError, ValueError, TypeError) as error:
+            raise self._unusable(str(error)) from None
+        if not isinstance(loaded, ec.EllipticCurvePrivateKey):
+            raise self._unusable("its key is not one that Penstock made")
+        return loaded, certificate
+
+    def _unusable(self, why: str) -> AuthorityError:
+        return AuthorityError(
+            f"the authority in {self.certificate_file} and {self._key_file} cannot be used ({why}): put the files back, "
+            f"or delete the directory {self._directory} while the cluster is down, so that all certificates are made again"
+        )
 
     def _write(self, name: str, certificate: x509.Certificate, key: ec.EllipticCurvePrivateKey) -> None:
         """The key first: a certificate without its key would be taken for a whole one."""

@@ -16,7 +16,15 @@ from pathlib import Path
 
 import msgspec
 
-from penstock.cluster.local_plan import ROLES, ClusterPlan, Planned, Role, with_another, without
+from penstock.cluster.local_plan import (
+    ROLES,
+    ClusterPlan,
+    Planned,
+    Role,
+    with_another,
+    with_guarded_etcd,
+    without,
+)
 from penstock.runtime.etcd_process import EtcdMember, EtcdProcess, find_etcd
 from penstock.runtime.local_cluster import running, told
 from penstock.runtime.local_cluster.balancer import (
@@ -25,10 +33,11 @@ from penstock.runtime.local_cluster.balancer import (
     reload_balancer,
     write_configuration,
 )
-from penstock.runtime.local_cluster.directory import ClusterDirectory, ClusterState
+from penstock.runtime.local_cluster.directory import ClusterDirectory, ClusterState, DirectoryError
 from penstock.runtime.local_cluster.full_disk import why_full, why_not_written
 from penstock.runtime.local_cluster.ports import ports_of, taken_ports
 from penstock.runtime.local_cluster.running import Running
+from penstock.runtime.local_cluster.sealing import TROUBLES, seal_from_before
 
 READY_SECONDS = 60.0
 STOP_SECONDS: dict[Role, float] = {
@@ -83,7 +92,10 @@ class LocalCluster:
     def state(self) -> ClusterState:
         """As it is in the file now."""
         state = self.directory.load()
-        assert state is not None, "a cluster has a plan"
+        if state is None:
+            raise DirectoryError(
+                f"{self.directory.state_file} is gone: somebody has deleted it while the cluster was in use"
+            )
         return state
 
     @property
@@ -101,11 +113,35 @@ class LocalCluster:
 
     # -- starting --------------------------------------------------------------------------------------------
 
-    def bring_up(self) -> None:
-        """Starts whatever does not run, role after role; raises `StartFailedError` and what the programs need."""
+    def bring_up(self, *, seal_users: bool = False) -> None:
+        """Starts whatever does not run, role after role; raises `StartFailedError` and what the programs need.
+
+        `seal_users`: whoever asks for it knows the users that an earlier version has written.
+        """
+        self._guard_etcd()
         self._check_ports([one for one in self.plan.processes if not self.state.is_up(one.name)])
+        is_beginning = not self.state.up
         for role in ROLES:
             self.start(*(one.name for one in self.plan.of_role(role) if not self.state.is_up(one.name)))
+            if role == "etcd" and is_beginning:
+                self._seal_from_before(seal_users=seal_users)
+
+    def _guard_etcd(self) -> None:
+        """An etcd of its own takes nobody without a certificate; who runs already has been told where it is."""
+        if not self.state.up:
+            certificates = str(self.directory.etcd_certificates)
+            self.directory.change(
+                lambda state: msgspec.structs.replace(state, plan=with_guarded_etcd(state.plan, certificates))
+            )
+
+    def _seal_from_before(self, *, seal_users: bool) -> None:
+        """What an earlier version wrote into the cluster's own etcd is sealed before anybody reads it."""
+        if self.state.sealed or not self.plan.of_role("etcd"):
+            return
+        try:
+            seal_from_before(self.directory, self.plan.etcd_url, users=seal_users)
+        except TROUBLES as error:
+            raise StartFailedError(str(error)) from None
 
     def start(self, *names: str) -> None:
         """Starts processes together and waits until they are ready; raises `StartFailedError`."""
@@ -141,10 +177,8 @@ class LocalCluster:
         place.mkdir(mode=0o700, parents=True, exist_ok=True)
         if planned.role == "etcd":
             etcd = EtcdProcess(self._etcd_member(planned), find_etcd())
-            etcd.start()
+            process = running.identified(etcd.start())
             self._etcds.append(etcd)
-            assert etcd.process_id is not None
-            process = running.identified(etcd.process_id)
         elif planned.role == "balancer":
             program = find_haproxy()
             file = write_configuration(self.plan, place, program)

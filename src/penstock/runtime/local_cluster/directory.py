@@ -3,6 +3,7 @@
 DIR/cluster.json      the plan, and who runs
 DIR/secret            what the processes of the cluster prove to each other
 DIR/tls/              a throw-away authority and certificates, where the processes speak TLS
+DIR/etcd-tls/         the same for etcd alone, where they do not
 DIR/node-1/           penstock.toml, log, ready.json, data/
 DIR/etcd/             etcd's data and log
 DIR/balancer/         haproxy.cfg, log
@@ -40,6 +41,8 @@ class ClusterState(Document, frozen=True, kw_only=True):
     plan: ClusterPlan
     running: dict[str, Running] = msgspec.field(default_factory=dict)
     """Whoever was started and not stopped since; who died is still in here."""
+    sealed: bool = False
+    """Whether everything in its own etcd was written under seals, or sealed when it was brought up."""
     watcher: Running | None = None
     """The `cluster up` that stays in the foreground."""
 
@@ -81,6 +84,11 @@ class ClusterDirectory:
     def certificates(self) -> Path:
         """The throw-away authority of a cluster whose processes speak TLS."""
         return self.path / "tls"
+
+    @property
+    def etcd_certificates(self) -> Path:
+        """The throw-away authority of an etcd whose cluster speaks no TLS otherwise."""
+        return self.path / "etcd-tls"
 
     @property
     def master_key_file(self) -> Path:

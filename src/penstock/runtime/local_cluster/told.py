@@ -27,22 +27,27 @@ def etcd_member(
     """A member of a local cluster's own etcd, of which there is one unless the plan has more."""
     members = plan.of_role("etcd")
     named = {one.name: f"etcd-{number}" for number, one in enumerate(members, 1)}
+    tls = _etcd_tls(plan)
+    scheme = "http" if tls is None else "https"
     return EtcdMember(
         name=named[planned.name],
         directory=directory.place(planned.name) / named[planned.name],
         client_port=planned.ports["client"],
         peer_port=planned.ports["peer"],
-        peers=",".join(f"{named[one.name]}=http://{one.address('peer')}" for one in members),
+        peers=",".join(f"{named[one.name]}={scheme}://{one.address('peer')}" for one in members),
         host=planned.host,
-        client_tls=_etcd_tls(plan),
+        client_tls=tls,
+        peer_tls=tls,
         before=before,
     )
 
 
 def _etcd_tls(plan: ClusterPlan) -> MemberTls | None:
-    if plan.tls is None:
+    """None only for an etcd that an earlier version has started and that still runs."""
+    certificates = plan.etcd_certificates or plan.tls
+    if certificates is None:
         return None
-    authority = ThrowAwayAuthority(Path(plan.tls))
+    authority = ThrowAwayAuthority(Path(certificates))
     authority.files(ETCD_CLIENT)  # for whoever asks it
     own = authority.files("etcd")
     return MemberTls(certificate=own.certificate, key=own.key, client_ca=own.authority)
@@ -101,7 +106,7 @@ def _front_end(planned: Planned, plan: ClusterPlan, directory: ClusterDirectory)
     }
     return {
         "cluster": {**shared, "metadata": _metadata_url(plan)},
-        **({"native": shown} if shown else {}),
+        "native": {**shown, "trusted_proxies": plan.balancer.host},
         "frontend": {
             "native_listen": planned.address("native"),
             "monitoring_listen": planned.address("monitoring") if shows else "off",

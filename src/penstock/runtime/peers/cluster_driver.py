@@ -82,9 +82,10 @@ class ClusterDriver(Driver):
         """Entries of partitions as the store has them."""
         self._call(lambda: self._replicated.apply_layout(changes, self._clock.now_ms()))
 
-    def partition_gone(self, partition: int) -> None:
-        """The entry of a partition is no longer in the store."""
-        self._call(lambda: self._replicated.partition_gone(partition, self._clock.now_ms()))
+    def partition_gone(self, partition: int, *, unreadable: bool = False) -> None:
+        """The entry of a partition is no longer in the store, or only newer versions can read it."""
+        now_ms = self._clock.now_ms()
+        self._call(lambda: self._replicated.partition_gone(partition, now_ms, unreadable=unreadable))
 
     def apply_nodes(self, nodes: Mapping[str, NodeEntry]) -> None:
         """The nodes that live."""

@@ -90,8 +90,8 @@ class LayoutFollower:
                     self._driver.apply_nodes(nodes)
                 case ApplyEntry(entry, version):
                     self._driver.apply_layout([(entry, version)])
-                case EntryGone(partition):
-                    self._driver.partition_gone(partition)
+                case EntryGone(partition, unreadable):
+                    self._driver.partition_gone(partition, unreadable=unreadable)
                 case OwnEntryHeard(value, version):
                     self._registration.heard(value, version)
                 case SayPositions(asked):

@@ -14,6 +14,7 @@ from typing import Protocol
 
 from penstock.config.address import Address
 from penstock.model.batch import Buffer
+from penstock.runtime.bad_connections import BadConnections
 from penstock.runtime.cluster_streams import Door, dial, listen
 from penstock.runtime.cluster_tls import ClusterTls
 from penstock.runtime.peers.peer_connection import PeerConnection
@@ -60,6 +61,7 @@ class PeerLinks:
         self._wanted: dict[str, asyncio.Event] = {}
         """By node that is dialled: set when its stream has ended."""
         self._server: Door | None = None
+        self._bad = BadConnections(log)
         self._closed = False
 
     async def listen(self, listener: socket.socket) -> None:
@@ -160,7 +162,7 @@ class PeerLinks:
         name = connection.peer
         if name is None:
             if not self._closed and connection.expected is None:
-                log.warning("cut off somebody who connected as a node: %s", why)
+                self._bad.tell("stranger", "cut off somebody who connected as a node: %s", why)
             return
         if self._connections.get(name) is connection:
             del self._connections[name]

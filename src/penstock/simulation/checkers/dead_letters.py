@@ -27,6 +27,9 @@ def check(history: History) -> Iterator[Violation]:
                 f"message {message.number}, {message.sequence} of queue {message.life.name!r}, was due to move to "
                 f"{message.life.dead_letter_queues()} and is in neither place",
             )
+    if history.whereabouts is not None:
+        for sentence in history.whereabouts.dropped():
+            yield Violation(NAME, history.ended_ms, sentence)
     yield from _both(history)
     for delivery in history.deliveries:
         yield from _too_often(delivery, history)

@@ -21,7 +21,9 @@ def ending_of(message: SentMessage, history: History) -> Ending | None:
     if any(life.damaged_ms is not None for life in lives):
         return "queue damaged"
     if any(life.deletion_asked_ms is not None for life in lives):
-        return "queue deleted"
+        # Not what was to leave the queue: then it is lost, whatever else may have happened to others.
+        exact = history.whereabouts
+        return "queue deleted" if exact is None or exact.lost(message) is None else None
     if any(_may_have_purged(purge, message) for life in lives for purge in life.purges):
         return "purged"
     if _may_have_expired(message, history):

@@ -30,27 +30,33 @@ def check(history: History) -> Iterator[Violation]:
         if life.damaged_ms is not None or not life.settings[0].has_log:
             continue
         mine, messages = reads.get(life.queue_id, []), stored.get(life.queue_id, [])
+        kept = _kept(life, history)
         for read in mine:
-            yield from _without_gaps(read)
+            yield from _without_gaps(read, kept)
         yield from _same_bytes(life, mine, messages)
-        yield from _committed(life, mine, history)
+        yield from _committed(life, mine, kept)
         yield from _ends(life, mine, bounds.get(life.queue_id, []), messages)
         yield from _purged(life, mine)
         yield from _times(life, bounds.get(life.queue_id, []), messages)
 
 
-def _without_gaps(read: LogRead) -> Iterator[Violation]:
+def _without_gaps(read: LogRead, kept: dict[int, bytes]) -> Iterator[Violation]:
     """From the start of the request to `next`, one after the other; empty only at the end.
 
+    In a cluster numbers may be left out before the first one: then nothing may be there that was passed over.
     A wait that is over in the same turn in which something arrives may end with nothing all the same.
     """
     where = f"a read of queue {read.life.name!r} from {read.start}"
     offsets = [message.offset for message in read.messages]
-    if offsets != list(range(read.start, read.next)):
+    first = offsets[0] if offsets else read.next
+    if first < read.start or offsets != list(range(first, read.next)):
         yield Violation(NAME, read.answered_ms, f"{where} to {read.next} gave {offsets}")
+    passed = sorted(offset for offset in kept if read.start <= offset < first) if first > read.start else []
+    if passed:
+        yield Violation(NAME, read.answered_ms, f"{where} went on at {first} and passed over {passed}")
     if read.next > read.end:
         yield Violation(NAME, read.answered_ms, f"{where} went to {read.next}, past the end {read.end}")
-    if not offsets and read.start < read.end and not read.waited_ms:
+    if not offsets and read.next < read.end and not read.waited_ms:
         yield Violation(NAME, read.answered_ms, f"{where} gave nothing, and the end is {read.end}")
     if len(offsets) > read.most:
         yield Violation(
@@ -87,13 +93,18 @@ def _same_bytes(life: QueueLife, reads: list[LogRead], stored: list[SentMessage]
                 )
 
 
-def _committed(life: QueueLife, reads: list[LogRead], history: History) -> Iterator[Violation]:
-    """What was read is what no crash took away: nobody saw it before it was on disk."""
+def _kept(life: QueueLife, history: History) -> dict[int, bytes]:
+    """What no crash took away, by offset; what was cut or purged since as well."""
     kept: dict[int, bytes] = {}
     for entry in history.records.get(life.queue_id, []):
         record = decode_record(entry.head)
         if isinstance(record, Sent):
             kept.update(enumerate(Batch(entry.payload).bodies(), record.first))
+    return kept
+
+
+def _committed(life: QueueLife, reads: list[LogRead], kept: dict[int, bytes]) -> Iterator[Violation]:
+    """What was read is what no crash took away: nobody saw it before it was on disk."""
     for read in reads:
         for offset, message, _, _ in read.messages:
             if message is not None and kept.get(offset) != message.body:

@@ -22,7 +22,7 @@ def check(history: History) -> Iterator[Violation]:
     for life, sequence, deliveries in history.by_place():
         yield from _resurrected_in_place(life, sequence, deliveries)
     for message in history.messages.values():
-        yield from _resurrected_elsewhere(message)
+        yield from _resurrected_elsewhere(message, history)
     yield from _seen_again(history)
 
 
@@ -92,19 +92,20 @@ def _purged(life: QueueLife, delivery: DeliveredMessage, where: str) -> Iterator
             yield Violation(NAME, delivery.arrived_ms, f"{where} was delivered after the queue was purged")
 
 
-def _deleted_ms(message: SentMessage) -> int | None:
-    """When somebody was told for certain that it is deleted."""
+def _deleted_ms(message: SentMessage, history: History) -> int | None:
+    """When somebody was told for certain that it is deleted; not by a queue that is left out, and may lose that."""
     times = [
         settlement.answered_ms
         for delivery in message.deliveries
+        if delivery.life.queue_id in history.lives
         for settlement in delivery.settlements
         if settlement.kind == "delete" and settlement.result == "done" and settlement.answered_ms is not None
     ]
     return min(times, default=None)
 
 
-def _resurrected_elsewhere(message: SentMessage) -> Iterator[Violation]:
-    deleted_ms = _deleted_ms(message)
+def _resurrected_elsewhere(message: SentMessage, history: History) -> Iterator[Violation]:
+    deleted_ms = _deleted_ms(message, history)
     if deleted_ms is None:
         return
     for delivery in message.deliveries:
@@ -121,7 +122,7 @@ def _seen_again(history: History) -> Iterator[Violation]:
     for sighting in history.sightings:
         if sighting.message is None:
             continue
-        deleted_ms = _deleted_ms(sighting.message)
+        deleted_ms = _deleted_ms(sighting.message, history)
         if deleted_ms is not None and sighting.asked_ms > deleted_ms:
             yield Violation(
                 NAME,

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from penstock.model.records import LogCut, Purged, decode_record
+from penstock.model.records import LogCut, NumbersSkipped, Purged, decode_record
 from penstock.simulation.history import History
 from penstock.simulation.log_history import GroupPlace, GroupSeek, Joined, OffsetCommit
 from penstock.simulation.message_history import QueueLife
@@ -119,12 +119,14 @@ def _gone_back(seen: _Seen, commits: list[OffsetCommit], seeks: list[GroupSeek])
 
 
 def _last_begin(history: History, queue_id: int) -> int:
-    """The furthest that the log was cut: groups that are new begin where it begins."""
+    """The furthest that the log was cut, or that numbers were left out: groups that are new begin where it begins."""
     ends = [1]
     for entry in history.records.get(queue_id, []):
         record = decode_record(entry.head)
         if isinstance(record, LogCut | Purged):
             ends.append(record.end)
+        elif isinstance(record, NumbersSkipped):
+            ends.append(record.first)
     return max(ends)
 
 

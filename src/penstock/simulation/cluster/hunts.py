@@ -21,9 +21,18 @@ from penstock.simulation.tasks import Pause, Steps, Tasks
 from penstock.simulation.trace import Trace
 
 HuntName = Literal[
-    "left-behind", "dark", "lost-answer", "old-primary", "standstill", "hand-over", "rejoin", "whole-state"
+    "left-behind",
+    "dark",
+    "lost-answer",
+    "old-primary",
+    "standstill",
+    "hand-over",
+    "rejoin",
+    "whole-state",
+    "dead-letter",
 ]
-HUNTS: tuple[HuntName, ...] = get_args(HuntName)
+HUNTS: tuple[HuntName, ...] = tuple(name for name in get_args(HuntName) if name != "dead-letter")
+"""Those that any queue may meet; `dead-letter` is for scenarios with a dead-letter queue that may lose something."""
 
 _ELECTED_MS = 7_000
 """By then somebody else leads, if anybody can."""
@@ -86,6 +95,7 @@ class Hunter:
             "hand-over": self._hand_over,
             "rejoin": self._rejoin,
             "whole-state": self._take_whole,
+            "dead-letter": self._lose_dead_letter,
         }
         while not self._is_over():
             yield Pause(self._random.randint(every_ms // 3, every_ms))
@@ -126,6 +136,11 @@ class Hunter:
         node = self._machines[name].replicated
         led = node.replication.state.led.get(entry.partition) if node is not None else None
         return led.primary.committed if led is not None else 0
+
+    def _sent(self, entry: PartitionEntry, name: str) -> int:
+        node = self._machines[name].replicated
+        partition = node._parts.catalogue.partitions.get(entry.partition) if node is not None else None
+        return partition.totals.sent if partition is not None else 0
 
     def _next_commit(self, entry: PartitionEntry, primary: str, most_ms: int) -> Steps[bool]:
         """Waits until the primary commits something more, so that an acknowledgement is on its way."""
@@ -242,6 +257,23 @@ class Hunter:
         if not self._is_over():
             self._fabric.mend()
         yield from self._until(lambda: self._is_replaced(now), _ELECTED_MS)
+
+    def _lose_dead_letter(self, entry: PartitionEntry, primary: str) -> Steps[None]:
+        """One in sync hears nothing of what arrives in an `async` queue, and is the only one left when the source knows it."""
+        left = self._random.choice([name for name in entry.in_sync if name != primary])
+        before = self._sent(entry, primary)
+        self._part(left, primary)
+        arrived = yield from self._until(lambda: self._sent(entry, primary) > before, 700)
+        if not arrived or self._is_over():
+            self._fabric.mend()
+            return
+        self._say(
+            f"{left} has not heard of what arrived in partition {entry.partition}, and is the only one left"
+        )
+        yield Pause(self._random.choice((10, 30, 80, 200)))
+        self._cut_power([name for name in entry.replicas if name != left], self._random.randint(6_000, 8_000))
+        self._fabric.mend()
+        yield from self._until(lambda: self._is_replaced(entry), _ELECTED_MS)
 
     def _hand_over(self, entry: PartitionEntry, primary: str) -> Steps[None]:
         """A planned move, disturbed in the middle or not."""

@@ -14,8 +14,10 @@ from penstock.cluster.layout import (
     PARTITIONS,
     QUEUES,
     PartitionEntry,
+    QueueEntry,
     decode_partition,
     decode_queue,
+    partition_key,
 )
 from penstock.simulation.cluster.store_history import StoreHistory
 
@@ -34,23 +36,33 @@ def broken(history: StoreHistory) -> Iterator[str]:
 
 
 def _queues(history: StoreHistory) -> Iterator[str]:
-    """A queue that is made again is another incarnation."""
+    """A queue that is made again is another incarnation, and the one before it is deleted."""
     used: dict[int, str] = {}
     for key in history.keys(QUEUES):
-        present: int | None = None
+        present: QueueEntry | None = None
         for change in history.of_key(key):
             if change.value is None:
                 present = None
                 continue
             entry = decode_queue(change.value)
-            if present is not None and entry.queue_id != present:
-                yield f"queue {entry.name!r} was {present} and became {entry.queue_id}, without an end in between"
-            if present is None:
+            if present is not None and entry.queue_id != present.queue_id:
+                if present.state != "deleting":
+                    yield f"queue {entry.name!r} was {present.queue_id} and became {entry.queue_id}, without an end in between"
+                yield from _unmarked(history, present, change.version)
+            if present is None or entry.queue_id != present.queue_id:
                 for number in (entry.queue_id, *entry.partitions):
                     if number in used:
                         yield f"id {number} was used for {used[number]} and then for queue {entry.name!r}"
                     used[number] = f"queue {entry.name!r}"
-            present = entry.queue_id
+            present = entry
+
+
+def _unmarked(history: StoreHistory, queue: QueueEntry, version: int) -> Iterator[str]:
+    """Partitions that do not know yet that their queue is deleted, when another takes its place."""
+    for number in queue.partitions:
+        value = history.at(partition_key(number), version)
+        if value is not None and not ((entry := decode_partition(value)).deleted or entry.retired):
+            yield f"the name of queue {queue.name!r} was free before partition {number} was told of the end"
 
 
 def _partition(history: StoreHistory, key: str) -> Iterator[str]:

@@ -18,6 +18,7 @@ from penstock.cluster.membership.node_layout import NodeLayout
 from penstock.cluster.membership.node_lease import NodeLease
 from penstock.cluster.membership.store_requests import Ask, Outcome, Put, Request, Unknown
 from penstock.metadata.store.interface import Change
+from penstock.model.records import KINDS
 from penstock.simulation.cluster.alarm import Alarm
 from penstock.simulation.cluster.metadata import SimulatedMetadata
 from penstock.simulation.cluster.mirror import SimulatedMirror
@@ -64,7 +65,7 @@ class Member:
         self._name = name = host.name
         self.ended = False
         self.office: Office | None = None
-        entry = NodeEntry(node=name, zone=name, native=name, peers=name, started_ms=started_ms)
+        entry = NodeEntry(node=name, zone=name, native=name, peers=name, started_ms=started_ms, records=KINDS)
         self._lease = NodeLease(entry, times.now_ms)
         self._layout = NodeLayout(name, times.now_ms)
         self._farewell: Farewell | None = None
@@ -171,8 +172,8 @@ class Member:
                 node.apply_nodes(nodes)
             case node_layout.ApplyEntry(entry, version):
                 node.apply_layout([(entry, version)], now_ms)
-            case node_layout.EntryGone(partition):
-                node.partition_gone(partition, now_ms)
+            case node_layout.EntryGone(partition, unreadable):
+                node.partition_gone(partition, now_ms, unreadable=unreadable)
             case node_layout.ProposalFailed(partition):
                 node.proposal_failed(partition, now_ms)
             case _:

@@ -9,7 +9,7 @@ from collections import Counter
 
 from penstock.model.errors import ERRORS, ErrorCode
 from penstock.model.settings import changed_settings
-from penstock.routing.creating import LATE
+from penstock.routing.deleting import LATE
 from penstock.simulation.message_history import QueueLife
 from penstock.simulation.tasks import Ask, Pause, Steps
 from penstock.simulation.workload.operator import Operator
@@ -52,10 +52,13 @@ class ClusterOperator(Operator):
             elif action < 0.2:
                 late = life.late_queue if random.random() < 0.6 else None
                 yield from stage.look_up(self._client, late or life.name)
-            elif action < 0.4:
+            elif action < 0.35:
                 yield from self._alter(life)
-            elif action < 0.5 or not self._destructive:
-                yield from self._redrive()
+            elif action < 0.55 or not self._destructive:
+                dead = yield from self._redrive()
+                if dead is not None and self._destructive and random.random() < 0.4:
+                    yield from self._delete(dead)
+                    self._counts["queue deleted with messages on their way"] += 1
             elif action < 0.8:
                 yield from self._purge(life)
             else:
@@ -88,29 +91,38 @@ class ClusterOperator(Operator):
                 return
             yield Pause(random.randint(50, 400))
 
-    def _redrive(self) -> Steps[None]:
+    def _redrive(self) -> Steps[QueueLife | None]:
         """Walks through some of a queue for dead or late letters, back to where they came from or to another queue."""
         stage, random = self._stage, self._stage.random
         dead = [stage.queues[name] for name in sorted(stage.queues) if name.endswith(MOVED_TO)]
-        if not dead:
-            return
-        life = random.choice(dead)
+        for life in random.sample(dead, len(dead)):
+            moved = yield from self._redrive_one(life)
+            if moved:
+                return life
+        return None
+
+    def _redrive_one(self, life: QueueLife) -> Steps[int]:
+        """How many messages are on their way now, as far as it was told."""
+        stage, random = self._stage, self._stage.random
         life.redriven = True
         plain = stage.queues.get("plain")
         is_tight = plain is not None and plain.settings[0].replication == "sync"
         target = "plain" if is_tight and random.random() < 0.2 else None
         start: int | None = 0
+        moved = 0
         for _ in range(_REDRIVES):
             if start is None:
-                return
+                break
             request = Redrive(life.queue_id, target, random.choice((1, 10, 100)), start)
             reply = yield Ask(self._client, request)
             if reply is None or not isinstance(reply.answer, Redriven):
                 self._note_failure(life, reply)
-                return
+                return moved
             stage.trace.add(self._name, f"redrove {reply.answer.messages} messages of {life.name}")
             self._counts["message redriven"] += reply.answer.messages
+            moved += reply.answer.messages
             start = reply.answer.next
+        return moved
 
     def _purge(self, life: QueueLife) -> Steps[None]:
         yield from super()._purge(life)

@@ -22,6 +22,8 @@ from penstock.replication.primary_secondary import secondary
 from penstock.replication.primary_secondary.epochs import EpochHistory
 from penstock.replication.primary_secondary.primary import Primary
 from penstock.replication.primary_secondary.secondary import Secondary
+from penstock.simulation import planted_deletion
+from penstock.simulation.cluster import planted_numbers
 from penstock.simulation.cluster.hunts import HuntName
 from penstock.simulation.cluster.planted_changes import (
     purges_alone,
@@ -209,6 +211,12 @@ def _on_failover(spoil: Callable[[Partition], None]) -> Callable[[], Sequence[Pa
     return patches
 
 
+def _rescues(scenario: ClusterScenario) -> bool:
+    """Whether delayed messages have a dead-letter queue."""
+    queues = scenario.base.queues
+    return any(queue.delays_ms and queue.settings.dead_letter_queue is not None for queue in queues)
+
+
 def _operates(*, destructive: bool = False) -> Callable[[ClusterScenario], bool]:
     return lambda scenario: bool(scenario.base.operators) and scenario.destructive >= destructive
 
@@ -316,11 +324,47 @@ CLUSTER_BUGS: dict[str, ClusterBug] = {
             and all(queue.settings.partitions > 1 for queue in scenario.base.queues)
         ),
     ),
+    "deletion-forgets-delayed": ClusterBug(
+        ("I1", "I6"),
+        "delayed messages that have a dead-letter queue go with their deleted queue",
+        planted_deletion.forgets_delayed,
+        lambda scenario: _operates(destructive=True)(scenario) and _rescues(scenario),
+    ),
+    "deletion-drops-what-moves": ClusterBug(
+        ("I1", "I6"),
+        "a partition of a deleted queue is dropped with messages that are on their way to another",
+        planted_deletion.drops_what_moves,
+        lambda scenario: _operates(destructive=True)(scenario) and _rescues(scenario),
+    ),
+    "moves-count-on-one-disk": ClusterBug(
+        ("I1", "I6"),
+        "a message has arrived in an async queue when only the primary there has it",
+        planted_deletion.counts_on_one_disk,
+        _hunts("dead-letter"),
+    ),
     "send-to-next-incarnation": ClusterBug(
         ("I2",),
         "a send to a queue that was deleted is stored in the next queue of its name",
         sends_by_name,
         _operates(destructive=True),
+    ),
+    "reuse-sequence-numbers": ClusterBug(
+        ("numbers",),
+        "a primary gives out numbers of messages that a failover lost",
+        planted_numbers.sequence_numbers_come_back,
+        lambda scenario: scenario.keeps_numbers,
+    ),
+    "reuse-lease-numbers": ClusterBug(
+        ("numbers",),
+        "a primary gives out numbers of leases that a failover lost",
+        planted_numbers.lease_numbers_come_back,
+        lambda scenario: scenario.keeps_numbers,
+    ),
+    "reuse-generations": ClusterBug(
+        ("numbers",),
+        "a generation of a group of readers has the number of one that a failover lost",
+        planted_numbers.generations_come_back,
+        lambda scenario: scenario.keeps_numbers,
     ),
 }
 CLUSTER_BUGS.update({name: ClusterBug(*bug) for name, bug in MEMBERSHIP_BUGS.items()})

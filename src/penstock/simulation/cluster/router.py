@@ -19,7 +19,7 @@ from penstock.simulation.message_history import QueueLife
 from penstock.simulation.network import Network
 from penstock.simulation.tasks import Reply
 from penstock.simulation.trace import Trace
-from penstock.simulation.workload.stage import Stage
+from penstock.simulation.workload.stage import MOVED_TO, Stage
 from penstock.wire import messages
 
 _STALE_SHARE = 0.3
@@ -146,8 +146,11 @@ class ClusterStage(Stage):
         return self._earlier(self.queues.get(name))
 
     def pick_queue(self) -> QueueLife | None:
-        """The same for those who receive."""
-        return self._earlier(super().pick_queue())
+        """The same for those who receive. Dead and late letters are mostly left for operators to redrive."""
+        life = super().pick_queue()
+        if life is not None and life.name.endswith(MOVED_TO) and self.random.random() < 0.8:
+            life = super().pick_queue()
+        return self._earlier(life)
 
     def _earlier(self, life: QueueLife | None) -> QueueLife | None:
         if life is None or self.stopping:

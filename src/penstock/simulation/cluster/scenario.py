@@ -77,10 +77,20 @@ class ClusterScenario:
     """Sizes that the run is about."""
     destructive: bool = False
     """Whether operators purge and delete."""
+    loose_dead_letters: tuple[str, ...] = ()
+    """Dead-letter queues that are acknowledged by their primary alone."""
     altered_replicas: tuple[int, ...] = ()
     """How many replicas operators may give a queue; none: they leave that alone."""
     store: StoreFaultPlan = field(default_factory=StoreFaultPlan)
     """What goes wrong on the way to the metadata store."""
+
+    @property
+    def keeps_numbers(self) -> bool:
+        """Whether there is an `async` queue whose clients keep numbers and receipts over failovers (`number_keepers.py`).
+
+        In a fifth of the runs, and no dice are thrown for it. Where a disk is damaged no other replica is taken away.
+        """
+        return self.base.duration_ms % 5 == 0 and not self.faults.flips_ms
 
 
 def draw_cluster_scenario(random: Random, nodes: int) -> ClusterScenario:
@@ -121,6 +131,9 @@ def draw_cluster_scenario(random: Random, nodes: int) -> ClusterScenario:
         )
         wants_small = ("storage.replica_log.IMAGE_PART_BYTES",)
     _loosen(base.queues, random)
+    if faults.hunt in ("old-primary", "standstill") and Random(base.duration_ms).random() < 0.5:
+        # What such a primary acknowledges alone is what its lease is for. With dice of their own, as below.
+        _loosen(base.queues, Random(base.duration_ms), share=1.0)
     if any(plan.settings.has_log for plan in base.queues):
         base.log_readers, base.group_members = random.randint(1, 2), random.randint(0, 2)
     late_nodes = 1 if replicas < nodes and random.random() < 0.3 else 0
@@ -141,7 +154,7 @@ def draw_cluster_scenario(random: Random, nodes: int) -> ClusterScenario:
         store.siege_ms or store.coup_ms
     ):  # it takes a while until a lease has ended and everybody has heard of it
         base.duration_ms += 5_000
-    return ClusterScenario(
+    scenario = ClusterScenario(
         base,
         nodes,
         replicas,
@@ -153,6 +166,28 @@ def draw_cluster_scenario(random: Random, nodes: int) -> ClusterScenario:
         altered_replicas=tuple(range(2, nodes - late_nodes + 1)) if may_alter else (),
         store=store,
     )
+    _loosen_dead_letters(scenario)
+    return scenario
+
+
+def _loosen_dead_letters(scenario: ClusterScenario) -> None:
+    """Where operators neither purge nor delete: dead letters of queues that lose nothing are not lost in one that may.
+
+    With dice of their own: what else happens stays as it is.
+    """
+    base, faults, dice = scenario.base, scenario.faults, Random(scenario.base.duration_ms)
+    fed = [plan.settings for plan in base.queues if plan.settings.max_receives is not None]
+    loose = {settings.dead_letter_queue for settings in fed if not settings.strict}
+    if not loose or scenario.destructive or faults.flips_ms or dice.random() < 0.5:
+        return
+    scenario.extra_queues = [
+        (name, msgspec.structs.replace(settings, replication="async" if name in loose else "sync"))
+        for name, settings in scenario.extra_queues
+    ]
+    scenario.loose_dead_letters = tuple(name for name, _ in scenario.extra_queues if name in loose)
+    if dice.random() < 0.6:
+        base.duration_ms += 0 if faults.hunt is not None else 6_000
+        faults.hunt, faults.hunts_ms = "dead-letter", dice.randint(200, 600)
 
 
 def _replicated(plan: QueuePlan, replicas: int, random: Random) -> QueuePlan:
@@ -174,11 +209,11 @@ def _replicated(plan: QueuePlan, replicas: int, random: Random) -> QueuePlan:
     return plan
 
 
-def _loosen(plans: list[QueuePlan], random: Random) -> None:
+def _loosen(plans: list[QueuePlan], random: Random, share: float = 0.12) -> None:
     """Some queues are acknowledged by their primary alone."""
     for plan in plans:
         may_lose = plan.name in LOOSE_KINDS
-        if may_lose and random.random() < 0.12:
+        if may_lose and random.random() < share:
             plan.settings = msgspec.structs.replace(plan.settings, replication="async")
 
 

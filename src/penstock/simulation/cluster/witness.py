@@ -26,7 +26,7 @@ class _Committed:
 
     def __init__(self) -> None:
         self.marks: dict[int, int] = {}
-        """Epoch that wrote it → the highest index known to be committed."""
+        """Epoch that wrote it → the highest index known to be committed, by all in sync."""
         self.newest_epoch = 0
         """Of the newest primary that committed something: its epoch is the newest of its log."""
         self.newest_index = 0
@@ -154,9 +154,8 @@ class Witness:
     def _advanced(self, name: str, queue_id: int, epoch: int, index: int, *, synchronous: bool) -> None:
         known = self._committed.setdefault(queue_id, _Committed())
         if epoch >= known.newest_epoch:
-            if epoch > known.newest_epoch and synchronous:
+            if epoch > known.newest_epoch:
                 self._check_has_all(known, name, queue_id, epoch, index)
-            elif epoch > known.newest_epoch:
                 self._count_lost(known, queue_id, epoch, index)
             known.newest_epoch, known.newest_index = epoch, index
         elif synchronous and not self._has(known, queue_id, epoch, index):
@@ -165,8 +164,9 @@ class Witness:
                 f"partition {queue_id}: {name} was deposed by epoch {known.newest_epoch} and still committed record "
                 f"{index} in epoch {epoch}",
             )
-        writer = self._lineage.at(queue_id, epoch, index)
-        known.marks[writer] = max(index, known.marks.get(writer, 0))
+        if synchronous:  # what a primary committed alone may be lost, also where the queue is `sync` by now
+            writer = self._lineage.at(queue_id, epoch, index)
+            known.marks[writer] = max(index, known.marks.get(writer, 0))
 
     def _has(self, known: _Committed, queue_id: int, epoch: int, index: int) -> bool:
         """Whether the newest primary has the record that a primary of an older epoch has under an index."""

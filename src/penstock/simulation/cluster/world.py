@@ -21,7 +21,11 @@ from penstock.simulation.cluster.local_time import FREEZE_MS, LocalTime
 from penstock.simulation.cluster.machine import ClusterMachine
 from penstock.simulation.cluster.membership_witness import MembershipWitness
 from penstock.simulation.cluster.metadata import SimulatedMetadata
+from penstock.simulation.cluster.number_hunts import NumberHunter
+from penstock.simulation.cluster.number_keepers import QUEUE
+from penstock.simulation.cluster.number_keeping import NumberKeeping
 from penstock.simulation.cluster.operator import ClusterOperator
+from penstock.simulation.cluster.partition_logs import partition_logs
 from penstock.simulation.cluster.queue_answers import ObservedStage, QueueAnswers
 from penstock.simulation.cluster.scenario import draw_cluster_scenario
 from penstock.simulation.cluster.store_faults import StoreFaults
@@ -35,8 +39,10 @@ from penstock.simulation.sizes.small_sizes import SmallSizes, draw_sizes, put_on
 from penstock.simulation.tasks import Ask, Pause, Steps, Tasks
 from penstock.simulation.trace import Trace
 from penstock.simulation.violation import Violation
+from penstock.simulation.whereabouts import Whereabouts
 from penstock.simulation.workload.auditor import Auditor
 from penstock.simulation.workload.consumer import Consumer
+from penstock.simulation.workload.failing_consumer import FailingConsumer
 from penstock.simulation.workload.log_reader import GroupMember, LogReader
 from penstock.simulation.workload.producer import Producer
 from penstock.simulation.world import START_MS, Outcome
@@ -119,6 +125,13 @@ class ClusterWorld:
         self.hunter = Hunter(
             machines, self.fabric, self.metadata, self.faults, self.entries, schedule, random, trace
         )
+        self.keeping: NumberKeeping | None = None
+        if scenario.keeps_numbers:
+            hunter = NumberHunter(
+                machines, self.fabric, self.metadata, self.faults, self.entries, schedule, random, trace
+            )
+            chance = Random(f"{seed} numbers")
+            self.keeping = NumberKeeping(self.stage, hunter, chance, scenario.replicas, self.faults.counts)
         self._decoded: dict[str, tuple[int, PartitionEntry]] = {}
         self.violations: list[Violation] = []
 
@@ -145,10 +158,13 @@ class ClusterWorld:
         self.faults.start()
         self.store_faults.start()
         if scenario.faults.hunt is not None:
-            self.hunter.start(scenario.faults.hunt, scenario.faults.hunts_ms, names)
+            hunted = list(scenario.loose_dead_letters) or names
+            self.hunter.start(scenario.faults.hunt, scenario.faults.hunts_ms, hunted)
         self.schedule.run_for(scenario.base.duration_ms)
         trace.add("world", "everybody stops, everything is well again")
         self.stage.stopping = self.hunter.over = True
+        if self.keeping is not None:
+            self.keeping.hunter.over = True
         self.store_faults.heal()
         self.faults.heal()
         self._wait_for("every node runs and stays", self._all_stay, _BEGUN_MS)
@@ -156,6 +172,7 @@ class ClusterWorld:
         self._wait_for("clients stop", lambda: not self.tasks.active, _SETTLED_MS)
         self._wait_for("every replica is in sync", self._all_in_sync, _HEALED_MS)
         self._check_alike()
+        self._check_numbers()
         well.answered_ms = self.schedule.now_ms
         self.tasks.start(Auditor(self.stage).run())
         self._wait_for("the auditor ends", lambda: not self.tasks.active, _AUDITED_MS)
@@ -207,6 +224,8 @@ class ClusterWorld:
                     self.stage.note(reply.answer)
                     break
                 yield Pause(100)
+        if self.keeping is not None:
+            yield from self.keeping.keepers.create()
 
     def _start_work(self) -> None:
         base = self.scenario.base
@@ -214,6 +233,8 @@ class ClusterWorld:
             self.tasks.start(Producer(self.stage, f"producer-{number}").run())
         for number in range(base.consumers):
             self.tasks.start(Consumer(self.stage, f"consumer-{number}").run())
+        if any(plan.settings.max_receives is not None for plan in base.queues) and self.seed % 4:
+            self.tasks.start(FailingConsumer(self.stage, "failing").run())
         for number in range(base.log_readers):
             self.tasks.start(LogReader(self.stage, f"reader-{number}").run())
         for number in range(base.group_members):
@@ -228,6 +249,8 @@ class ClusterWorld:
                 destructive=scenario.destructive,
             )
             self.tasks.start(operator.run())
+        if self.keeping is not None:
+            self.keeping.start()
 
     # -- checks ----------------------------------------------------------------------------------------------
 
@@ -252,6 +275,7 @@ class ClusterWorld:
             and sorted(entry.in_sync) == sorted(entry.replicas)
             and entry.hand_over_to is None
             and not entry.leaving
+            and not entry.deleted
             for entry in entries.values()
         ):
             return False
@@ -283,6 +307,22 @@ class ClusterWorld:
         for sentence in found[:5]:
             self._violated("I9", sentence)
 
+    def _check_numbers(self) -> None:
+        """What clients kept over failovers means what it meant, in the log that won."""
+        keeping = self.keeping
+        if keeping is None:
+            return
+        self.tasks.start(keeping.keepers.take_stock())
+        self._wait_for("the keepers' stock is taken", lambda: not self.tasks.active, _AUDITED_MS)
+        for entry in self.entries().values():
+            node = self.machines[entry.primary or ""].replicated if entry.queue == QUEUE else None
+            if node is not None:
+                log = self.witness.log_of(node._parts.catalogue.partitions[entry.partition])
+                self.violations += keeping.check(log, entry.unclean, self.schedule.now_ms)
+        self.tasks.start(keeping.keepers.delete())
+        self._wait_for("the keepers' queue is deleted", lambda: not self.tasks.active, _SETTLED_MS)
+        self._wait_for("nothing of it is left", self._all_in_sync, _HEALED_MS)
+
     def _say_when_sent(self) -> None:
         """The answer for a batch in several shares has the time of the last; each delivery has that of its own."""
         for message in self.history.messages.values():
@@ -308,15 +348,17 @@ class ClusterWorld:
         history = self.history
         self._say_when_sent()
         self._gather_logs()
+        if history.has_deletions:
+            history.whereabouts = Whereabouts(
+                partition_logs(self.metadata, self.machines, self.witness, self.entries()),
+                history.lives.values(),
+            )
         history.ended_ms = self.schedule.now_ms
         self.violations += self.witness.violations + self.members.violations + self.stage.answers.violations
         self.violations += self.members.check_lives()
-        for sentence in layout_history.broken(self.members.history):
-            self.violations.append(Violation("I11", self.schedule.now_ms, sentence))
-        for who in self.members.differing_followers():
-            self.violations.append(
-                Violation("I11", self.schedule.now_ms, f"{who} does not know what the store has")
-            )
+        broken = list(layout_history.broken(self.members.history))
+        broken += [f"{who} does not know what the store has" for who in self.members.differing_followers()]
+        self.violations += [Violation("I11", self.schedule.now_ms, sentence) for sentence in broken]
         for machine in self.machines.values():
             for at_ms, sentence in machine.defects:
                 self.violations.append(

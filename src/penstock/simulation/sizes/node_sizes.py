@@ -132,6 +132,7 @@ REPLICATION = (
         "backend.replication.cluster_moves",
         ("RETRY_MS", (20, 60), "a move that failed tried again soon or late"),
         ("ANSWER_MS", (40, 300), "a move that is answered in time or given up"),
+        ("JOURNEYS_AT_ONCE", (1, 2), "moves to all targets at once or in turns"),
     ),
     *sizes_of(
         "backend.replication.installing",

@@ -22,6 +22,7 @@ QUEUE = (
             "queue.groups",
             "queue.lanes",
             "queue.lifecycle",
+            "queue.number_skips",
             "queue.receiving",
             "queue.sending",
             "queue.snapshot",
@@ -31,6 +32,7 @@ QUEUE = (
         ),
         _chunk,
     ),
+    Size("queue.number_skips", "GAPS_REMEMBERED", (1, 3), "numbers that were skipped, remembered or not"),
     Size("queue.groups", "_COMPACT_AT_LEAST", (0, 3), "messages of a group that are gone, kept or dropped"),
     Size("queue.lanes", "_STALE_AT_LEAST", (0, 4), "places in a lane that are over, kept or swept out"),
     Size("queue.late_heads", "_SWEEP_AT_LEAST", (1, 4), "late heads that are gone, kept or swept out"),
@@ -96,11 +98,11 @@ ROUTING = (
         "routing.cluster_map", "DEPARTED_AT_MOST", (1, 2), "queues that are known to be deleted or forgotten"
     ),
     Size(
-        "routing.creating",
+        "routing.deleting",
         "ATTEMPTS",
         (1, 3),
         "a write that others were quicker with, tried again or refused",
-        ("routing.altering",),
+        ("routing.altering", "routing.creating"),
     ),
     Size(
         "routing.creating", "IDS_AT_ONCE", (1, 3), "ids of queues that are there or have to be counted first"

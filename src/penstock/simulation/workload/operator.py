@@ -67,21 +67,25 @@ class Operator:
             if life is None:
                 continue
             action = random.random()
-            if action < 0.3:
+            if action < 0.25:
                 yield from self._peek(life)
-            elif action < 0.45:
+            elif action < 0.4:
                 late = life.late_queue if random.random() < 0.6 else None
                 yield from stage.look_up(self._client, late or life.name)
-            elif action < 0.6:
+            elif action < 0.55:
                 yield from self._alter(life)
-            elif action < 0.85:
-                yield from self._redrive()
-            elif action < 0.88:
+            elif action < 0.8:
+                dead = yield from self._redrive()
+                if dead is not None and destructive < 0.35 and random.random() < 0.2:
+                    yield from self._delete(dead)
+            elif action < 0.83:
                 yield Ask(self._client, DescribeNode())
-            elif action < 0.93 and destructive < 0.5:
+            elif action < 0.88 and destructive < 0.5:
                 yield from self._purge(life)
-            elif action >= 0.93 and destructive < 0.35:
-                yield from self._delete(life)
+            elif action >= 0.88 and destructive < 0.35:
+                # What is delayed, and what is on its way, does not go with its queue: more often than others.
+                delays = stage.queues.get("delays") if random.random() < 0.5 else None
+                yield from self._delete(delays or life)
 
     def _peek(self, life: QueueLife) -> Steps[None]:
         stage, random = self._stage, self._stage.random
@@ -124,11 +128,12 @@ class Operator:
         else:
             self._note_failure(life, reply)
 
-    def _redrive(self) -> Steps[None]:
+    def _redrive(self) -> Steps[QueueLife | None]:
+        """Returns the queue whose messages are on their way now, if any may be."""
         stage, random = self._stage, self._stage.random
         dead = [stage.queues[name] for name in sorted(stage.queues) if name.endswith(MOVED_TO)]
         if not dead:
-            return
+            return None
         life = random.choice(dead)
         life.redriven = True
         request = Redrive(life.queue_id, None, random.choice((1, 10, 100)))
@@ -137,8 +142,9 @@ class Operator:
         reply = yield Ask(self._client, request)
         if reply is not None and isinstance(reply.answer, Redriven):
             stage.trace.add(self._name, f"redrove {reply.answer.messages} messages of {life.name}")
-        else:
-            self._note_failure(life, reply)
+            return life
+        self._note_failure(life, reply)
+        return None
 
     def _purge(self, life: QueueLife) -> Steps[None]:
         stage = self._stage

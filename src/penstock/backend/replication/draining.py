@@ -1,0 +1,73 @@
+"""Partitions of deleted queues that this node leads: when each is given up, and what people are told until then.
+
+What has to leave one is on record: messages on their way elsewhere, delayed messages with a dead-letter queue, late messages.
+`cluster_moves` takes them there. When none is left, and no failover can lose that, the primary writes into the layout that
+the partition is given up; then every node drops it. A primary that fails before is followed by one that has the same records
+and goes on. Nothing else ends a partition that has messages on their way, however long their target cannot be reached.
+"""
+
+from __future__ import annotations
+
+import logging
+
+import msgspec
+
+from penstock.backend.moves import tell_homeless
+from penstock.backend.replication.cluster_moves import ClusterMoves
+from penstock.backend.replication.state import ClusterState
+from penstock.cluster.deletion import given_up
+from penstock.cluster.layout import PartitionEntry
+from penstock.queue import moving
+
+log = logging.getLogger("penstock.backend")
+
+EXPLAIN_MS = 2_000
+"""What takes longer than this is explained in the layout, for `penstock cluster status`."""
+EXPLAIN_AGAIN_MS = 10_000
+"""The explanation is written again when it is another one, not more often than this."""
+
+
+class Draining:
+    """What this node wants of the entries of such partitions."""
+
+    def __init__(self, state: ClusterState, moves: ClusterMoves) -> None:
+        self._state = state
+        self._moves = moves
+        self._explain_ms: dict[int, int] = {}
+        """Partition → when its next explanation is due."""
+        self._done: set[int] = set()
+
+    def wanted(self, entry: PartitionEntry, now_ms: int) -> PartitionEntry:
+        """The entry of a partition of a deleted queue as it should be: given up, or with the reason why it is not."""
+        queue_id = entry.partition
+        if queue_id not in self._state.drains:
+            return entry
+        due_ms = self._explain_ms.setdefault(queue_id, now_ms + EXPLAIN_MS)
+        if self._is_done(queue_id, now_ms):
+            return given_up(
+                entry, f"the queue {entry.queue} is deleted, and nothing of it is on its way any more"
+            )
+        if now_ms < due_ms:
+            return entry
+        self._explain_ms[queue_id] = now_ms + EXPLAIN_AGAIN_MS
+        partition = self._state.parts.catalogue.partitions[queue_id]
+        reason = f"the queue {entry.queue} is deleted and waits: {self._moves.explain(partition, now_ms)}"
+        if reason != entry.reason:
+            log.warning("partition %d: %s", queue_id, reason)
+        return msgspec.structs.replace(entry, reason=reason)
+
+    def _is_done(self, queue_id: int, now_ms: int) -> bool:
+        partition, led = self._state.parts.catalogue.partitions[queue_id], self._state.led[queue_id]
+        if moving.rescue(partition, now_ms) or self._moves.awaited(partition, now_ms):
+            return False
+        if led.primary.everywhere() < partition.index:
+            return False
+        if queue_id not in self._done:
+            self._done.add(queue_id)
+            tell_homeless(partition)
+        return True
+
+    def deposed(self, queue_id: int) -> None:
+        """Another node leads the partition, or it is gone."""
+        self._explain_ms.pop(queue_id, None)
+        self._done.discard(queue_id)

@@ -1,0 +1,77 @@
+"""Who is served while there are no users: programs of this machine, which call it by a name of this machine.
+
+Then any credentials will do, so two kinds of strangers have to be kept out. A web page makes the browser of its reader send
+requests to loopback, and may have its own name lead there (DNS rebinding): its requests name a host, or come from a page,
+that is not this machine's, whatever else they say of themselves. And a proxy on this machine hands on requests of
+others: it says from where they came.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from functools import lru_cache
+
+from penstock.wire.credentials import is_this_machine
+
+FORWARDED_FOR = "x-forwarded-for"
+FORWARDED = "forwarded"
+MAKE_A_USER = "Make a user with `penstock user create NAME --root`, and sign requests with its key."
+_LOCAL = r"(?:(?:[a-z0-9_-]+\.)*localhost|127(?:\.[0-9]{1,3}){3}|\[::1\])(?::[0-9]{1,5})?"
+_LOCAL_HOST = re.compile(_LOCAL, re.IGNORECASE)
+_LOCAL_ORIGIN = re.compile(f"https?://{_LOCAL}", re.IGNORECASE)
+_REMEMBERED = 1024
+
+_FOREIGN_HOST = (
+    "There are no users yet, so only requests are served that call this machine by a local name (localhost, 127.0.0.1 or "
+    f"[::1] as the host of the endpoint): a web page could have any other name lead here. {MAKE_A_USER}"
+)
+_FOREIGN_PAGE = (
+    "There are no users yet, so web pages of other sites are refused: anybody's page could ask for anything. "
+    f"{MAKE_A_USER}"
+)
+_FOREIGN_CLIENT = (
+    f"There are no users yet, so only clients on this machine are served, also behind a proxy. {MAKE_A_USER}"
+)
+
+
+def why_not_served(headers: Mapping[str, str], address: str) -> str | None:
+    """What a client is told that must not be served while there are no users; None for one of this machine.
+
+    `address` is the client's, as trusted proxies name it.
+    """
+    if not is_local_host(headers.get("host", "")):
+        return _FOREIGN_HOST
+    if _is_foreign_page(headers):
+        return _FOREIGN_PAGE
+    if not is_loopback(address):
+        return _FOREIGN_CLIENT
+    # A tunnel or proxy that nobody has told us of says so too; a client of this machine has no reason to.
+    passed_on = headers.get(FORWARDED_FOR)
+    if FORWARDED in headers or (passed_on is not None and not _all_loopback(passed_on)):
+        return _FOREIGN_CLIENT
+    return None
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def is_local_host(host: str) -> bool:
+    """Whether a Host header names this machine by a name that nobody can have lead elsewhere, or from elsewhere."""
+    return _LOCAL_HOST.fullmatch(host) is not None
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def is_loopback(address: str) -> bool:
+    """Whether an address of a client is one of this machine's loopback."""
+    return is_this_machine(address)
+
+
+def _all_loopback(forwarded_for: str) -> bool:
+    return all(is_loopback(word.strip()) for word in forwarded_for.split(","))
+
+
+def _is_foreign_page(headers: Mapping[str, str]) -> bool:
+    """A browser says from where a page comes that makes it ask; SDKs and tools say nothing of the kind."""
+    origin = headers.get("origin")
+    if origin is not None:
+        return _LOCAL_ORIGIN.fullmatch(origin) is None
+    return headers.get("sec-fetch-site") in ("cross-site", "same-site")

@@ -1,0 +1,99 @@
+"""Deleting queues of a cluster: from the answer on there is no such queue, and its partitions know it."""
+
+from __future__ import annotations
+
+import msgspec
+
+from penstock.cluster.deletion import marked
+from penstock.cluster.layout import (
+    QueueEntry,
+    decode_partition,
+    decode_queue,
+    encode,
+    partition_key,
+    queue_key,
+)
+from penstock.model.errors import ErrorCode, PenstockError
+from penstock.model.reserved_queues import check_not_reserved
+from penstock.routing.context import no_such_queue
+from penstock.routing.steps import ConflictError, Look, Put, Reply, Steps, Stored
+from penstock.wire.messages import DeleteQueue, Done
+
+ATTEMPTS = 20
+LATE = ".late"
+"""What the name of the queue for late messages ends with."""
+
+
+def delete(request: DeleteQueue) -> Steps[Reply]:
+    """From now on clients find no such queue. What is on its way from it arrives; the rest is dropped by the nodes."""
+    check_not_reserved(request.name, "deleted")
+    yield from _check_not_needed(request.name)
+    for _ in range(ATTEMPTS):
+        queue, version = yield from stored_queue(request.name)
+        deleting = msgspec.structs.replace(queue, state="deleting")
+        try:
+            yield Put(queue_key(queue.name), encode(deleting), version)
+        except ConflictError:
+            continue
+        try:
+            yield from mark_partitions(deleting)
+        except PenstockError:
+            pass  # the queue is deleted; the manager tells the partitions that could not be told
+        return Reply(Done())
+    raise PenstockError(ErrorCode.OVERLOADED, f"too many change queue {request.name!r} at once; try again")
+
+
+def stored_queue(name: str) -> Steps[tuple[QueueEntry, int]]:
+    """The queue that clients may use, and the version of its entry; raises where there is none."""
+    stored: Stored = yield Look(queue_key(name))
+    if stored.value is None or (queue := decode_queue(stored.value)).state != "ready":
+        raise no_such_queue(name)
+    return queue, stored.version
+
+
+def mark_partitions(queue: QueueEntry) -> Steps[bool]:
+    """Tells the partitions of a queue that is being deleted; False where one could not be told.
+
+    The manager would do it too, a moment later. In that moment delays would end, and messages whose delay has ended go with
+    their queue.
+    """
+    all_know = True
+    for partition in queue.partitions:
+        all_know &= yield from _mark(partition)
+    return all_know
+
+
+def _mark(partition: int) -> Steps[bool]:
+    key = partition_key(partition)
+    for _ in range(ATTEMPTS):
+        stored: Stored = yield Look(key)
+        if stored.value is None:
+            return True
+        try:
+            entry = decode_partition(stored.value)
+        except msgspec.MsgspecError:
+            return False  # a newer version wrote it, and can mark it
+        if entry.deleted or entry.retired:
+            return True
+        try:
+            yield Put(key, encode(marked(entry)), stored.version)
+            return True
+        except ConflictError:
+            continue
+    return False
+
+
+def _check_not_needed(name: str) -> Steps[None]:
+    """Late messages would be on their way for ever: no node makes their queue again."""
+    if not name.endswith(LATE):
+        return
+    stored: Stored = yield Look(queue_key(name.removesuffix(LATE)))
+    if stored.value is None:
+        return
+    queue = decode_queue(stored.value)
+    if queue.state == "ready" and queue.settings.sorted:
+        raise PenstockError(
+            ErrorCode.UNSUPPORTED,
+            f"queue {queue.name!r} puts what comes too late for its order into {name!r}: delete {queue.name!r} first, "
+            "or purge this one",
+        )

@@ -1,0 +1,61 @@
+"""Bugs to plant in the deletion of queues: the patches; `planted_bugs` names them and their checkers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from penstock.backend import moves
+from penstock.backend.replication.draining import Draining
+from penstock.backend.replication.leading import LedPartition
+from penstock.queue import moving
+from penstock.queue.decision import Written
+from penstock.queue.partition import Partition
+from penstock.simulation.planted_patches import Patch
+
+
+def forgets_delayed() -> Sequence[Patch]:
+    """Delayed messages go with their queue, whether it has a dead-letter queue or not."""
+
+    def rescue(partition: Partition, now_ms: int) -> list[Written]:
+        return []
+
+    return [(moving, "rescue", rescue)]
+
+
+def removes_what_moves() -> Sequence[Patch]:
+    """A node removes a deleted queue with what is on its way from it."""
+
+    def has_target(*arguments: object) -> bool:
+        return False
+
+    return [(moves, "has_target", has_target)]
+
+
+def drops_what_moves() -> Sequence[Patch]:
+    """A primary gives a partition of a deleted queue up though messages of it are on their way."""
+
+    def is_done(self: Draining, queue_id: int, now_ms: int) -> bool:
+        return True
+
+    return [(Draining, "_is_done", is_done)]
+
+
+def counts_on_one_disk() -> Sequence[Patch]:
+    """A step of a move counts when the primary has it, also where that may lose it in a failover."""
+
+    def when_everywhere(self: LedPartition, index: int, call: Callable[[], None]) -> None:
+        if self.primary.committed >= index:
+            call()
+        else:
+            self.waiting.append((index, call))
+
+    def take_everywhere(self: LedPartition) -> list[Callable[[], None]]:
+        calls = []
+        while self.waiting and self.waiting[0][0] <= self.primary.committed:
+            calls.append(self.waiting.popleft()[1])
+        return calls
+
+    return [
+        (LedPartition, "when_everywhere", when_everywhere),
+        (LedPartition, "take_everywhere", take_everywhere),
+    ]

@@ -1,0 +1,152 @@
+"""Where messages ended, by the records of every partition that ever was: what makes "its queue was deleted" exact.
+
+That a queue was deleted excuses only what was in it and was not to leave it. A message that was on its way to another queue, or
+was delayed and had a dead-letter queue, must be there; and one that left must have arrived. So the records of all partitions
+are applied once more, to the product's own `Partition`, and each message is followed from queue to queue.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from penstock.model.batch import Batch
+from penstock.model.move_target import target_of
+from penstock.model.records import MoveFinished, QueueCreated, QueueDeleted, QueueRemoved, Sent, decode_record
+from penstock.model.runs import Runs, count_of, intersection
+from penstock.model.settings import QueueSettings
+from penstock.queue import states
+from penstock.queue.partition import Partition
+from penstock.routing.numbers import inward
+from penstock.simulation.message_history import QueueLife, SentMessage
+from penstock.simulation.observed_store import AppendedRecord
+
+Place = tuple[int, int]
+"""(partition, sequence number there)."""
+
+
+class PartitionLog(NamedTuple):
+    """A partition and all records of the log that won."""
+
+    partition: int
+    queue_id: int
+    ordinal: int
+    name: str
+    settings: QueueSettings
+    """When it was made."""
+    records: list[AppendedRecord]
+    is_there: bool
+    """Whether anybody holds it at the end of the run."""
+
+
+class _Replayed(NamedTuple):
+    log: PartitionLog
+    state: Partition
+    left: set[int]
+    """What is recorded as arrived elsewhere."""
+
+
+class Whereabouts:
+    """All partitions of a run, replayed."""
+
+    def __init__(self, logs: Iterable[PartitionLog], lives: Iterable[QueueLife]) -> None:
+        self._arrivals: dict[Place, list[Place]] = {}
+        self._replayed: dict[int, _Replayed] = {}
+        self._broken: list[str] = []
+        for log in logs:
+            try:
+                self._replayed[log.partition] = self._replay(log)
+            except (LookupError, ValueError, AssertionError) as error:
+                self._broken.append(
+                    f"the records of partition {log.partition} of queue {log.name!r} cannot be applied again: {error!r}"
+                )
+        self._partitions = {
+            (one.log.queue_id, one.log.ordinal): partition for partition, one in self._replayed.items()
+        }
+        self._deleted: dict[str, bool] = {}
+        """By name: whether a queue of it was ever deleted, or may have been."""
+        for life in lives:
+            self._deleted[life.name] = (
+                self._deleted.get(life.name, False) or life.deletion_asked_ms is not None
+            )
+
+    def _replay(self, log: PartitionLog) -> _Replayed:
+        state, left = Partition(log.partition, log.name, log.settings, 0), set[int]()
+        for written in log.records:
+            record = decode_record(written.head)
+            assert not isinstance(record, QueueCreated | QueueDeleted | QueueRemoved)
+            batch = Batch(written.payload) if isinstance(record, Sent) else None
+            if isinstance(record, Sent) and record.origin is not None:
+                sources = [s for first, count in record.origin.runs for s in range(first, first + count)]
+                for place, source in enumerate(sources, record.first):
+                    self._arrivals.setdefault((record.origin.source_id, source), []).append(
+                        (log.partition, place)
+                    )
+            elif isinstance(record, MoveFinished):
+                left.update(s for first, count in record.runs for s in range(first, first + count))
+            state.apply(record, batch, written.position)
+        return _Replayed(log, state, left)
+
+    def _is_gone(self, target: str) -> bool:
+        """Whether the queue that messages were on their way to may have been deleted as well."""
+        name = target_of(target).name.partition("~")[0]
+        return self._deleted.get(name, True)
+
+    # -- questions -------------------------------------------------------------------------------------------
+
+    def lost(self, message: SentMessage) -> str | None:
+        """Why a message that was stored is lost, as a sentence; None: the records say what became of it."""
+        ordinal, number = inward(message.sequence)
+        partition = self._partitions.get((message.life.queue_id, ordinal))
+        return None if partition is None else self._lost((partition, number))
+
+    def _lost(self, place: Place) -> str | None:
+        arrivals = self._arrivals.get(place)
+        if arrivals:
+            # It may have arrived in a queue that was deleted then, and once more elsewhere: one of them is enough.
+            sentences = [self._lost(arrival) for arrival in arrivals if arrival != place]
+            return None if any(sentence is None for sentence in sentences) else sentences[0]
+        partition, number = place
+        if partition not in self._replayed:
+            return None
+        log, state, left = self._replayed[partition]
+        where = f"{number} of partition {partition} of queue {log.name!r}"
+        if number in left:
+            return f"{where} left it and arrived nowhere"
+        kind = state.table.state(number) & states.STATE_BITS
+        if log.is_there or kind == states.GONE:
+            return None
+        if kind == states.DELAYED and self._has_place(state.settings):
+            return f"{where} was delayed and went with its queue, which has the dead-letter queue {state.settings.dead_letter_queue!r}"
+        if kind == states.MOVING:
+            for (target, _), runs in state.moves.items():
+                if intersection(runs, [(number, 1)]) and not self._is_gone(target):
+                    return f"{where} was on its way to {target!r} and went with its queue"
+        return None
+
+    def _has_place(self, settings: QueueSettings) -> bool:
+        target = settings.dead_letter_queue
+        return target is not None and not self._is_gone(target)
+
+    def dropped(self) -> Iterator[str]:
+        """Partitions that were dropped with messages that were to leave them."""
+        yield from self._broken
+        for log, state, _ in self._replayed.values():
+            if log.is_there:
+                continue
+            where = f"partition {log.partition} of queue {log.name!r} was dropped"
+            for (target, reason), runs in state.moves.items():
+                lost = self._unarrived(log.partition, runs)
+                if lost and not self._is_gone(target):
+                    yield f"{where} with {lost} messages on their way to {target!r} ({reason})"
+            delayed = state.table.counts[states.DELAYED]
+            if delayed and self._has_place(state.settings):
+                yield f"{where} with {delayed} delayed messages that have a dead-letter queue"
+
+    def _unarrived(self, partition: int, runs: Runs) -> int:
+        arrived = sum(
+            (partition, number) in self._arrivals
+            for first, count in runs
+            for number in range(first, first + count)
+        )
+        return count_of(runs) - arrived

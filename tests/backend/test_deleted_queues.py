@@ -1,0 +1,144 @@
+"""What becomes of the messages of a deleted queue: those that are on their way arrive, the others go with it."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+
+from penstock.model.batch import encode_parts
+from penstock.model.settings import QueueSettings
+from penstock.storage.errors import DamagedEntryError
+from penstock.wire import messages
+from penstock.wire.frames import Frame
+from tests.backend.harness import NodeHarness
+from tests.backend.lifecycle_log import rows_of
+
+
+def in_one_turn(node: NodeHarness, *requests: messages.Request, body: bytes = b"") -> None:
+    """Nothing moves between them."""
+    for number, request in enumerate(requests):
+        frame = Frame(
+            900 + number, memoryview(messages.encode_message(request)), memoryview(b"" if number else body)
+        )
+        node.node.handle(1, frame, node.now_ms)
+    node.turn()
+
+
+def exhausted(node: NodeHarness, *bodies: bytes) -> int:
+    """Dead letters of the queue `orders`; returns the id of the queue that they are in."""
+    orders = node.create("orders", dead_letter_queue="dead", max_receives=1, visibility_timeout_ms=1_000)
+    node.send(orders, bodies)
+    node.receive(orders)
+    node.advance(1_100)
+    return node.show("dead").queue_id
+
+
+def holds(node: NodeHarness) -> set[str]:
+    """The queues that the node has anything of, deleted ones too."""
+    return {partition.name for partition in node.node._parts.catalogue.partitions.values()}
+
+
+@pytest.mark.parametrize("crash", [False, True])
+def test_redriven_messages_arrive_though_their_queue_is_deleted_at_once(crash: bool) -> None:
+    node = NodeHarness()
+    dead = exhausted(node, b"a", b"b")
+    if crash:
+        node.node.handle(
+            1,
+            Frame(7, memoryview(messages.encode_message(messages.Redrive(dead))), memoryview(b"")),
+            node.now_ms,
+        )
+        node.node.handle(
+            1,
+            Frame(8, memoryview(messages.encode_message(messages.DeleteQueue("dead"))), memoryview(b"")),
+            node.now_ms,
+        )
+        flush = node.node._store.take_flush()  # before anything has set out
+        assert flush is not None
+        flush.run()
+        node.crash()
+        node.turn()
+    else:
+        in_one_turn(node, messages.Redrive(dead), messages.DeleteQueue("dead"))
+    assert node.drain(node.show("orders").queue_id) == [b"a", b"b"]
+    assert "dead" not in holds(node)
+
+
+def test_the_name_of_a_deleted_queue_is_free_while_messages_of_it_are_on_their_way() -> None:
+    node = NodeHarness()
+    dead = exhausted(node, b"a")
+    in_one_turn(
+        node,
+        messages.Redrive(dead),
+        messages.DeleteQueue("dead"),
+        messages.CreateQueue("dead", QueueSettings()),
+    )
+    assert node.show("dead").queue_id > dead
+    assert node.drain(node.show("dead").queue_id) == []
+    assert node.drain(node.show("orders").queue_id) == [b"a"]
+
+
+def test_late_messages_of_a_deleted_queue_arrive_in_a_queue_that_is_made_for_them() -> None:
+    node = NodeHarness()
+    orders = node.create("orders", ordering="causal", window_ms=0)
+    now_us = node.now_ms * 1_000
+    node.send(orders, [b"a"], process=7, counter=1, time_us=now_us)
+    node.advance(100)
+    late = messages.Send(orders, process=7, counter=0, time_us=now_us - 50_000)
+    in_one_turn(node, late, messages.DeleteQueue("orders"), body=bytes(encode_parts([b"b"])))
+    assert node.drain(node.show("orders.late").queue_id) == [b"b"]
+    assert "orders" not in holds(node)
+
+
+def test_what_has_nowhere_to_go_goes_with_its_queue_and_is_told_of(caplog: pytest.LogCaptureFixture) -> None:
+    node = NodeHarness()
+    orders = node.create("orders", dead_letter_queue="dead", lifecycle=True)
+    node.send(orders, [b"later"], delays_ms=[60_000])
+    node.call(messages.DeleteQueue("dead"))
+    with caplog.at_level(logging.WARNING):
+        node.call(messages.DeleteQueue("orders"))
+    assert "1 messages go with the deleted queue 'orders'" in caplog.text
+    assert "'dead'" in caplog.text
+    assert "orders" not in holds(node)
+    changes = [row["change"] for row in rows_of(node, orders)]
+    assert changes[-2:] == ["MOVE_STARTED", "QUEUE_DELETED"], (
+        "it did not arrive anywhere, so nothing says that it did"
+    )
+
+
+def test_a_deleted_queue_stays_while_its_messages_wait_for_a_damaged_one() -> None:
+    node = NodeHarness()
+    orders = node.create("orders", dead_letter_queue="dead")
+    node.send(orders, [b"later"], delays_ms=[60_000])
+    damage = DamagedEntryError("segment", 0, "a test says so")
+    node.node._parts.fence(node.show("dead").queue_id, damage)
+    node.call(messages.DeleteQueue("orders"))
+    node.advance(5_000)
+    assert "orders" in holds(node)
+    assert node.fail(messages.DescribeQueue("orders")).code == "queue-not-found"
+    node.call(messages.DeleteQueue("dead"))  # it is not repaired: there is nothing to wait for any more
+    node.advance(1_000)
+    assert "orders" not in holds(node)
+
+
+def test_a_damaged_queue_that_is_deleted_is_removed() -> None:
+    node = NodeHarness()
+    orders = node.create("orders", dead_letter_queue="dead")
+    node.send(orders, [b"later"], delays_ms=[60_000])
+    node.node._parts.fence(orders, DamagedEntryError("segment", 0, "a test says so"))
+    node.call(messages.DeleteQueue("orders"))
+    assert "orders" not in holds(node)
+
+
+def test_a_deleted_queue_that_is_found_to_be_damaged_stays_for_whoever_repairs_it() -> None:
+    node = NodeHarness()
+    dead = exhausted(node, b"a", b"b")
+    parts = node.node._parts
+    for request in (messages.Redrive(dead), messages.DeleteQueue("dead")):
+        frame = Frame(900, memoryview(messages.encode_message(request)), memoryview(b""))
+        node.node.handle(1, frame, node.now_ms)
+    parts.fence(dead, DamagedEntryError("segment", 0, "a test says so"))
+    node.turn()
+    assert "dead" in holds(node)
+    assert parts.catalogue.damages() != []

@@ -1,0 +1,59 @@
+"""Records that cannot be where they are: the queue is fenced, or the start refused with a sentence; nothing ends in a traceback."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from penstock.model.records import CATALOGUE, Purged, QueueRemoved, encode_record
+from penstock.simulation.disk import SimulatedDisk
+from penstock.storage.errors import StorageDamagedError, StorageVersionError
+from penstock.storage.identity import Identity
+from penstock.storage.store import Store
+from tests.backend.harness import OPTIONS, NodeHarness
+from tests.storage.test_replica_log import flush, open_store
+
+OF_THE_CATALOGUE = encode_record(QueueRemoved(7, 1))
+OF_A_QUEUE = encode_record(Purged(0, 1))
+UNKNOWN_KIND = 99
+
+
+def written(node: NodeHarness, partition: int, head: bytes) -> None:
+    """Appends a record as the node itself would, whatever it says."""
+    parts = node.node._parts
+    index = (
+        parts.logbook.catalogue_index
+        if partition == CATALOGUE
+        else parts.catalogue.partitions[partition].index
+    )
+    parts.store.append(partition, index + 1, head)
+    node.turn()
+
+
+def test_a_record_of_the_catalogue_in_the_log_of_a_queue_fences_that_queue_alone() -> None:
+    node = NodeHarness()
+    orders, others = node.create("orders"), node.create("others")
+    node.send(others, [b"one"])
+    written(node, orders, OF_THE_CATALOGUE)
+    node.crash()
+    assert "QueueRemoved of the catalogue" in (node.show("orders").damage or "")
+    assert node.drain(others) == [b"one"]
+
+
+def test_a_record_of_a_queue_in_the_catalogue_refuses_the_start_with_a_sentence() -> None:
+    node = NodeHarness()
+    node.create("orders")
+    written(node, CATALOGUE, OF_A_QUEUE)
+    with pytest.raises(StorageDamagedError, match=r"the catalogue of queues is damaged: .* record Purged"):
+        node.crash()
+
+
+def test_an_entry_of_a_kind_that_nobody_knows_refuses_the_start_with_a_sentence() -> None:
+    disk = SimulatedDisk(random.Random(1))
+    store, _, _ = open_store(disk)
+    store.append(1, 1, b"one")
+    store._journal.append_replica(UNKNOWN_KIND, 1, 1, b"", (), last=1)
+    flush(store)
+    with pytest.raises(StorageVersionError, match=f"kind {UNKNOWN_KIND}, which this version does not know"):
+        Store.open(disk.crash(), OPTIONS, Identity("node", b"s" * 32))
