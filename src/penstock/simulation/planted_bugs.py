@@ -115,23 +115,11 @@ BUGS: dict[str, PlantedBug] = {
         planted_faults.busy_forgets,
         planted_faults.refuses,
     ),
-    "refused-in-part": PlantedBug(
-        "I6",
-        "what is refused because the journal has no room is done in part",
-        planted_faults.refused_in_part,
-        planted_faults.refuses,
-    ),
     "failed-syncs-are-done": PlantedBug(
-        "I1",
+        "I10",
         "what could not be synced is acknowledged",
         planted_faults.failed_syncs_are_done,
         planted_faults.fails_syncs,
-    ),
-    "misplaced-are-believed": PlantedBug(
-        "I2",
-        "a batch that the disk has put at the wrong place is delivered for another one",
-        planted_faults.misplaced_are_believed,
-        planted_faults.misplaces,
     ),
     "replay-skips-deletes": PlantedBug(
         "I2",

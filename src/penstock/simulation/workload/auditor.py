@@ -144,7 +144,10 @@ class Auditor:
         damaged = {
             life.name for life in self._stage.recorder.history.lives.values() if life.damaged_ms is not None
         }
-        return 0 if left == numbers.moving and damaged & self._targets(queue) else left
+        if numbers.moving and damaged & self._targets(queue):
+            # What cannot arrive stays, and on a strict queue what is behind it in its group.
+            return 0 if left == numbers.moving or self._stage.note(queue).strict else left
+        return left
 
     def _check_empty(self, queue: QueueDescription) -> None:
         left = self._left(queue)
