@@ -102,6 +102,27 @@ def test_a_queue_that_the_map_has_not_heard_of_is_found_and_nothing_is_left_behi
     assert [(entry.retired, sorted(entry.leaving)) for entry in given_up] == [(True, ["a", "b", "c"])]
 
 
+def test_what_is_given_up_leaves_the_nodes_that_hold_it_by_now() -> None:
+    world = World()
+    existing = QueueEntry(name="q", queue_id=7, settings=SETTINGS, created_ms=0, partitions=[8])
+    world.put(NEXT_ID, b"100")
+    world.put(queue_key("q"), encode(existing))
+    put = world.put
+
+    def moves_on(key: str, value: bytes) -> None:
+        """The manager has a node more hold the partition, and its primary serves, before the name is seen to be taken."""
+        put(key, value)
+        if key.startswith(PARTITIONS) and not (entry := decode_partition(value)).retired:
+            replicas = [*entry.replicas, "d"]
+            put(key, encode(msgspec.structs.replace(entry, replicas=replicas, serving=entry.epoch)))
+
+    world.put = moves_on  # type: ignore[method-assign]
+    assert world.make("q") == existing
+    given_up = [decode_partition(value) for key, (value, _) in world.entries.items() if "partitions" in key]
+    assert [(entry.retired, sorted(entry.leaving)) for entry in given_up] == [(True, ["a", "b", "c", "d"])]
+    assert [entry.serving for entry in given_up] == [1]
+
+
 def test_a_node_that_is_about_to_stop_is_given_nothing() -> None:
     world = World()
     stops = NodeEntry(node="a", zone="a", native="a:1", peers="a:2", started_ms=1, leaving=True)

@@ -226,6 +226,38 @@ def test_sectors_that_cannot_be_read_are_a_hole(monkeypatch: pytest.MonkeyPatch)
     assert all(damage.file == name for damage in damages(keeper).values())
 
 
+def test_a_sector_that_cannot_be_read_is_no_torn_tail_where_the_next_one_proves_it() -> None:
+    """Both lie in the same 4 KiB, of which nothing more must be given up than the disk cannot read."""
+    disk, keeper = fill(rounds=3)
+    name = journal_name(keeper.store.appended_position >> 32)
+    assert 512 < keeper.store.appended_position & OFFSET_MASK < 4096
+    disk = disk.crash()
+    disk.inode(name).unreadable.add(0)
+    keeper = Keeper(disk)
+    assert set(damages(keeper)) == {0, 1, 2}
+    assert keeper.store.recovery.torn is None
+
+
+def test_a_sector_that_cannot_be_read_in_the_last_flush_of_a_file_keeps_nobody_else_away() -> None:
+    """What may not be on disk is written again at every start, as far as it can be read."""
+    disk, keeper = fill()
+    first = keeper.store.appended_position >> 32
+    while keeper.store.appended_position >> 32 == first:
+        keeper.put(1, b"filling up " * 100)
+        keeper.flush()
+        keeper.work()
+    keeper.put(0, b"in the next file")
+    keeper.flush()
+    positions = keeper.partitions[1].positions.values()
+    last = max(position for position in positions if position >> 32 == first)
+    disk.kill()
+    disk = disk.reopen()
+    disk.inode(journal_name(first)).unreadable.add((last & OFFSET_MASK) // 512 + 1)
+    keeper = Keeper(disk)
+    assert set(damages(keeper)) == {1}
+    assert b"in the next file" in keeper.bodies(0).values()
+
+
 def test_a_missing_journal_file_is_noticed() -> None:
     disk, keeper = fill()
     first = keeper.store.appended_position >> 32

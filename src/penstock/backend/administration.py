@@ -39,6 +39,7 @@ from penstock.wire.messages import (
 )
 
 _DEAD_LETTER_RETENTION_MS = 14 * limits.DAY_MS
+_QUEUES_PER_PAGE = 1_000
 
 
 def create_queue(parts: NodeParts, request: CreateQueue, now_ms: int) -> QueueDescription:
@@ -185,7 +186,7 @@ def list_queues(parts: NodeParts, request: ListQueues) -> QueueList:
         name for name in parts.catalogue.names if name.startswith(prefix) and is_owned(name, owners)
     )
     start = bisect_right(names, request.after) if request.after else 0
-    limit = max(1, min(request.limit, 1_000))
+    limit = max(1, min(request.limit, _QUEUES_PER_PAGE))
     page = names[start : start + limit]
     queues = [describe_queue(parts, parts.catalogue.find(name)) for name in page]
     return QueueList(queues, start + limit < len(names))

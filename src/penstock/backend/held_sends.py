@@ -23,8 +23,8 @@ class HeldSend(NamedTuple):
 class HeldSends:
     """All that a node holds, bounded in number and in bytes for each queue, and in bytes for all of them."""
 
-    def __init__(self, most_bytes: int = limits.SENDS_HELD_BYTES_PER_NODE) -> None:
-        self._most_bytes = most_bytes
+    def __init__(self, most_bytes: int | None = None) -> None:
+        self._most_bytes = limits.SENDS_HELD_BYTES_PER_NODE if most_bytes is None else most_bytes
         self._by_queue: dict[int, deque[HeldSend]] = {}
         self._bytes: dict[int, int] = {}
         self._all_bytes = 0

@@ -49,6 +49,9 @@ class LifecycleReports:
             parts.followed.clear()
         if not since or now_ms < self._not_before_ms:
             return
+        if parts.congested():  # the rows can wait, and what waits for the disk is bounded
+            self._not_before_ms = now_ms + RETRY_MS
+            return
         for queue_id, since_ms in list(since.items()):
             partition = parts.catalogue.partitions.get(queue_id)
             waiting = rows_waiting(partition)

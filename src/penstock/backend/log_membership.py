@@ -31,6 +31,7 @@ from penstock.wire.log_messages import (
 from penstock.wire.messages import Done
 
 _RETRY_MS = 100
+_GROUPS_PER_PAGE = 1_000
 
 GroupRequest = CommitOffset | JoinGroup | LeaveGroup | ListGroups | SeekGroup | DeleteGroup
 
@@ -136,7 +137,7 @@ def _list(partition: Partition, request: ListGroups, now_ms: int) -> GroupList:
     log = retained(partition)
     names = partition.readers.names()
     start = bisect_right(names, request.after) if request.after else 0
-    limit = max(1, min(request.limit, 1_000))
+    limit = max(1, min(request.limit, _GROUPS_PER_PAGE))
     page = [
         _described(log, name, log_groups.find(partition, name), now_ms)
         for name in names[start : start + limit]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
 from penstock.model.batch import Batch, Buffer
@@ -30,6 +30,14 @@ class Logbook:
         """Raises before anything is decided if a send could not be written."""
         if not self._store.accepts_sends:
             raise disk_full()
+
+    def check_room(self, partition: Partition, decided: Sequence[Written]) -> None:
+        """Raises where not all of these records find room: what is answered as refused must not be done in part."""
+        rows = [
+            (encode_record(record), (batch.data,) if batch is not None else ()) for record, batch in decided
+        ]
+        reserve = not any(isinstance(record, Sent) and record.origin is None for record, _ in decided)
+        self._put(lambda: self._store.check_room(partition.queue_id, rows, reserve=reserve))
 
     def write(self, partition: Partition, decided: Iterable[Written]) -> None:
         """Appends and applies, in order. What raises has appended nothing of the record it raised for."""

@@ -21,7 +21,7 @@ from penstock.model import limits
 from penstock.model.batch import Buffer
 from penstock.model.errors import ErrorCode
 from penstock.model.records import GroupChanged, Sent
-from penstock.queue.decision import Decision, Granted, Reply, Written
+from penstock.queue.decision import Decision, Granted, Reply, Written, in_groups
 from penstock.queue.living_files import take_emptied
 from penstock.queue.partition import Partition
 from penstock.queue.receipts import ReceiptSeal
@@ -146,7 +146,10 @@ class NodeParts:
             return
         queue_id = partition.queue_id
         try:
-            self.logbook.write(partition, decided)
+            if len(decided) == 1:
+                self.logbook.write(partition, decided)
+            else:
+                self._write_several(partition, decided)
         finally:
             self.timed.add(queue_id)
             if partition.moves:
@@ -160,6 +163,12 @@ class NodeParts:
                 isinstance(row.record, _TELLS_READERS) for row in decided
             ):
                 self.readers.wake(queue_id)
+
+    def _write_several(self, partition: Partition, decided: Sequence[Written]) -> None:
+        for group in in_groups(decided):
+            if len(group) > 1:
+                self.logbook.check_room(partition, group)
+            self.logbook.write(partition, group)
 
     def fence(self, queue_id: int, damaged: DamagedEntryError) -> None:
         """Stored data of the queue is not what was written: nothing of it is served until it is repaired."""
@@ -188,7 +197,9 @@ class NodeParts:
         return self.store.unflushed_bytes > self.max_unflushed_bytes or self.store.congested
 
     def carry_out(self, partition: Partition, decision: Decision[Reply]) -> Reply:
-        """Writes the records of a decision and returns its reply."""
+        """Writes the records of a decision, all or none, and returns its reply."""
+        if len(decision.records) > 1:
+            self.logbook.check_room(partition, decision.records)
         self.write(partition, decision.records)
         return decision.reply
 

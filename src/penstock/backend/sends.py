@@ -123,9 +123,10 @@ def _take_in(
         last = decision.records[-1].record
         if isinstance(last, MoveStarted) and last.late is not None:
             late_queue_of(parts, partition, now_ms)
-    admitted, before = decision.reply, partition.table.next
+    before = partition.table.next
+    admitted = decision.reply
     try:
-        parts.write(partition, decision.records)
+        parts.carry_out(partition, decision)
         if partition.sorting is not None and not partition.settings.window_ms:
             parts.write(partition, upkeep.let_out(partition, now_ms, parts.clock))
     except PenstockError:

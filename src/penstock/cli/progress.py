@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Protocol
 
 from penstock.cli.output import error_console
 
 
+class Show(Protocol):
+    """Shows how much is done, and a few words about it."""
+
+    def __call__(self, done: int, note: str = "") -> None: ...
+
+
 @contextmanager
-def progress(description: str, total: int | None) -> Iterator[Callable[[int], None]]:
+def progress(description: str, total: int | None) -> Iterator[Show]:
     """Shows how far a long work is; the function takes what is done so far. `total` None: nobody knows."""
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
@@ -24,4 +31,8 @@ def progress(description: str, total: int | None) -> Iterator[Callable[[int], No
         disable=not target.is_terminal,
     ) as bar:
         task = bar.add_task(description, total=total)
-        yield lambda done: bar.update(task, completed=done)
+
+        def show(done: int, note: str = "") -> None:
+            bar.update(task, completed=done, description=f"{description}, {note}" if note else description)
+
+        yield show

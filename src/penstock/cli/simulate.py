@@ -14,6 +14,7 @@ from penstock.cli.exits import CommandError, reported
 from penstock.cli.output import error_console, print_json, print_line
 from penstock.cli.parameters import Json
 from penstock.cli.progress import progress
+from penstock.cli.seed_pace import SeedPace
 
 if TYPE_CHECKING:
     from penstock.simulation.campaign import SeedReport
@@ -36,7 +37,7 @@ def simulate(
         typer.Option("--seed", help="The first seed (1); without --seeds only this one, with its trace."),
     ] = None,
     jobs: Annotated[
-        int | None, typer.Option("--jobs", help="Seeds at the same time (one a core).", min=1)
+        int | None, typer.Option("--jobs", help="Seeds at the same time (as many as there are cores).", min=1)
     ] = None,
     bug: Annotated[
         str | None, typer.Option("--bug", help="Plant a known bug, to see it caught; `list` names them.")
@@ -105,9 +106,11 @@ def _one(seed: int, bug: str | None, nodes: int | None, json: bool) -> bool:
 
 
 def _many(first: int, count: int, bug: str | None, jobs: int | None, nodes: int | None, json: bool) -> bool:
-    from penstock.simulation.campaign import run_seeds
+    from penstock.simulation.campaign import cores, run_seeds
 
     started = time.monotonic()
+    pace, errors = SeedPace(count, started), error_console()
+    jobs = min(jobs or cores(), count)
     failed: list[int] = []
     messages = deliveries = crashes = 0
     faults: Counter[str] = Counter()
@@ -124,11 +127,16 @@ def _many(first: int, count: int, bug: str | None, jobs: int | None, nodes: int 
                 print_json(_facts(report))
             elif report.violations:
                 _print_failure(report, bug, nodes)
-            show(done)
+            pace.ended(failed=bool(report.violations))
+            now = time.monotonic()
+            show(done, pace.note(now))
+            line = pace.line(now)
+            if line is not None and not errors.is_terminal:
+                errors.print(line, markup=False)
     seconds = time.monotonic() - started
     if not json:
         print_line(
-            f"{count} seeds in {seconds:.1f} s ({count / seconds:.1f} a second): {messages} messages, "
+            f"{count} seeds in {seconds:.1f} s, {jobs} at a time ({60 * count / seconds:,.0f} a minute): {messages} messages, "
             f"{deliveries} deliveries, {crashes} restarts; "
             + (f"{len(failed)} seeds with violations: {failed}" if failed else "every promise held")
         )

@@ -73,11 +73,11 @@ _SessionRow = tuple[int, TimestampId, int, list[Entry]]
 class CausalSorter:
     """The order of one partition of a queue. A session is the process number of its ids."""
 
-    def __init__(self, window_us: int, idle_us: int, most_sessions: int = limits.PRODUCERS_PER_QUEUE) -> None:
+    def __init__(self, window_us: int, idle_us: int, most_sessions: int | None = None) -> None:
         self.window_us = window_us
         self.idle_us = idle_us
         """A session that has sent nothing for so long is forgotten; what it sends then begins a new one."""
-        self.most_sessions = most_sessions
+        self.most_sessions = limits.PRODUCERS_PER_QUEUE if most_sessions is None else most_sessions
         """Of more, those without waiting messages that have been silent longest are forgotten earlier."""
         self.sessions: AgedMap[int, Session] = AgedMap()
         """In the order of their last arrival."""

@@ -28,6 +28,9 @@ GroupRow = tuple[bytes, int, int]
 OrderRow = tuple[int, "array[int]", int, int]
 """(number, sequences, start, stop): the messages of a group in their order. The column may have grown since."""
 
+_COMPACT_AT_LEAST = 64
+"""A group forgets messages that are gone when there are more of them than this, and most are."""
+
 
 class GroupNames:
     """Numbers for group names, for as long as a message of the group lives. 0 is "no group"."""
@@ -160,7 +163,7 @@ class _Group:
                 break
             head += 1
         self.head = head
-        if head == len(sequences) or (self.gone > 64 and self.gone * 2 > len(sequences)):
+        if head == len(sequences) or (self.gone > _COMPACT_AT_LEAST and self.gone * 2 > len(sequences)):
             self._compact(chunks)
         return state
 

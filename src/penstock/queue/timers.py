@@ -18,6 +18,8 @@ from penstock.model.runs import Run, Runs, normalized
 
 _SWEEP_AT_LEAST = 512
 """Timers of messages that are gone are swept out when there are this many, or twice what the last sweep left."""
+_FORGET_AT_LEAST = 1_000
+"""Marks that are no longer needed are dropped when there are more than this."""
 
 Alive = Callable[[Run], bool]
 
@@ -211,7 +213,7 @@ class SentTimes:
         firsts = self._firsts
         while self._start + 1 < len(firsts) and firsts[self._start + 1] <= sequence:
             self._start += 1
-        if self._start > 1_000 and self._start * 2 > len(firsts):
+        if self._start > _FORGET_AT_LEAST and self._start * 2 > len(firsts):
             self._drop_forgotten()
 
     def _drop_forgotten(self) -> None:

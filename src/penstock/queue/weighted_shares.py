@@ -107,8 +107,8 @@ class WeightedShares:
 class SharesInUse:
     """The shares of every set of queues that is received from, whoever receives; the sets unused longest are forgotten."""
 
-    def __init__(self, most: int = limits.RECEIVE_SETS_REMEMBERED) -> None:
-        self._most = most
+    def __init__(self, most: int | None = None) -> None:
+        self._most = limits.RECEIVE_SETS_REMEMBERED if most is None else most
         self._sets: OrderedDict[WeightedSet, WeightedShares] = OrderedDict()
 
     def __len__(self) -> int:

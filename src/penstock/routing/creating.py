@@ -13,6 +13,7 @@ from penstock.cluster.layout import (
     NEXT_ID,
     PartitionEntry,
     QueueEntry,
+    decode_partition,
     decode_queue,
     encode,
     partition_key,
@@ -188,7 +189,9 @@ def _give_up(entry: PartitionEntry) -> Steps[None]:
         stored: Stored = yield Look(key)
         if stored.value is None:
             return
-        retired = given_up(entry, f"another front end made {entry.queue} first")
+        # As it is now: the manager may have given it another replica, which has to be dropped as well.
+        now = decode_partition(stored.value)
+        retired = given_up(now, f"another front end made {entry.queue} first")
         try:
             yield Put(key, encode(retired), stored.version)
             return

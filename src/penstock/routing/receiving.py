@@ -30,12 +30,13 @@ def receive(context: RoutingContext, request: Receive) -> Steps[Reply]:
         request = msgspec.structs.replace(request, max_leased=max(1, request.max_leased // count))
     likely, others = context.spread.for_receive(queue, request.attempt)
     at_once = msgspec.structs.replace(request, wait_ms=0)
+    served = context.spread.served(queue, request.attempt)
     for ordinal in likely:
         try:
             given, body = yield from ask(_ask(queue, ordinal, at_once, patience_ms=0), Delivery)
         except PenstockError as error:
-            if not error.retryable:
-                raise
+            if not error.retryable or ordinal == served:
+                raise  # messages of another partition would be no answer to an attempt that was served by this one
             given, body = NOTHING, b""  # somebody else may have something meanwhile
         context.spread.received(queue, ordinal, request.attempt, something=bool(given.batches))
         if given.batches:

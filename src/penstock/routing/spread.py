@@ -36,11 +36,15 @@ class Spread:
         count = len(queue.partitions)
         start = self._next(self._received, queue.queue_id)
         turn = [(start + step) % count for step in range(count)]
-        known = self._attempts.get((queue.queue_id, attempt)) if attempt else None
+        known = self.served(queue, attempt)
         likely = [ordinal for ordinal in turn if queue.partitions[ordinal] in self._filled]
         if known is not None:
             likely = [known, *(ordinal for ordinal in likely if ordinal != known)]
         return likely, [ordinal for ordinal in turn if ordinal not in likely]
+
+    def served(self, queue: QueueEntry, attempt: bytes) -> int | None:
+        """The ordinal of the partition that gave messages to an attempt, as far as is known here."""
+        return self._attempts.get((queue.queue_id, attempt)) if attempt else None
 
     def received(self, queue: QueueEntry, ordinal: int, attempt: bytes, *, something: bool) -> None:
         """A partition was asked and had something, or nothing."""

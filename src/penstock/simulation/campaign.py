@@ -62,6 +62,11 @@ def _run(task: tuple[int, str | None, int | None]) -> SeedReport:
     return run_seed(seed, bug, nodes=nodes)
 
 
+def cores() -> int:
+    """How many processors this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 def run_seeds(
     seeds: Sequence[int],
     bug: str | None = None,
@@ -71,7 +76,7 @@ def run_seeds(
     prepare: Callable[[], None] | None = None,
 ) -> Iterator[SeedReport]:
     """Runs seeds, as many at a time as there are cores, and reports them in order. `prepare` is called in each process first."""
-    jobs = min(jobs or os.cpu_count() or 1, len(seeds))
+    jobs = min(jobs or cores(), len(seeds))
     if jobs <= 1:
         yield from (run_seed(seed, bug, nodes=nodes) for seed in seeds)
         return

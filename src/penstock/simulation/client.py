@@ -95,9 +95,9 @@ class SimulatedClient:
         self._subscriptions.pop(subscription, None)
 
     def disconnect(self) -> None:
-        """Breaks the connection, if there is one."""
+        """Closes the connection, if there is one."""
         if self._link is not None:
-            self._link.break_off()
+            self._link.close()
 
     def send_raw(self, data: bytes) -> None:
         """Sends bytes as they are; what comes of it is the server's problem."""

@@ -6,14 +6,22 @@ whether a crash tore it or a bad sector did, and no log can tell.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from random import Random
 from typing import NamedTuple
 
 from penstock.model.records import CATALOGUE
 from penstock.simulation.disk import SimulatedDisk
+from penstock.simulation.inode import SECTOR_BYTES
 from penstock.storage import copy, snapshot
-from penstock.storage.entry import HEADER_BYTES, OFFSET_MASK, POSITION_SHIFT, RECORD, Header
+from penstock.storage.entry import (
+    HEADER_BYTES,
+    OFFSET_MASK,
+    POSITION_SHIFT,
+    RECORD,
+    Header,
+    decode_header,
+)
 from penstock.storage.journal_file import journal_name, list_journal
 from penstock.storage.scan import JournalScan
 
@@ -105,3 +113,77 @@ def _of_snapshots(disk: SimulatedDisk, random: Random) -> list[Victim]:
             victims.append(Victim(name, offset + random.randrange(section.size), section.partition))
         offset += section.size
     return victims
+
+
+# -- sectors -------------------------------------------------------------------------------------------------
+
+
+class Stretch(NamedTuple):
+    """Whole sectors of a file that hold an entry and were on disk before something behind them was written."""
+
+    file: str
+    first: int
+    """The number of the first sector."""
+    sectors: int
+    offset: int
+    """Of the entry inside of the first sector."""
+    owners: frozenset[int]
+    """Everybody of whom something lies there."""
+
+    @property
+    def end(self) -> int:
+        """Behind the last sector."""
+        return self.first + self.sectors
+
+
+def stretches(disk: SimulatedDisk, seed: int, committed_position: int) -> list[Stretch]:
+    """One for each entry of a queue, in the journal and in segments; none that holds something the node cannot do without."""
+    found: list[Stretch] = []
+    journal: dict[str, list[tuple[int, Header]]] = {}
+    for scan, offset, header in _proven(disk, seed, committed_position):
+        journal.setdefault(journal_name(scan.number), []).append((offset, header))
+    for name, entries in {**journal, **_segment_entries(disk, seed)}.items():
+        end = entries[-1][0] + entries[-1][1].size
+        by_sector: dict[int, set[int]] = {}
+        for offset, header in entries:
+            owner = header.partition if header.kind == RECORD else CATALOGUE
+            for sector in range(offset // SECTOR_BYTES, -(-(offset + header.size) // SECTOR_BYTES)):
+                by_sector.setdefault(sector, set()).add(owner)
+        for offset, header in entries:
+            first, last = offset // SECTOR_BYTES, (offset + header.size - 1) // SECTOR_BYTES
+            owners = frozenset().union(*(by_sector[sector] for sector in range(first, last + 1)))
+            if CATALOGUE not in owners and (last + 1) * SECTOR_BYTES <= end:
+                found.append(Stretch(name, first, last + 1 - first, offset % SECTOR_BYTES, owners))
+    return found
+
+
+def _segment_entries(disk: SimulatedDisk, seed: int) -> dict[str, list[tuple[int, Header]]]:
+    found: dict[str, list[tuple[int, Header]]] = {}
+    for name in disk.files():
+        if name.startswith(f"{copy.FOLDER}/"):
+            data, offset = disk.contents(name), 0
+            while (header := decode_header(data, offset, seed)) is not None:
+                found.setdefault(name, []).append((offset, header))
+                offset += header.size
+    return found
+
+
+def misplaced(places: Sequence[Stretch], random: Random) -> tuple[Stretch, Stretch] | None:
+    """(what was written, where it landed): two entries that begin at the same place of their first sectors.
+
+    By chance two hardly ever do, and only then does what landed look like an entry.
+    """
+    by_offset: dict[int, list[Stretch]] = {}
+    for place in places:
+        by_offset.setdefault(place.offset, []).append(place)
+    pairs = [
+        (one, other)
+        for some in by_offset.values()
+        for one in some
+        for other in some
+        if (one.file, one.first) != (other.file, other.first)
+        and one.sectors <= other.sectors
+        and not (one.file == other.file and one.first < other.end and other.first < one.end)
+    ]
+    alike = [pair for pair in pairs if pair[0].owners & pair[1].owners]
+    return random.choice(alike or pairs) if pairs else None

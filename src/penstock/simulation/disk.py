@@ -8,12 +8,15 @@ kept or torn at 512-byte sectors, in any order, and names that were made, change
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Sequence
 from random import Random
 
 from penstock.model.batch import Buffer
 from penstock.simulation.inode import Inode
 from penstock.storage.disk import DirectoryBusyError, DiskFailedError, DiskFullError, WouldBlockError
+
+REMEMBERED_WRITES = 400
 
 
 class PowerLoss(BaseException):
@@ -46,6 +49,9 @@ class SimulatedFile:
         self._disk.check_power()
         if not block and self._disk.is_cold():
             raise WouldBlockError(self._name)
+        self._disk.look(self._name)
+        if not self._inode.can_read(offset, size):
+            raise DiskFailedError(f"reading {self._name}: the device cannot read a sector")
         return bytes(self._inode.content[offset : offset + size])
 
     def allocate(self, size: int) -> None:
@@ -91,6 +97,8 @@ class SimulatedDisk:
         """Whether it only says that it has synced."""
         self.loses_all = False
         """Whether the next power cut takes everything that was not synced, instead of some of it."""
+        self.remembers = False
+        """Whether it is remembered what lay where something was written."""
         self._names: dict[str, Inode | None] = {}  # None: a folder
         self._durable_names: dict[str, Inode | None] = {}
         self._unsynced: dict[
@@ -117,6 +125,8 @@ class SimulatedDisk:
                 raise FileNotFoundError(_folder(name))
             self.begin("create", name)
             inode = Inode()
+            if self.remembers:
+                inode.overwritten = deque(maxlen=REMEMBERED_WRITES)
             self._change("link", name, inode)
         return SimulatedFile(self, name, inode)
 
@@ -186,7 +196,7 @@ class SimulatedDisk:
         """The same directory as the next process finds it, after `crash` or `kill`."""
         self._dead = True
         disk = SimulatedDisk(self.random, capacity=self.capacity, cold_reads=self.cold_reads)
-        disk.trace = self.trace
+        disk.trace, disk.remembers = self.trace, self.remembers
         disk._names, disk._durable_names, disk._unsynced = self._names, self._durable_names, self._unsynced
         return disk
 
@@ -215,6 +225,10 @@ class SimulatedDisk:
         """Damages a byte where it lies, as a bad medium does."""
         self._inode(name).flip(offset, 1 << bit)
 
+    def inode(self, name: str) -> Inode:
+        """A file, for whoever does harm to it."""
+        return self._inode(name)
+
     def contents(self, name: str) -> bytes:
         """The bytes of a file as a read would see them."""
         return bytes(self._inode(name).content)
@@ -240,6 +254,11 @@ class SimulatedDisk:
         if self.trace is not None:
             self.trace(f"{operation} {name}")
         if self.fault is not None and (error := self.fault(operation, name)) is not None:
+            raise error
+
+    def look(self, name: str) -> None:
+        """A read; a fault may strike, though nothing changes."""
+        if self.fault is not None and (error := self.fault("read", name)) is not None:
             raise error
 
     def take_space(self, growth: int) -> None:

@@ -16,6 +16,7 @@ from penstock.backend.node import Node
 from penstock.simulation.observed_store import ObservedStore
 from penstock.simulation.schedule import Times
 from penstock.simulation.trace import Trace
+from penstock.simulation.turn_pause import ProcessGone, Site
 from penstock.storage.flush import Flush
 from penstock.storage.job import Job
 from penstock.storage.reader import ReadJob
@@ -47,6 +48,11 @@ class Host(Protocol):
 
     def failed(self, error: Exception) -> None: ...
     def crash(self, *, power: bool) -> None: ...
+    def do(self, call: Callable[[], None]) -> None:
+        """Does something, when the machine does not stand still."""
+
+    def at(self, site: Site) -> None:
+        """The process is at a place in which it may stand still."""
 
 
 class SimulatedDriver:
@@ -78,6 +84,8 @@ class SimulatedDriver:
             return
         try:
             call(self.node)
+        except ProcessGone:
+            return
         except Exception as error:
             self._host.failed(error)
 
@@ -95,7 +103,7 @@ class SimulatedDriver:
 
     def finish(self) -> None:
         """Lets everything under way come to its end at once, for a clean stop."""
-        for _ in range(1_000):
+        for _ in range(1_000_000):
             if self._flush is not None:
                 flush = self._flush
                 self._run_flush(flush)
@@ -113,7 +121,7 @@ class SimulatedDriver:
 
     def _later(self, delay_ms: int, call: Callable[[], None]) -> None:
         """Plans something that this process will do, if it still lives."""
-        self._schedule.after(delay_ms, lambda: None if self.ended else call())
+        self._schedule.after(delay_ms, lambda: self._host.do(lambda: None if self.ended else call()))
 
     def _pump(self) -> None:
         self._pump_is_due = False
@@ -121,12 +129,14 @@ class SimulatedDriver:
 
     def _turn(self, node: Node) -> None:
         wakeup_ms = node.next_wakeup_ms()
-        if wakeup_ms is not None and wakeup_ms <= self._schedule.now_ms:
-            node.tick(self._schedule.now_ms)
+        if wakeup_ms is not None and wakeup_ms <= (now_ms := self._schedule.now_ms):
+            self._host.at("turn")
+            node.tick(now_ms)
         if self._flush is None:
             self._start_flush(node)
         self._jobs.extend(node.take_jobs())
         self._start_job()
+        self._host.at("output")
         for connection, buffers in node.take_output():
             self._host.write(connection, b"".join(buffers))
         self._follow_congestion(node)
@@ -186,7 +196,12 @@ class SimulatedDriver:
         if flush is self._flush and not self.ended:
             self._flush = None
             self.store.moved_bytes = 0
-            self._report(lambda node: node.flushed(flush, self._schedule.now_ms))
+            self._report(lambda node: self._tell_flushed(node, flush))
+
+    def _tell_flushed(self, node: Node, flush: Flush) -> None:
+        now_ms = self._schedule.now_ms
+        self._host.at("flushed")
+        node.flushed(flush, now_ms)
 
     def _start_job(self) -> None:
         if self._job is None and self._jobs:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from random import Random
 
@@ -9,11 +10,11 @@ from penstock.simulation.damage import pick_byte, pick_vital_byte
 from penstock.simulation.driver import DiskPace
 from penstock.simulation.history import BitFlip
 from penstock.simulation.machine import Machine
+from penstock.simulation.machine_faults import MachineFaults
 from penstock.simulation.message_history import Span
 from penstock.simulation.observed_store import ObservedStore
 from penstock.simulation.schedule import Schedule
 from penstock.simulation.workload.stage import Stage
-from penstock.storage.disk import DiskFailedError
 from penstock.storage.errors import StorageError
 
 _RESTART_MS = (10, 100, 900, 4_000)
@@ -29,6 +30,10 @@ class Faults:
         self._random: Random = stage.random
         self._history = stage.recorder.history
         self._over = False
+        self.counts: Counter[str] = Counter()
+        """What was done, by kind."""
+        self._inside = MachineFaults(self._history, stage.schedule, stage.random, stage.trace, self.counts)
+        self._inside.add(machine)
         self.refusals: list[tuple[int, str]] = []
         """When and why the machine refused to start although nothing that was done to it explains it."""
 
@@ -43,8 +48,11 @@ class Faults:
             (plan.full_disk_ms, self._fill_disk),
             (plan.clock_steps_ms, self._step_clock),
             (plan.bit_flips_ms, self._flip),
-            (plan.failing_syncs_ms, self._fail_sync),
+            (plan.failing_syncs_ms, lambda: self._inside.fail_operation(self._machine)),
             (plan.garbage_ms, self._garbage),
+            (plan.refusals_ms, lambda: self._inside.refuse_appends(self._machine)),
+            (plan.misplaced_ms, self._misplace),
+            (plan.turn_pauses_ms, lambda: self._inside.pause_in_turn(self._machine)),
             (self._stage.scenario.clocks.faults_ms, self._disturb_clock),
         ):
             if every_ms:
@@ -54,7 +62,7 @@ class Faults:
         """No more faults; the disk is quick, has room, and the machine runs."""
         self._over = True
         self._machine.pace = DiskPace()
-        self._machine.disk.fault = None
+        self._inside.heal(self._machine)
         self._free_disk()
         self._machine.clock.heal()
         if not self._machine.is_up:
@@ -76,11 +84,15 @@ class Faults:
         how = self._random.random()
         if how < 0.5:
             self._machine.trap = self._random.choice(("in a flush", "after a flush", "in a job"))
+            self.counts[f"power cut {self._machine.trap}"] += 1
         elif how < 0.65:
+            self.counts["power cut"] += 1
             self._machine.crash(power=True)
         elif how < 0.85:
+            self.counts["kill"] += 1
             self._machine.crash(power=False)
         else:
+            self.counts["clean stop"] += 1
             self._machine.stop()
 
     def watch(self, store: ObservedStore) -> None:
@@ -103,6 +115,10 @@ class Faults:
         try:
             booted = self._machine.boot()
         except StorageError as error:
+            if self._stage.scenario.faults.misplaced_ms and self._inside.put_right():
+                self._stage.trace.add("faults", "the disk is restored from a copy")
+                self._schedule.after(self._random.choice(_RESTART_MS), self._boot)
+                return
             self.refusals.append((self._schedule.now_ms, f"{type(error).__name__}: {error}"))
         else:
             self._booted(booted)
@@ -123,7 +139,9 @@ class Faults:
             self._boot_plainly()
             return
         bit = self._random.randrange(8)
+        disk.fault = None  # a start that fails for another reason would leave the damage there
         disk.flip_bit(victim.file, victim.offset, bit)
+        self.counts["bit flip at the start"] += 1
         self._stage.trace.add("faults", f"flips bit {bit} of byte {victim.offset} of {victim.file}")
         try:
             booted = self._machine.boot()
@@ -141,11 +159,17 @@ class Faults:
         links = self._stage.network.open_links
         if links:
             number = self._random.choice(sorted(links))
+            if self._random.random() < 0.3:
+                self.counts["stalled connection"] += 1
+                links[number].stall(self._random.choice((100, 1_000, 3_000)))
+                return
+            self.counts["connection broken"] += 1
             self._stage.trace.add("faults", f"connection {number} breaks")
             links[number].break_off()
 
     def _garbage(self) -> None:
         client = self._random.choice(self._stage.clients)
+        self.counts["garbage"] += 1
         self._stage.trace.add("faults", f"{client.name} sends garbage")
         client.send_raw(self._random.randbytes(self._random.randint(4, 60)))
 
@@ -154,6 +178,7 @@ class Faults:
     def _slow_disk(self) -> None:
         pace = self._machine.pace
         low, high = self._random.choice(((5, 60), (50, 400), (300, 1_500)))
+        self.counts["slow disk"] += 1
         self._stage.trace.add("faults", f"the disk takes {low} to {high} ms")
         pace.flush_ms, pace.job_ms = (low, high), (low, 2 * high)
 
@@ -167,6 +192,7 @@ class Faults:
 
     def _stall(self) -> None:
         duration_ms = self._random.randint(500, 5_000)
+        self.counts["stalled disk"] += 1
         self._stage.trace.add("faults", f"the disk stalls for {duration_ms} ms")
         self._machine.pace.stalled_until_ms = self._schedule.elapsed_ms + duration_ms
         self._note_slowness(duration_ms)
@@ -187,6 +213,7 @@ class Faults:
             return
         used = sum(disk.files().values())
         disk.capacity = used + self._random.choice((0, 5_000, 60_000, 300_000))
+        self.counts["full disk"] += 1
         self._stage.trace.add("faults", f"the disk has room for {disk.capacity - used} more bytes")
         self._history.full_disks.append(Span(self._schedule.now_ms))
         self._schedule.after(self._random.randint(500, 6_000), self._free_disk)
@@ -198,18 +225,9 @@ class Faults:
                 span.answered_ms = self._schedule.now_ms
                 self._stage.trace.add("faults", "the disk has room again")
 
-    def _fail_sync(self) -> None:
-        """The next sync fails, as it does on a dying disk; the node must stop and not answer what depends on it."""
-        disk = self._machine.disk
-
-        def fault(operation: str, name: str) -> Exception | None:
-            if operation != "sync":
-                return None
-            disk.fault = None
-            self._stage.trace.add("faults", f"sync of {name} fails")
-            return DiskFailedError("simulated")
-
-        disk.fault = fault
+    def _misplace(self) -> None:
+        inside = self._inside
+        self._random.choice((inside.cannot_read, inside.lose_write, inside.misdirect_write))(self._machine)
 
     def _flip(self) -> None:
         store, node = self._machine.store, self._machine.node
@@ -226,6 +244,7 @@ class Faults:
             return
         bit = self._random.randrange(8)
         disk.flip_bit(victim.file, victim.offset, bit)
+        self.counts["bit flip"] += 1
         self._history.flips.append(BitFlip(self._schedule.now_ms, victim.file, victim.owner))
         self._stage.trace.add(
             "faults",
@@ -235,10 +254,12 @@ class Faults:
     # -- the clock -------------------------------------------------------------------------------------------
 
     def _disturb_clock(self) -> None:
+        self.counts["clock disturbed"] += 1
         self._stage.trace.add("faults", self._machine.clock.disturb())
 
     def _step_clock(self) -> None:
         forward_ms = self._random.choice((20, 500, 5_000))
+        self.counts["clock step"] += 1
         self._stage.trace.add("faults", f"the clock steps forward by {forward_ms} ms")
         self._history.clock_steps_ms.append(self._schedule.now_ms)
         self._schedule.step_clock(forward_ms)

@@ -52,8 +52,12 @@ class History:
     clock_steps_ms: list[int] = field(default_factory=list)
     skew_ms: int = 0
     """By how much the clocks of nodes may differ, and leases and delays with them."""
+    is_crowded: bool = False
+    """Whether few receivers may wait at a partition: one that is refused at one waits at the others, and hears nothing of it."""
     downtimes: list[Span] = field(default_factory=list)
     full_disks: list[Span] = field(default_factory=list)
+    full_journals: list[int] = field(default_factory=list)
+    """When an append was refused as on a disk whose reserve is used up."""
     slow_disks: list[Span] = field(default_factory=list)
     flips: list[BitFlip] = field(default_factory=list)
     stuck: list[str] = field(default_factory=list)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from random import Random
 
 SECTOR_BYTES = 512
@@ -15,9 +16,17 @@ class Inode:
         self.content = bytearray()
         self._durable = bytearray()
         self._unsynced: list[tuple[int, bytes]] = []
+        self.unreadable: set[int] = set()
+        """Sectors that the device cannot read until they are written again."""
+        self.overwritten: deque[tuple[int, bytes]] | None = None
+        """Where it is remembered: what lay where something was written, the newest last."""
 
     def write(self, offset: int, data: bytes) -> None:
         """Seen by reads at once, durable after `sync`."""
+        if self.unreadable:
+            self.unreadable.difference_update(_sectors(offset, len(data)))
+        if self.overwritten is not None:
+            self.overwritten.append((offset, bytes(self.content[offset : offset + len(data)])))
         _put(self.content, offset, data)
         self._unsynced.append((offset, data))
 
@@ -46,12 +55,34 @@ class Inode:
         if offset < len(self._durable):
             self._durable[offset] ^= mask
 
+    def can_read(self, offset: int, size: int) -> bool:
+        """Whether the device gives these bytes."""
+        return not self.unreadable or self.unreadable.isdisjoint(_sectors(offset, size))
+
+    def before(self, sector: int) -> bytes:
+        """What a sector held before it was last written, as far as that is remembered; else zeros."""
+        start, end = sector * SECTOR_BYTES, (sector + 1) * SECTOR_BYTES
+        found = self.content[start:end]
+        for offset, old in reversed(self.overwritten or ()):
+            low, high = max(start, offset), min(end, offset + len(old))
+            if low < high:
+                found[low - start : high - start] = old[low - offset : high - offset]
+                return bytes(found)
+        return bytes(len(found))
+
+    def damage(self, offset: int, data: bytes) -> None:
+        """Other bytes are there, on the medium, and nobody wrote them."""
+        _put(self.content, offset, data)
+        if offset < len(self._durable):
+            _put(self._durable, offset, data)
+
     def copy(self) -> Inode:
         """The same file in another world."""
         inode = Inode()
         inode.content = self.content.copy()
         inode._durable = self._durable.copy()
         inode._unsynced = self._unsynced.copy()
+        inode.unreadable = self.unreadable.copy()
         return inode
 
     def crash(self, random: Random, style: str) -> None:
@@ -68,7 +99,7 @@ class Inode:
         newest: dict[int, int] = {}
         for number, (offset, data) in enumerate(self._unsynced):
             fate = random.choice(("lost", "kept", "torn"))
-            for sector in range(offset // SECTOR_BYTES, -(-(offset + len(data)) // SECTOR_BYTES)):
+            for sector in _sectors(offset, len(data)):
                 if fate == "kept" or (fate == "torn" and random.random() < 0.5):
                     newest[sector] = number
         for number, (offset, data) in enumerate(self._unsynced):
@@ -78,6 +109,10 @@ class Inode:
                     start = max(offset, sector * SECTOR_BYTES)
                     stop = min(end, (sector + 1) * SECTOR_BYTES)
                     _put(self._durable, start, data[start - offset : stop - offset])
+
+
+def _sectors(offset: int, size: int) -> range:
+    return range(offset // SECTOR_BYTES, -(-(offset + size) // SECTOR_BYTES))
 
 
 def _put(target: bytearray, offset: int, data: bytes) -> None:

@@ -6,19 +6,23 @@ while it starts.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 from functools import partial
 from random import Random
 
 from penstock.backend.node import Environment, Node
 from penstock.model.errors import PenstockError
+from penstock.ordering.clock_interval import ClockInterval
 from penstock.simulation.clocks import NodeClock
 from penstock.simulation.disk import PowerLoss, SimulatedDisk
 from penstock.simulation.driver import DiskPace, SimulatedDriver, Trap
 from penstock.simulation.network import Link
 from penstock.simulation.observed_store import AppendedRecord, ObservedStore
+from penstock.simulation.refusals import Refusals
 from penstock.simulation.schedule import Times
 from penstock.simulation.trace import Trace
+from penstock.simulation.turn_pause import ProcessGone, Site, TurnPause
 from penstock.storage.disk import DiskFailedError, DiskFullError
 from penstock.storage.errors import StorageError, StorageFailedError
 from penstock.storage.flush import Flush
@@ -64,6 +68,15 @@ class Machine:
         self.pace = DiskPace()
         self.trap: Trap | None = None
         """When to lose the power next."""
+        self.turn_pause: TurnPause | None = None
+        """Where to stand still in the middle of a turn."""
+        self.stood_still: Callable[[TurnPause], None] = lambda pause: None
+        """Told when it is about to."""
+        self._in_turn = False
+        self._paused = False
+        self._held: deque[Callable[[], None]] = deque()
+        self.refusals = Refusals()
+        """Which appends find no room in the journal."""
         self.max_unflushed_bytes = 64 * 1024
         self.most_unflushed_bytes = 0
         self.name = "machine"
@@ -104,8 +117,9 @@ class Machine:
             opened = open_directory(self.disk, self.options, self.identity)
             store = ObservedStore(self.disk, self.options, opened)
             store.observer = self.observer
+            store.before_append = self._before_append
             self.clock.started()
-            environment = Environment("simulated", "simulated", lambda: (0.0, 0), self.clock.interval)
+            environment = Environment("simulated", "simulated", lambda: (0.0, 0), self._read_clock)
             node = self._make_node(store, environment)
         except PowerLoss:
             self._not_started("lost power while it started", power=True)
@@ -132,6 +146,63 @@ class Machine:
             call(node)
         self._driver.wake()
         return True
+
+    # -- standing still --------------------------------------------------------------------------------------
+
+    def do(self, call: Callable[[], None]) -> None:
+        """Does something now, or in its turn when the machine goes on."""
+        if self._paused or self._in_turn or self._held:
+            self._held.append(call)
+        else:
+            call()
+
+    def pause(self) -> None:
+        """Nothing happens here from now on; the rest of the world does not wait."""
+        self._paused = self.is_up
+
+    def resume(self) -> None:
+        """It goes on, with whatever came meanwhile."""
+        self._paused = False
+        while self._held and not (self._in_turn or self._paused):
+            self._held.popleft()()
+
+    def at(self, site: Site) -> None:
+        """The process is at a place in which it may stand still in the middle of its turn."""
+        pause = self.turn_pause
+        if pause is None or pause.site != site or self._schedule.is_within:
+            return
+        if pause.first > 1:
+            self.turn_pause = pause._replace(first=pause.first - 1)
+            return
+        self.turn_pause = None
+        driver = self._driver
+        if driver is None:
+            return
+        self._trace.add(
+            self.name, f"stands still for {pause.duration_ms} ms in the middle of a turn ({site})"
+        )
+        self.stood_still(pause)
+        self._in_turn = True
+        self._schedule.pass_within(pause.duration_ms)
+        self._in_turn = False
+        if self._driver is not driver:
+            raise ProcessGone
+        self._schedule.after(0, self._go_on)
+
+    def _go_on(self) -> None:
+        if not self._paused:
+            self.resume()
+
+    def _before_append(self, kind: int, partition: int, head: bytes, reserve: bool) -> None:
+        self.at("append")
+        if self.refusals.is_armed and self._driver is not None:
+            error = self.refusals.error_for(kind, partition, head, reserve=reserve)
+            if error is not None:
+                raise error
+
+    def _read_clock(self) -> ClockInterval | None:
+        self.at("clock")
+        return self.clock.interval()
 
     def _make_node(self, store: ObservedStore, environment: Environment) -> Node:
         return Node(store, environment, self._schedule.now_ms, self.max_unflushed_bytes)
@@ -168,7 +239,11 @@ class Machine:
         driver = self._driver
         if driver is None:
             return
+        if self._in_turn:  # it does not hear the signal, and is killed
+            self.crash(power=False)
+            return
         self._trace.add(self.name, "stops")
+        self.turn_pause = None
         driver.finish()
         driver.call(lambda node: node.close(self._schedule.now_ms))
         if self._driver is driver:
@@ -192,6 +267,8 @@ class Machine:
         self._driver.ended = True
         self.most_unflushed_bytes = max(self.most_unflushed_bytes, self._driver.most_unflushed_bytes)
         self._driver = self.trap = None
+        self._paused = self._in_turn = False
+        self._held.clear()
         clients, self._clients = self._clients, {}
         for client in clients.values():
             client.link.server_stopped()
@@ -208,26 +285,38 @@ class Machine:
 
     def opened(self, link: Link) -> None:
         """A client has connected."""
-        assert self._driver is not None
-        self._clients[link.number] = _Client(link)
-        self._driver.call(lambda node: node.connected(link.number))
+
+        def open_it() -> None:
+            if self._driver is not None:
+                self._clients[link.number] = _Client(link)
+                self._driver.call(lambda node: node.connected(link.number))
+
+        self.do(open_it)
 
     def lost(self, link: Link) -> None:
         """A client is gone."""
-        if self._clients.pop(link.number, None) is not None and self._driver is not None:
-            self._driver.call(lambda node: node.disconnected(link.number, self._schedule.now_ms))
-            if self._driver is not None:
-                self._driver.wake()
+
+        def leave() -> None:
+            if self._clients.pop(link.number, None) is not None and self._driver is not None:
+                self._driver.call(lambda node: node.disconnected(link.number, self._schedule.now_ms))
+                if self._driver is not None:
+                    self._driver.wake()
+
+        self.do(leave)
 
     def arrived(self, link: Link, data: bytes) -> None:
         """Bytes of a client; held back while the node is congested."""
-        client = self._clients.get(link.number)
-        if client is None or self._driver is None:
-            return
-        if self._driver.congested or client.held:
-            client.held.append(data)
-        else:
-            self._take(client, data)
+
+        def take() -> None:
+            client = self._clients.get(link.number)
+            if client is None or self._driver is None:
+                return
+            if self._driver.congested or client.held:
+                client.held.append(data)
+            else:
+                self._take(client, data)
+
+        self.do(take)
 
     def write(self, connection: int, data: bytes) -> None:
         """Answers of the node, for a client that may be gone."""
@@ -253,11 +342,14 @@ class Machine:
             client.link.to_client(b"".join(answer))
             client.link.break_off()
             return
+        driver = self._driver
         for frame in frames:
-            if self._driver is not None:
-                self._driver.call(partial(self._handle, client.link.number, frame))
-        if frames and self._driver is not None:
-            self._driver.wake()
+            if driver is not None:  # after its end it does nothing
+                driver.call(partial(self._handle, client.link.number, frame))
+        if frames and driver is not None and driver is self._driver:
+            driver.wake()
 
     def _handle(self, connection: int, frame: Frame, node: Node) -> None:
-        node.handle(connection, frame, self._schedule.now_ms)
+        now_ms = self._schedule.now_ms
+        self.at("request")
+        node.handle(connection, frame, now_ms)

@@ -103,6 +103,24 @@ class Link:
         if not self._client_knows:
             self._arrived(piece)
 
+    def stall(self, duration_ms: int) -> None:
+        """What is sent from now on is on its way for so long, and what follows it too."""
+        until_ms = self._network.schedule.elapsed_ms + duration_ms
+        self._to_server_ms = max(self._to_server_ms, until_ms)
+        self._to_client_ms = max(self._to_client_ms, until_ms)
+
+    def close(self) -> None:
+        """The client closes it: what it has sent arrives all the same, be it when there is another connection already."""
+        if not self.broken and self._network.random.random() < 0.7:
+            schedule = self._network.schedule
+            self.broken = True
+            self._network.open_links.pop(self.number, None)
+            left_ms = self._to_server_ms - schedule.elapsed_ms
+            schedule.after(max(left_ms, self._network.delay_ms()), self._tell_server)
+            schedule.after(self._network.delay_ms(), self._tell_client)
+        else:
+            self.break_off()
+
     def break_off(self, *, at_once: bool = False) -> None:
         """The connection is gone; both ends learn of it, some of what is on its way may still arrive before."""
         if self.broken:

@@ -6,6 +6,10 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from penstock.model.batch import Buffer
+from penstock.storage.disk import Disk
+from penstock.storage.entry import RECORD
+from penstock.storage.opening import OpenedDirectory
+from penstock.storage.options import StorageOptions
 from penstock.storage.store import Store
 
 
@@ -21,11 +25,39 @@ class AppendedRecord(NamedTuple):
 
 
 class ObservedStore(Store):
-    """The real store; `observer` sees every append after it was made."""
+    """The real store; `observer` sees every append after it was made, `before_append` may raise before it is."""
 
+    before_append: Callable[[int, int, bytes, bool], None] | None = None
+    """Asked with the kind of the entry, the partition, the head, and whether it may use the journal's reserve."""
     observer: Callable[[AppendedRecord], None] | None = None
     moved_bytes: int = 0
     """Appended for moves between queues since it was last set to 0."""
+
+    def __init__(self, disk: Disk, options: StorageOptions, opened: OpenedDirectory) -> None:
+        super().__init__(disk, options, opened)
+        self._assured = 0
+        """So many appends were told that there is room for them."""
+        put = self._journal._put
+
+        def put_if_allowed(
+            kind: int, partition: int, index: int, head: bytes, payload: Sequence[Buffer], *, reserve: bool
+        ) -> int:
+            if self._assured:
+                self._assured -= 1
+            elif self.before_append is not None:
+                self.before_append(kind, partition, head, reserve)
+            return put(kind, partition, index, head, payload, reserve=reserve)
+
+        self._journal._put = put_if_allowed  # type: ignore[method-assign]  # of this journal alone
+
+    def check_room(
+        self, partition: int, records: Sequence[tuple[bytes, Sequence[Buffer]]], *, reserve: bool
+    ) -> None:
+        for head, _ in records:
+            if self.before_append is not None:
+                self.before_append(RECORD, partition, head, reserve)
+        super().check_room(partition, records, reserve=reserve)
+        self._assured = len(records)
 
     def append(
         self, partition: int, index: int, head: bytes, payload: Sequence[Buffer] = (), *, reserve: bool = True

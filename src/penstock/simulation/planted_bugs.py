@@ -11,7 +11,13 @@ from typing import NamedTuple
 
 from penstock.model.records import Deleted, MoveFinished
 from penstock.model.settings import QueueSettings
-from penstock.simulation import planted_deletion, planted_lifecycle, planted_order, planted_ordering
+from penstock.simulation import (
+    planted_deletion,
+    planted_faults,
+    planted_lifecycle,
+    planted_order,
+    planted_ordering,
+)
 from penstock.simulation.planted_patches import (
     Patch,
     acknowledge_before_flush,
@@ -112,6 +118,18 @@ BUGS: dict[str, PlantedBug] = {
         "on a full disk a send is acknowledged and not stored",
         full_disk_forgets,
         lambda scenario: scenario.faults.full_disk_ms > 0,
+    ),
+    "busy-forgets": PlantedBug(
+        "I1",
+        "a send that the journal has no room for now is acknowledged and not stored",
+        planted_faults.busy_forgets,
+        planted_faults.refuses,
+    ),
+    "failed-syncs-are-done": PlantedBug(
+        "I10",
+        "what could not be synced is acknowledged",
+        planted_faults.failed_syncs_are_done,
+        planted_faults.fails_syncs,
     ),
     "replay-skips-deletes": PlantedBug(
         "I2",

@@ -94,6 +94,8 @@ class Recorder:
 
     def send_refused(self, batch: SentBatch, failed: Failed, asked_ms: int) -> None:
         """A batch was not stored, unless an earlier attempt that nobody answered was."""
+        if failed.code == ErrorCode.BAD_REQUEST and "nobody can tell" in failed.message:
+            return  # older than the batches that are remembered: it may have been stored
         batch.unanswered -= 1
         if failed.code == ErrorCode.DISK_FULL:
             self.history.refused_as_full.append((asked_ms, self._schedule.now_ms))
@@ -239,8 +241,13 @@ class Recorder:
             self.history.broken_attempts.append((self._schedule.now_ms, found))
         return same
 
-    def not_settled(self, settlements: Sequence[Settlement], failed: Failed | None) -> None:
-        """The node refused, or nobody knows."""
+    def not_settled(
+        self, settlements: Sequence[Settlement], failed: Failed | None, *, receipts: int = 1
+    ) -> None:
+        """The node refused, or nobody knows: of several receipts it may have settled some before it had no room."""
+        no_room = failed is not None and failed.code in (ErrorCode.OVERLOADED, ErrorCode.DISK_FULL)
+        if no_room and receipts > 1:
+            failed = None
         for settlement in settlements:
             settlement.answered_ms = self._schedule.now_ms if failed is not None else None
             settlement.result = "refused" if failed is not None else "lost"

@@ -32,7 +32,14 @@ class FaultPlan:
     clock_steps_ms: int = 0
     bit_flips_ms: int = 0
     failing_syncs_ms: int = 0
+    """Syncs, and other operations that change something on the disk."""
     garbage_ms: int = 0
+    refusals_ms: int = 0
+    """Single appends find no room in the journal."""
+    misplaced_ms: int = 0
+    """Sectors cannot be read, hold what they held before, or what was written elsewhere."""
+    turn_pauses_ms: int = 0
+    """The process stands still in the middle of a turn."""
 
 
 @dataclass(slots=True)
@@ -68,7 +75,7 @@ def draw_scenario(random: Random) -> Scenario:
     """The scenario of a run."""
     journal_kibibytes = random.choice((48, 64, 96, 192))
     scenario = Scenario(
-        duration_ms=random.randint(6_000, 20_000),
+        duration_ms=random.choice((random.randint(2_000, 8_000), random.randint(6_000, 20_000))),
         options=StorageOptions(
             journal_file_bytes=journal_kibibytes * KIBIBYTE,
             entry_bytes_max=40 * KIBIBYTE,
@@ -88,7 +95,7 @@ def draw_scenario(random: Random) -> Scenario:
         consumers=random.randint(2, 5),
         subscribers=random.randint(0, 2),
         operators=random.choice((1, 1, 2)),
-        flood=random.random() < 0.3,
+        flood=random.random() < 0.12,
     )
     names = list(KINDS)
     for name in sorted(random.sample(names, random.randint(2, 5))):
@@ -129,6 +136,9 @@ def _faults(random: Random) -> FaultPlan:
         bit_flips_ms=sometimes(0.15, 2_000, 8_000),
         failing_syncs_ms=sometimes(0.1, 5_000, 15_000),
         garbage_ms=sometimes(0.2, 1_000, 5_000),
+        refusals_ms=sometimes(0.2, 100, 2_000),
+        turn_pauses_ms=sometimes(0.12, 1_000, 5_000),
+        misplaced_ms=sometimes(0.12, 1_000, 6_000),
     )
 
 

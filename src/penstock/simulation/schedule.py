@@ -25,8 +25,15 @@ class Times(Protocol):
     def elapsed_ms(self) -> int:
         """What orders events."""
 
+    @property
+    def is_within(self) -> bool:
+        """Whether an event is under way that lets time pass."""
+
     def after(self, delay_ms: int, call: Call) -> None:
         """Plans a call."""
+
+    def pass_within(self, duration_ms: int) -> None:
+        """Lets time pass in the middle of an event."""
 
 
 class Schedule:
@@ -38,6 +45,8 @@ class Schedule:
         self._stepped_ms = 0
         self._events: list[tuple[int, int, Call]] = []
         self._planned = 0
+        self.is_within = False
+        """Whether an event is under way that lets time pass."""
 
     @property
     def now_ms(self) -> int:
@@ -68,11 +77,17 @@ class Schedule:
         end_ms = self.elapsed_ms + most_ms
         while not until():
             if not self._events or self._events[0][0] > end_ms:
-                self.elapsed_ms = end_ms
+                self.elapsed_ms = max(self.elapsed_ms, end_ms)  # time may have passed within an event
                 return until()
             self.elapsed_ms, _, call = heappop(self._events)
             call()
         return True
+
+    def pass_within(self, duration_ms: int) -> None:
+        """Lets that much time pass in the middle of an event; not within one that does so already."""
+        self.is_within = True
+        self.run_for(duration_ms)
+        self.is_within = False
 
     def run_for(self, duration_ms: int) -> None:
         """Lets that much time pass."""

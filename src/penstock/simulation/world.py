@@ -7,7 +7,9 @@ from random import Random
 from types import MappingProxyType
 from typing import NamedTuple
 
+from penstock.backend.lifecycle_reports import rows_waiting
 from penstock.backend.node import Node
+from penstock.columnar.lifecycle import LIFECYCLE_QUEUE
 from penstock.model.records import CATALOGUE, QueueCreated, decode_record
 from penstock.simulation.checkers import CHECKERS
 from penstock.simulation.clocks import NodeClock
@@ -23,6 +25,7 @@ from penstock.simulation.recorder import Recorder
 from penstock.simulation.replica import Replica
 from penstock.simulation.scenario import draw_scenario
 from penstock.simulation.schedule import Schedule
+from penstock.simulation.sizes.small_sizes import SmallSizes, draw_sizes, put_on, told, with_small_options
 from penstock.simulation.tasks import Tasks
 from penstock.simulation.trace import Trace
 from penstock.simulation.violation import Violation
@@ -41,7 +44,8 @@ from penstock.simulation.workload.subscriber import Subscriber
 
 START_MS = 1_700_000_000_000
 _SETTLED_MS = 60_000
-_AUDITED_MS = 200_000
+_AUDITED_MS = 1_000_000
+_REPORTED_MS = 3_600_000
 
 
 class Outcome(NamedTuple):
@@ -61,14 +65,18 @@ class Outcome(NamedTuple):
 class World:
     """Everything of one run."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, sizes: SmallSizes = MappingProxyType({})) -> None:
         self.seed = seed
+        self.sizes = sizes
+        """What is small in this run; whoever makes the world has put it on."""
         random = Random(seed)
         self.scenario = scenario = draw_scenario(random)
+        scenario.options = with_small_options(scenario.options, sizes, cluster=False)
         self.schedule = schedule = Schedule(START_MS)
         self.trace = trace = Trace(schedule)
         self.history = History(cold_reads=scenario.cold_reads > 0, clocks_are_true=scenario.clocks.true)
         disk = SimulatedDisk(random, cold_reads=scenario.cold_reads)
+        disk.remembers = scenario.faults.misplaced_ms > 0
         self.machine = machine = Machine(
             schedule,
             random,
@@ -96,6 +104,7 @@ class World:
         trace.add(
             "world", f"seed {self.seed}: {[queue.name for queue in scenario.queues]}, {scenario.faults}"
         )
+        trace.add("world", f"small sizes: {told(self.sizes) or 'none'}")
         self.machine.boot()
         operators = [Operator(self.stage, f"operator-{n}") for n in range(scenario.operators)]
         self.tasks.start(operators[0].set_up())
@@ -111,6 +120,8 @@ class World:
             self.machine.stop()
         self.tasks.start(Auditor(self.stage).run())
         self._wait("the auditor ends", _AUDITED_MS)
+        if not self.schedule.run(self._is_reported, _REPORTED_MS):
+            self.history.stuck.append("rows about messages are not in their log, although nothing is wrong")
         self._finish()
         return Outcome(
             self.seed,
@@ -120,6 +131,7 @@ class World:
             len(self.history.deliveries),
             self.machine.starts,
             self.schedule.elapsed_ms,
+            dict(self.faults.counts),
         )
 
     def _start_work(self, operators: list[Operator]) -> None:
@@ -147,6 +159,21 @@ class World:
     def _wait(self, what: str, most_ms: int) -> None:
         if not self.schedule.run(lambda: not self.tasks.active, most_ms):
             self.history.stuck.append(f"{what} not within {most_ms} ms, although nothing is wrong any more")
+
+    def _is_reported(self) -> bool:
+        """Whether the log of lifecycles has every row; what is damaged is not waited for."""
+        node = self.machine.node
+        if node is None:
+            return True
+        catalogue = node._parts.catalogue
+        log = catalogue.named(LIFECYCLE_QUEUE)
+        if log is not None and log.queue_id in catalogue.damage:
+            return True
+        return not any(
+            rows_waiting(partition)
+            for queue_id, partition in catalogue.partitions.items()
+            if queue_id not in catalogue.damage
+        )
 
     # -- checks on the way -----------------------------------------------------------------------------------
 
@@ -196,7 +223,8 @@ class World:
             self.violations.append(Violation("I10", at_ms, f"the node refused to start: {sentence}"))
         if history.has_deletions:
             history.whereabouts = Whereabouts(self._partition_logs(there), history.lives.values())
-        history.most_unflushed_bytes = self.machine.most_unflushed_bytes
+        if not self.scenario.faults.turn_pauses_ms:  # what arrived in a pause is read at once
+            history.most_unflushed_bytes = self.machine.most_unflushed_bytes
         history.max_unflushed_bytes = self.machine.max_unflushed_bytes
         for check in CHECKERS.values():
             self.violations += check(history)
@@ -218,4 +246,6 @@ class World:
 
 def simulate(seed: int) -> Outcome:
     """Runs one seed."""
-    return World(seed).run()
+    sizes = draw_sizes(Random(f"sizes: {seed}"))
+    with put_on(sizes):
+        return World(seed, sizes).run()

@@ -30,6 +30,7 @@ records of the partition after `index` are no more; a part of its state as of `i
 HEADER_BYTES = 40
 ALIGNMENT = 8
 HEAD_BYTES_MAX = 2**24 - 1
+_HEAD_SIZE_MASK = 2**24 - 1
 PADDING = tuple(bytes(count) for count in range(ALIGNMENT))
 
 _CHECKED = struct.Struct("<IIIIQQI")
@@ -101,7 +102,7 @@ def decode_header(data: Buffer, offset: int, seed: int) -> Header | None:
     )
     if crc32c(data[offset : offset + HEADER_BYTES - 4], seed) != header_crc:
         return None
-    head_size = packed & HEAD_BYTES_MAX
+    head_size = packed & _HEAD_SIZE_MASK
     whole = (HEADER_BYTES + head_size + size + ALIGNMENT - 1) & -ALIGNMENT
     return Header(size, file_number, synced, head_size, packed >> 24, partition, index, payload_crc, whole)
 

@@ -142,19 +142,33 @@ class Journal:
         self._touched.add(partition)
         return self._base | offset
 
+    def check_room(self, sizes: Sequence[int], *, reserve: bool) -> None:
+        """Raises what `append` would where entries of these sizes, one after the other, do not all find room."""
+        offset, files = self._offset, 0
+        for size in sizes:
+            if offset + size > self._limit:
+                offset, files = 0, files + 1
+            offset += size
+        if files:
+            self._check_files(files, reserve=reserve)
+
     def _go_on(self, size: int, *, reserve: bool) -> None:
         """Goes on to the next file for an entry of `size` bytes, or raises before anything has changed."""
         if self._failed:
             raise JournalFailedError(self._failed)
         if size > self._limit:
             raise ValueError(f"an entry of {size} bytes does not fit in a journal file")
-        if len(self._prepared) < (1 if reserve else 2):
+        self._check_files(1, reserve=reserve)
+        self.rotate()
+
+    def _check_files(self, count: int, *, reserve: bool) -> None:
+        """Raises where so many files are not ready."""
+        if len(self._prepared) < (count if reserve else count + 1):
             if not self._full:
                 raise JournalBusyError("the next journal file is not ready yet")
             if not reserve:
                 raise DiskFullError("the disk is full: only the journal's reserve is left")
             raise JournalExhaustedError("the journal's last file is full and there is no room for another")
-        self.rotate()
 
     def rotate(self) -> None:
         """Ends the current file and goes on in the next; `can_rotate` must hold."""

@@ -22,6 +22,7 @@ from penstock.storage.ledger import Ledger
 from penstock.storage.open_files import OpenFiles
 from penstock.storage.options import StorageOptions
 from penstock.storage.recovery import Cut, JournalTail
+from penstock.storage.scan import readable_pieces
 from penstock.storage.segments import Segments
 from penstock.storage.snapshot import Snapshot, SnapshotJob, load_newest
 
@@ -155,9 +156,10 @@ def _fitting(disk: Disk, spares: list[str], options: StorageOptions) -> list[str
 
 def _write_again(file: JournalFile, start: int) -> None:
     """Writes the last flush of a file once more: if its sync had failed, its bytes can be read and are nowhere on
-    disk, and the kernel would never write them again by itself."""
-    for offset in range(start, file.used, MEBIBYTE):
-        file.file.write_at(offset, [file.file.read_at(offset, min(MEBIBYTE, file.used - offset))])
+    disk, and the kernel would never write them again by itself. Sectors that cannot be read stay as they are: recovery
+    has said what is damaged by them."""
+    for offset, data in readable_pieces(file.file, start, file.used):
+        file.file.write_at(offset, [data])
 
 
 def _seal(file: JournalFile, cut: Cut, following: int, seed: int) -> None:

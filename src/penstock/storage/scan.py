@@ -6,6 +6,7 @@ Reads bytes, judges each entry by itself, and draws no conclusions; those are `r
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterator
 
 from penstock.model.limits import KIBIBYTE, MEBIBYTE
 from penstock.storage.disk import DiskFailedError, File
@@ -13,7 +14,9 @@ from penstock.storage.entry import ALIGNMENT, HEADER_BYTES, Header, decode_heade
 
 _NUMBER = struct.Struct("<I")
 _NUMBER_OFFSET = 4
-_SECTOR_BYTES = 4096
+_STEPS = (MEBIBYTE, 4096, 512)
+"""Where the disk cannot read something, smaller pieces are tried. Disks fail to read one sector, and no more than that must
+be given up: what lies beside it may prove what comes before."""
 _STRETCH_BYTES = 64 * KIBIBYTE
 _ZEROS = bytes(_STRETCH_BYTES + HEADER_BYTES)
 
@@ -71,18 +74,31 @@ def read_whole(file: File) -> bytes:
     try:
         return file.read_at(0, size)
     except DiskFailedError:
-        return b"".join(
-            _read_piece(file, offset, min(MEBIBYTE, size - offset)) for offset in range(0, size, MEBIBYTE)
-        )
+        data = bytearray(size)
+        for offset, piece in readable_pieces(file, 0, size):
+            data[offset : offset + len(piece)] = piece
+        return bytes(data)
 
 
-def _read_piece(file: File, offset: int, size: int) -> bytes:
+def readable_pieces(file: File, start: int, end: int) -> Iterator[tuple[int, bytes]]:
+    """What the disk can read of a stretch: (offset, bytes), without the sectors that it cannot."""
+    size = end - start
+    for step in _STEPS:
+        if size > step:
+            while start < end:
+                stop = min(end, (start // step + 1) * step)
+                yield from _pieces_of(file, start, stop)
+                start = stop
+            return
+    if size > 0:
+        yield from _pieces_of(file, start, end)
+
+
+def _pieces_of(file: File, start: int, end: int) -> Iterator[tuple[int, bytes]]:
     try:
-        return file.read_at(offset, size)
+        piece = file.read_at(start, end - start)
     except DiskFailedError:
-        if size <= _SECTOR_BYTES:
-            return bytes(size)
-        return b"".join(
-            _read_piece(file, offset + start, min(_SECTOR_BYTES, size - start))
-            for start in range(0, size, _SECTOR_BYTES)
-        )
+        if end - start > _STEPS[-1]:
+            yield from readable_pieces(file, start, end)
+        return
+    yield start, piece

@@ -16,7 +16,7 @@ from penstock.storage.checkpoint import Checkpoint
 from penstock.storage.checkpointer import Checkpointer
 from penstock.storage.copy import CopyJob
 from penstock.storage.disk import Disk, DiskFullError
-from penstock.storage.entry import POSITION_SHIFT
+from penstock.storage.entry import POSITION_SHIFT, entry_bytes
 from penstock.storage.errors import Damage, StorageFailedError, TornTail
 from penstock.storage.fences import Fences
 from penstock.storage.flush import Flush
@@ -133,6 +133,13 @@ class Store:
         if self.replica_log is not None:
             self.replica_log.appended(partition, index, position)
         return position
+
+    def check_room(
+        self, partition: int, records: Sequence[tuple[bytes, Sequence[Buffer]]], *, reserve: bool
+    ) -> None:
+        """Raises what `append` would where these records (head, payload) do not all find room; nothing is appended."""
+        sizes = [entry_bytes(len(head), sum(map(len, payload))) for head, payload in records]
+        self._journal.check_room(sizes, reserve=reserve)
 
     def keep_replica_log(self) -> ReplicaLog:
         """For a node of a cluster, before anything is replayed: where records are is remembered from now on."""

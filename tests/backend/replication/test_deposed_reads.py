@@ -113,3 +113,20 @@ def test_a_replica_that_says_nothing_to_a_read_leaves_the_in_sync_set() -> None:
     cluster.settle(3000)
     assert cluster.entry().in_sync == ["a", "b"]
     assert isinstance(a.answers[number], messages.LogBounds)
+
+
+def test_a_read_does_not_wait_for_ever_beside_a_state_that_is_installed() -> None:
+    """Replicas confirm what follows a state of another partition before they have taken all of that state."""
+    cluster = logged()
+    cluster.settle(3 * READ_MS)
+    a = cluster.machines["a"]
+    streams = a.node.replication.state.streams.values()  # type: ignore[union-attr]
+    for stream in streams:
+        stream.sent_bytes += 50  # of the state, not taken yet
+    number = a.request(messages.FindOffset(1, None))
+    cluster.settle(100)
+    assert number not in a.answers  # the question is confirmed, which tells nothing while more is under way
+    for stream in streams:
+        stream.taken(50)
+    cluster.settle(100)
+    assert isinstance(a.answers[number], messages.LogBounds)

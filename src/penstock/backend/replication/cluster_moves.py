@@ -169,10 +169,10 @@ class ClusterMoves:
         """The target is not there. Raises where the journal has no room; the journey is ready then as before."""
         parts, aim = self._state.parts, target_of(journey.aim)
         if self._state.layout.unreadable:  # one of them may be the target, and may have taken them in
-            self._rest(journey, now_ms, f"this version cannot read the entry of {aim.name}", again_ms=None)
+            self._rest(journey, now_ms, f"this version cannot read the entry of {aim.name}", for_target=True)
         elif journey.reason == "late" or source.queue_id in self._state.drains:
             self._homeless_ms.setdefault(journey.key, now_ms)
-            self._rest(journey, now_ms, f"there is no queue {aim.name}", again_ms=None)
+            self._rest(journey, now_ms, f"there is no queue {aim.name}", for_target=True)
         elif (
             journey.reason == "redrive"
         ):  # a dead letter whose way back is gone stays where it is, and says so
@@ -259,13 +259,13 @@ class ClusterMoves:
         if self._journeys.get(journey.key) is journey:
             del self._journeys[journey.key]
 
-    def _rest(self, journey: Journey, now_ms: int, why: str, again_ms: int | None = RETRY_MS) -> None:
-        """It is given up for now; the target knows what has arrived already."""
+    def _rest(self, journey: Journey, now_ms: int, why: str, *, for_target: bool = False) -> None:
+        """It is given up for now, or until its target is there; the target knows what has arrived already."""
         for number in journey.under_way:
             self._requests.pop(number, None)
         journey.under_way.clear()
         journey.phase, journey.why = "resting", why
-        journey.again_ms = now_ms + again_ms if again_ms is not None else None
+        journey.again_ms = None if for_target else now_ms + RETRY_MS
 
     def _wake(self, journey: Journey) -> None:
         self._end(journey)

@@ -185,6 +185,8 @@ class Sender:
     def question(self, led: LedPartition, partition: Partition, stream: PeerStream, now_ms: int) -> None:
         """Has a replica say once more that it follows, unless it will say so of what is under way."""
         cursor = led.cursors.get(stream.node)
+        if cursor is not None and cursor.mark is not None and stream.confirmed_bytes >= cursor.mark[0]:
+            cursor.mark = None  # it confirmed before it had taken what was sent earlier, as of a state: it says nothing more
         if cursor is not None and cursor.next is not None and cursor.mark is None and led.may_send:
             led.primary.asked(stream.node, now_ms)
             if not cursor.parts and not cursor.capturing:

@@ -27,8 +27,7 @@ class RecentEntry(NamedTuple):
 class RecentEntries:
     """An unbroken stretch of the newest records of each partition."""
 
-    def __init__(self, most_bytes: int = RECENT_BYTES) -> None:
-        self._most = most_bytes
+    def __init__(self) -> None:
         self._rows: dict[int, tuple[int, deque[RecentEntry]]] = {}
         self._order: deque[int] = deque()
         self._bytes = 0
@@ -43,7 +42,7 @@ class RecentEntries:
             self._rows[partition] = (index, deque((RecentEntry(head, payload),)))
         self._order.append(partition)
         self._bytes += len(head) + len(payload) + _OVERHEAD_BYTES
-        while self._bytes > self._most and len(self._order) > 1:
+        while self._bytes > RECENT_BYTES and len(self._order) > 1:
             self._drop_oldest()
 
     def _drop_oldest(self) -> None:

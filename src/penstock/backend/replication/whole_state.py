@@ -26,6 +26,7 @@ from penstock.storage.replica_log import IMAGE_PART_BYTES
 _MARKED_FILES = ELSEWHERE >> FILE_SHIFT
 _WALK_MESSAGES = 4_096
 _WALK_BYTES = 2**20
+_WALK_BATCHES = 256
 
 
 class StateParts:
@@ -121,7 +122,7 @@ class Walk:
         log = partition.log
         if log is not None:
             start = max(self._log_from, log.begin)
-            runs = log.batches(start, _WALK_MESSAGES, _WALK_BYTES, 256) if start < self._end else []
+            runs = log.batches(start, _WALK_MESSAGES, _WALK_BYTES, _WALK_BATCHES) if start < self._end else []
             runs = [run for run in runs if run.first < self._end]
             if runs:
                 self._log_from = runs[-1].first + runs[-1].messages

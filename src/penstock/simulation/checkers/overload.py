@@ -17,6 +17,8 @@ _RESERVE_MS = 1_000
 """The last journal file is kept for deletes and the like; those of this long a time fit into it."""
 _RECOVERED_MS = 4_000
 """Some time after space is back sends must be taken again."""
+_ANSWERED_MS = 8_000
+"""Whoever asked has an answer by then."""
 _LONGEST_STEP_MS = 5_000
 """No fault makes the clock jump further."""
 
@@ -31,15 +33,23 @@ def check(history: History) -> Iterator[Violation]:
             f"{history.most_unflushed_bytes} bytes waited for the disk, the bound is {history.max_unflushed_bytes}",
         )
     for asked_ms, refused_ms in history.refused_as_full:
-        if not any(
+        if not _was_full(asked_ms, refused_ms, history) and not any(
             span.asked_ms <= refused_ms
             and (span.answered_ms is None or asked_ms <= _recovered_ms(span.answered_ms, history))
             for span in history.full_disks
         ):
             yield Violation(NAME, refused_ms, "a send was refused because the disk is full, and it is not")
     for asked_ms, code in history.refusals_of_settlements:
-        if code == ErrorCode.DISK_FULL and not _reserve_is_gone(asked_ms, history):
+        late_ms = asked_ms + _ANSWERED_MS
+        if code == ErrorCode.DISK_FULL and not (
+            _was_full(asked_ms, late_ms, history) or _reserve_is_gone(asked_ms, history)
+        ):
             yield Violation(NAME, asked_ms, "a delete or release was refused because the disk is full")
+
+
+def _was_full(from_ms: int, until_ms: int, history: History) -> bool:
+    """Whether an append was refused on purpose meanwhile."""
+    return any(from_ms <= at_ms <= until_ms for at_ms in history.full_journals)
 
 
 def _recovered_ms(space_ms: int, history: History) -> int:

@@ -76,6 +76,17 @@ class Fabric:
         for network in (*self._pairs.values(), *self.clients.values()):
             network.loss = share
 
+    def stall(self, duration_ms: int) -> bool:
+        """What is sent over one of the connections, of nodes or clients, is on its way for so long."""
+        links = [
+            network.open_links[number]
+            for network in (*self._pairs.values(), *self.clients.values())
+            for number in sorted(network.open_links)
+        ]
+        if links:
+            self._random.choice(links).stall(duration_ms)
+        return bool(links)
+
     def _dial(self, pair: tuple[str, str]) -> None:
         """Connects a pair whenever it is not connected."""
         one, other = pair

@@ -16,9 +16,9 @@ from penstock.simulation.damage import pick_byte
 from penstock.simulation.disk import SimulatedDisk
 from penstock.simulation.driver import DiskPace
 from penstock.simulation.history import BitFlip, History
+from penstock.simulation.machine_faults import MachineFaults
 from penstock.simulation.schedule import Schedule
 from penstock.simulation.trace import Trace
-from penstock.storage.disk import DiskFailedError
 from penstock.storage.errors import StorageError
 
 _RESTART_MS = (10, 100, 900, 3_000, 6_000)
@@ -47,13 +47,15 @@ class ClusterFaults:
         self._random = random
         self._trace = trace
         self._over = False
-        self._damaged = random.choice(machines)
+        self.damaged = random.choice(machines)
         """The only one whose disk is damaged, where that is planned."""
         self._down_until_ms: dict[str, int] = {}
         self.counts: Counter[str] = Counter()
         """What was done, by kind."""
         self.refusals: list[tuple[int, str]] = []
+        self._inside = MachineFaults(history, schedule, random, trace, self.counts)
         for machine in machines:
+            self._inside.add(machine)
             machine.going_down.append(lambda store, machine=machine: self._went_down(machine))  # type: ignore[misc]  # a lambda with its own value
 
     def start(self) -> None:
@@ -81,7 +83,10 @@ class ClusterFaults:
             (plan.clock_ms, self._disturb_clock),
             (plan.drains_ms, self._drain),
             (plan.flips_ms, self._damage),
-            (plan.failing_syncs_ms, self._fail_sync),
+            (plan.failing_syncs_ms, self._on_one(self._inside.fail_operation)),
+            (plan.stalls_ms, self._stall),
+            (plan.refusals_ms, self._on_one(self._inside.refuse_appends)),
+            (plan.turn_pauses_ms, self._on_one(self._inside.pause_in_turn)),
         ):
             if every_ms:
                 self._plan(every_ms, fault)
@@ -102,7 +107,7 @@ class ClusterFaults:
             machine.disk.capacity = None
             machine.clock.heal()
             machine.time.heal()
-            machine.disk.fault = None
+            self._inside.heal(machine)
             machine.disk.lies = False
             machine.resume()
             if not machine.is_up:
@@ -115,6 +120,9 @@ class ClusterFaults:
                 self._plan(every_ms, fault)
 
         self._schedule.after(self._random.randint(every_ms // 3, every_ms * 2), strike)
+
+    def _on_one(self, fault: Callable[[ClusterMachine], None]) -> Callable[[], None]:
+        return lambda: fault(self._random.choice(self._machines))
 
     def _later(self, low_ms: int, high_ms: int, call: Callable[[], None]) -> None:
         """The end of a fault; healing has done it already."""
@@ -155,6 +163,10 @@ class ClusterFaults:
         """A machine that goes down now is not started before."""
         self._down_until_ms[name] = self._schedule.elapsed_ms + duration_ms
 
+    def bring_up(self, name: str) -> None:
+        """A machine that is down is started."""
+        self._boot(next(machine for machine in self._machines if machine.name == name))
+
     def _went_down(self, machine: ClusterMachine) -> None:
         delay_ms = self._random.choice(_RESTART_MS)
         until_ms = self._down_until_ms.pop(machine.name, None)
@@ -170,7 +182,7 @@ class ClusterFaults:
         try:
             booted = machine.boot()
         except StorageError as error:
-            if machine is self._damaged and self.counts["lost syncs"]:
+            if machine is self.damaged and self._plan_of_run.flips_ms:
                 self._trace.add("faults", f"{machine.name} gets an empty disk")
                 machine.disk = SimulatedDisk(
                     Random(self._random.random()), cold_reads=machine.disk.cold_reads
@@ -226,6 +238,10 @@ class ClusterFaults:
 
         self._later(300, 6_000, come_back)
 
+    def _stall(self) -> None:
+        duration_ms = self._random.choice((100, 1_000, 3_000))
+        self.counts["stalled connection"] += self._fabric.stall(duration_ms)
+
     def _drain(self) -> None:
         """Changes who holds what; half of the time the node may hold something again before it is empty."""
         name = self._random.choice(self._machines).name
@@ -270,21 +286,6 @@ class ClusterFaults:
 
         self._later(500, 5_000, free)
 
-    def _fail_sync(self) -> None:
-        """The next sync of a machine fails, as it does on a dying disk; its node must stop."""
-        machine = self._random.choice(self._machines)
-        disk = machine.disk
-
-        def fault(operation: str, name: str) -> Exception | None:
-            if operation != "sync":
-                return None
-            disk.fault = None
-            self.counts["failing sync"] += 1
-            self._trace.add("faults", f"{machine.name}: sync of {name} fails")
-            return DiskFailedError("simulated")
-
-        disk.fault = fault
-
     def _disturb_clock(self) -> None:
         if self._random.random() < 0.4:
             forward_ms = self._random.choice((20, 500, 3_000))
@@ -303,7 +304,7 @@ class ClusterFaults:
 
     def _damage(self) -> None:
         """One machine's disk is damaged, or replaced by an empty one; it is restarted often, so that this is found."""
-        machine = self._damaged
+        machine = self.damaged
         if not machine.is_up:
             return
         if self._random.random() < 0.2:
@@ -315,7 +316,10 @@ class ClusterFaults:
         if self._random.random() < 0.25:
             self._lie(machine)
             return
-        self._flip(machine)
+        inside = self._inside
+        self._random.choice(
+            (self._flip, self._flip, inside.cannot_read, inside.lose_write, inside.misdirect_write)
+        )(machine)
         if self._random.random() < 0.5:
             machine.crash(power=False)
 

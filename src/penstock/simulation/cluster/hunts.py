@@ -21,7 +21,15 @@ from penstock.simulation.tasks import Pause, Steps, Tasks
 from penstock.simulation.trace import Trace
 
 HuntName = Literal[
-    "left-behind", "dark", "lost-answer", "old-primary", "standstill", "hand-over", "rejoin", "dead-letter"
+    "left-behind",
+    "dark",
+    "lost-answer",
+    "old-primary",
+    "standstill",
+    "hand-over",
+    "rejoin",
+    "whole-state",
+    "dead-letter",
 ]
 HUNTS: tuple[HuntName, ...] = tuple(name for name in get_args(HuntName) if name != "dead-letter")
 """Those that any queue may meet; `dead-letter` is for scenarios with a dead-letter queue that may lose something."""
@@ -37,6 +45,9 @@ class Operators(Protocol):
 
     def keep_down(self, name: str, duration_ms: int) -> None:
         """A machine that goes down now is not started before."""
+
+    def bring_up(self, name: str) -> None:
+        """A machine that is down is started."""
 
     def drain(self, name: str) -> None:
         """A node is to hold nothing."""
@@ -83,6 +94,7 @@ class Hunter:
             "standstill": self._stand_still,
             "hand-over": self._hand_over,
             "rejoin": self._rejoin,
+            "whole-state": self._take_whole,
             "dead-letter": self._lose_dead_letter,
         }
         while not self._is_over():
@@ -304,3 +316,42 @@ class Hunter:
         if self._random.random() < 0.7:
             self._cut_power([away], 10)  # it has what its disk has
         yield from self._until(lambda: self._is_replaced(entry), _ELECTED_MS)
+
+    def _take_whole(self, entry: PartitionEntry, primary: str) -> Steps[None]:
+        """One is away until what it lacks is in no journal, takes a state over whole while it makes checkpoints, and
+        restarts as soon as it counts as in sync; then it is the only one left."""
+        away = self._random.choice([name for name in entry.in_sync if name != primary])
+        self._say(
+            f"{away} is away until it needs all of partition {entry.partition}, and is the only one left"
+        )
+        self._cut_power([away], 8_000)
+        last = self._last(entry, primary)
+        yield from self._until(lambda: self._is_vacated(entry, primary, last), 8_000)
+        machine = self._machines[away]
+        machine.pace = DiskPace((0, 8), (20, self._random.choice((100, 500))))
+        self._operators.bring_up(away)
+        yield from self._until(lambda: away in self._now(entry).in_sync and machine.is_up, 8_000)
+        yield Pause(self._random.choice((0, 0, 5, 100)))
+        if self._is_over() or away not in self._now(entry).in_sync or not machine.is_up:
+            return
+        machine.pace = DiskPace()
+        self._operators.keep_down(away, 10)
+        self._operators.counts["kill"] += 1
+        machine.crash(power=False)
+        if self._random.random() < 0.5:
+            return
+        others = [name for name in self._now(entry).replicas if name != away]
+        self._cut_power(others, self._random.randint(6_000, 8_000))
+        yield from self._until(lambda: self._is_replaced(entry), _ELECTED_MS)
+
+    def _last(self, entry: PartitionEntry, name: str) -> int:
+        node = self._machines[name].replicated
+        partition = node._parts.catalogue.partitions.get(entry.partition) if node is not None else None
+        return partition.index if partition is not None else 0
+
+    def _is_vacated(self, entry: PartitionEntry, primary: str, last: int) -> bool:
+        """Whether the journal of the primary has records after this one only."""
+        node = self._machines[primary].replicated
+        log = node._parts.store.replica_log if node is not None else None
+        oldest = log.oldest(entry.partition) if log is not None else None
+        return oldest is None or oldest > last + 1

@@ -45,9 +45,18 @@ class LocalTime:
         """What orders events."""
         return self._schedule.elapsed_ms
 
+    @property
+    def is_within(self) -> bool:
+        """Whether an event is under way that lets time pass."""
+        return self._schedule.is_within
+
     def after(self, delay_ms: int, call: Call) -> None:
         """Plans a call."""
         self._schedule.after(delay_ms, call)
+
+    def pass_within(self, duration_ms: int) -> None:
+        """Lets time pass in the middle of an event."""
+        self._schedule.pass_within(duration_ms)
 
     # -- what happens to it ----------------------------------------------------------------------------------
 

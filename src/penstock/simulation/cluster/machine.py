@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable
 from functools import partial
 from random import Random
@@ -35,12 +34,6 @@ class ClusterDriver(SimulatedDriver):
     """Also writes to other nodes, and passes on what the node wants of the layout."""
 
     machine: ClusterMachine
-
-    def _later(self, delay_ms: int, call: Callable[[], None]) -> None:
-        def run() -> None:
-            self.machine.do(lambda: None if self.ended else call())
-
-        self._schedule.after(delay_ms, run)
 
     def _speak(self, node: Node) -> None:
         assert isinstance(node, ReplicatedNode)
@@ -77,8 +70,6 @@ class ClusterMachine(Machine):
         self.member: Member | None = None
         self._witness = witness
         self.observer = partial(witness.appended, name)
-        self._paused = False
-        self._held: deque[Callable[[], None]] = deque()
         self._streams: dict[str, tuple[FrameReader, Callable[[bytes], None], Link]] = {}
         self._peer_links: dict[str, Link] = {}
         """By machine: the connection, also while the process has not noticed it yet."""
@@ -131,8 +122,6 @@ class ClusterMachine(Machine):
         if self.member is not None:
             self.member.end()
             self.member = None
-        self._paused = False
-        self._held.clear()
         self._streams = {}
         links, self._peer_links = self._peer_links, {}
         for link in links.values():
@@ -147,30 +136,13 @@ class ClusterMachine(Machine):
     def stop(self) -> None:
         """A clean stop: the node hands over what it leads first."""
         member = self.member
-        if member is None:
+        if member is None or self._in_turn:
             super().stop()
         elif not member.is_leaving:
             self._trace.add(self.name, "is told to stop")
             member.leave(super().stop)
 
     # -- standing still --------------------------------------------------------------------------------------
-
-    def do(self, call: Callable[[], None]) -> None:
-        """Does something now, or in its turn when the machine goes on."""
-        if self._paused:
-            self._held.append(call)
-        else:
-            call()
-
-    def pause(self) -> None:
-        """Nothing happens here from now on; the rest of the world does not wait."""
-        self._paused = self.is_up
-
-    def resume(self) -> None:
-        """It goes on, with whatever came meanwhile."""
-        while self._paused and self._held:
-            self._held.popleft()()
-        self._paused = False
 
     def about_to_ask(self) -> None:
         """The process is about to ask the store; the machine may stand still before the question leaves."""
@@ -184,15 +156,6 @@ class ClusterMachine(Machine):
         if pauses_ms and not self._paused:
             self._schedule.after(pauses_ms.pop(), self.resume)
             self.pause()
-
-    def opened(self, link: Link) -> None:
-        self.do(lambda: super(ClusterMachine, self).opened(link) if self.is_up else None)
-
-    def arrived(self, link: Link, data: bytes) -> None:
-        self.do(lambda: super(ClusterMachine, self).arrived(link, data))
-
-    def lost(self, link: Link) -> None:
-        self.do(lambda: super(ClusterMachine, self).lost(link))
 
     # -- the cluster -----------------------------------------------------------------------------------------
 
@@ -210,11 +173,13 @@ class ClusterMachine(Machine):
 
     def ship(self, node: ReplicatedNode) -> None:
         """What the node has for others leaves."""
+        self.at("peers")
         for name, buffers in node.take_peer_output():
             stream = self._streams.get(name)
             if stream is not None:
                 stream[1](b"".join(buffers))
         for proposal in node.take_proposals(self._schedule.now_ms):
+            self.at("proposal")
             if self.member is not None:
                 self.member.propose(proposal)
         self._witness.turned(self.name, self.starts, node)

@@ -107,6 +107,8 @@ class Member:
 
     def _keep(self, effects: Iterable[node_lease.Effect]) -> None:
         for effect in effects:
+            if self.ended:  # in the middle of what it does
+                return
             match effect:
                 case Ask(number, request):
                     self._ask(request, lambda outcome, number=number: self._answered(number, outcome))  # type: ignore[misc]  # a lambda with its own value
@@ -150,6 +152,8 @@ class Member:
 
     def _follow(self, effects: Iterable[node_layout.Effect]) -> None:
         for effect in effects:
+            if self.ended:  # in the middle of what it does
+                return
             match effect:
                 case node_layout.OwnEntryHeard(value, version):
                     self._keep(self._lease.heard(value, version, self._times.now_ms))

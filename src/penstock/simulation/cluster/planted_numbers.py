@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from penstock.backend.replication import leadership
+from penstock.backend.replication import skipping
 from penstock.cluster.layout import PartitionEntry
 from penstock.model.settings import Replication
 from penstock.queue.leases import LeaseTable
@@ -18,7 +18,7 @@ def sequence_numbers_come_back() -> Sequence[Patch]:
     def first_number(entry: PartitionEntry, following: int, resumed: int, written: Replication) -> int:
         return following
 
-    return [(leadership, "first_number", first_number)]
+    return [(skipping, "first_number", first_number)]
 
 
 def lease_numbers_come_back() -> Sequence[Patch]:

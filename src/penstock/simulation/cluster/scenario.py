@@ -49,6 +49,13 @@ class ClusterFaultPlan:
     lossy_network: float = 0.0
     """How much of what is sent is lost and sent again by TCP, late."""
     failing_syncs_ms: int = 0
+    """Syncs, and other operations that change something on a disk."""
+    stalls_ms: int = 0
+    """Connections on which everything takes seconds."""
+    refusals_ms: int = 0
+    """Single appends find no room in a journal."""
+    turn_pauses_ms: int = 0
+    """A process stands still in the middle of a turn."""
     hunt: HuntName | None = None
     """What is done on purpose, where the run is about that."""
     hunts_ms: int = 0
@@ -66,6 +73,8 @@ class ClusterScenario:
     faults: ClusterFaultPlan
     late_nodes: int = 0
     """Nodes that join later."""
+    wants_small: tuple[str, ...] = ()
+    """Sizes that the run is about."""
     destructive: bool = False
     """Whether operators purge and delete."""
     loose_dead_letters: tuple[str, ...] = ()
@@ -96,7 +105,7 @@ def draw_cluster_scenario(random: Random, nodes: int) -> ClusterScenario:
         journal_file_bytes=random.choice((96, 128, 192)) * KIBIBYTE,
         entry_bytes_max=72 * KIBIBYTE,
     )
-    base.duration_ms = random.randint(5_000, 14_000)
+    base.duration_ms = random.choice((2_500, 5_000, 5_000)) + random.randint(0, random.choice((2_000, 9_000)))
     base.producers, base.consumers = random.randint(1, 3), random.randint(1, 3)
     replicas = 3 if nodes == 3 or random.random() < 0.5 else nodes
     names = sorted(random.sample(CLUSTER_KINDS, random.randint(1, 3)))
@@ -114,6 +123,13 @@ def draw_cluster_scenario(random: Random, nodes: int) -> ClusterScenario:
     if faults.hunt is not None:
         base.duration_ms += 6_000
         base.producers += 1
+    wants_small: tuple[str, ...] = ()
+    if faults.hunt == "whole-state":
+        base.duration_ms += 8_000
+        base.options = dataclasses.replace(
+            base.options, checkpoint_journal_bytes=random.choice((8, 24, 48)) * KIBIBYTE
+        )
+        wants_small = ("storage.replica_log.IMAGE_PART_BYTES",)
     _loosen(base.queues, random)
     if faults.hunt in ("old-primary", "standstill") and Random(base.duration_ms).random() < 0.5:
         # What such a primary acknowledges alone is what its lease is for. With dice of their own, as below.
@@ -132,7 +148,8 @@ def draw_cluster_scenario(random: Random, nodes: int) -> ClusterScenario:
     destructive = bool(base.operators) and random.random() < 0.6
     store = draw_store_faults(random)
     if faults.flips_ms:
-        store.coup_ms = 0  # it drains nodes, and the last good replica is nobody's to lose
+        # A disk that lies about syncs is survived by the others alone: nothing may end their leases or drain them.
+        store = StoreFaultPlan(breaks_ms=store.breaks_ms, deaf_ms=store.deaf_ms)
     if (
         store.siege_ms or store.coup_ms
     ):  # it takes a while until a lease has ended and everybody has heard of it
@@ -144,6 +161,7 @@ def draw_cluster_scenario(random: Random, nodes: int) -> ClusterScenario:
         sorted(extra.items(), key=lambda item: item[0]),
         faults,
         late_nodes,
+        wants_small,
         destructive=destructive,
         altered_replicas=tuple(range(2, nodes - late_nodes + 1)) if may_alter else (),
         store=store,
@@ -215,6 +233,9 @@ def _faults(random: Random) -> ClusterFaultPlan:
             clock_ms=sometimes(0.2, 1_500, 6_000),
             slow_network=random.random() < 0.15,
             store_away_ms=sometimes(0.1, 3_000, 8_000),
+            stalls_ms=sometimes(0.15, 200, 2_000),
+            refusals_ms=sometimes(0.2, 100, 800),
+            turn_pauses_ms=sometimes(0.1, 600, 4_000),
         )
     return ClusterFaultPlan(
         crashes_ms=sometimes(0.75, 1_200, 5_000),
@@ -229,4 +250,7 @@ def _faults(random: Random) -> ClusterFaultPlan:
         slow_network=random.random() < 0.3,
         drains_ms=sometimes(0.25, 2_000, 6_000),
         failing_syncs_ms=sometimes(0.15, 2_000, 6_000),
+        stalls_ms=sometimes(0.3, 200, 2_000),
+        refusals_ms=sometimes(0.25, 100, 1_500),
+        turn_pauses_ms=sometimes(0.2, 600, 4_000),
     )

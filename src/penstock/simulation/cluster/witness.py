@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from penstock.backend.outbox import Need
 from penstock.backend.replication.replicated_node import ReplicatedNode
-from penstock.model.records import CATALOGUE
+from penstock.model.records import CATALOGUE, EpochBegan, decode_record
 from penstock.queue.partition import Partition
-from penstock.replication.primary_secondary.epochs import EpochHistory, last_common
+from penstock.simulation.cluster.lineage import Lineage
+from penstock.simulation.cluster.restarts import Confirmations
 from penstock.simulation.observed_store import AppendedRecord
 from penstock.simulation.schedule import Schedule
 from penstock.simulation.violation import Violation
@@ -27,7 +28,7 @@ class _Committed:
         self.marks: dict[int, int] = {}
         """Epoch that wrote it → the highest index known to be committed, by all in sync."""
         self.newest_epoch = 0
-        self.newest = EpochHistory()
+        """Of the newest primary that committed something: its epoch is the newest of its log."""
         self.newest_index = 0
 
 
@@ -36,6 +37,9 @@ class Witness:
 
     def __init__(self, schedule: Schedule) -> None:
         self._schedule = schedule
+        self._lineage = Lineage()
+        self.confirmations = Confirmations(self._lineage)
+        self._nodes: dict[str, ReplicatedNode] = {}
         self._leaders: dict[tuple[int, int], tuple[str, int]] = {}
         self._committed: dict[int, _Committed] = {}
         self._seen: dict[tuple[int, int], int] = {}
@@ -49,7 +53,7 @@ class Witness:
         self.lost: dict[int, int] = {}
         """By `async` partition: records that were acknowledged and that the next primary did not have."""
         self._loose: dict[int, list[tuple[int, int]]] = {}
-        """By `async` partition: (index, when) of what was acknowledged in the last epoch."""
+        """By `async` partition: (index, when) of what was acknowledged and no failover has lost."""
 
     @property
     def epochs(self) -> int:
@@ -66,6 +70,10 @@ class Witness:
     def started(self, name: str, node: ReplicatedNode) -> None:
         """A life of a node begins: every answer that leaves because something is committed is seen from now on."""
         self._written.pop(name, None)
+        self._nodes[name] = node
+        for sentence in self.confirmations.restarted(name, node):
+            self._violated("I10", sentence)
+        self.confirmations.watch(name, node)
         outbox = node._parts.outbox
         is_committed = outbox.is_committed
         assert is_committed is not None
@@ -83,6 +91,10 @@ class Witness:
         if record.partition != CATALOGUE:
             written = self._written.setdefault(name, {})
             written[record.partition, record.number] = record
+            began = decode_record(record.head)
+            if isinstance(began, EpochBegan):  # it is not applied yet: the last epoch is the one before
+                partition = self._nodes[name]._parts.catalogue.partitions[record.partition]
+                self._lineage.begin(record.partition, began.epoch, record.number, partition.epochs.last)
 
     def turned(self, name: str, life: int, node: ReplicatedNode) -> None:
         """A node has ended its turn."""
@@ -99,26 +111,27 @@ class Witness:
             committed = led.primary.committed
             if committed > self._seen.get((queue_id, led.epoch), 0):
                 self._seen[queue_id, led.epoch] = committed
-                epochs = node._parts.catalogue.partitions[queue_id].epochs
-                self._advanced(
-                    name, queue_id, led.epoch, committed, epochs, synchronous=led.primary.synchronous
-                )
+                self._advanced(name, queue_id, led.epoch, committed, synchronous=led.primary.synchronous)
+        self.confirmations.turned(name, node)
         written = self._written.pop(name, None)
         if written:
             self._compare(name, node, written)
 
     def log_of(self, partition: Partition) -> list[AppendedRecord]:
         """Everything that was ever written to a partition and is part of its log, wherever that was seen."""
-        epochs = partition.epochs
-        keys = ((partition.queue_id, index, epochs.at(index)) for index in range(1, partition.index + 1))
-        return [self._records[key][0] for key in keys]
+        return self._log(partition.queue_id, partition.epochs.last, partition.index)
 
     def committed_log(self, queue_id: int) -> list[AppendedRecord]:
         """The same of a partition that was deleted: as much of it as was ever committed."""
         known = self._committed.get(queue_id)
         if known is None:
             return []
-        keys = ((queue_id, index, known.newest.at(index)) for index in range(1, known.newest_index + 1))
+        return self._log(queue_id, known.newest_epoch, known.newest_index)
+
+    def _log(self, queue_id: int, last_epoch: int, last: int) -> list[AppendedRecord]:
+        keys = (
+            (queue_id, index, self._lineage.at(queue_id, last_epoch, index)) for index in range(1, last + 1)
+        )
         return [self._records[key][0] for key in keys]
 
     def _compare(
@@ -130,7 +143,7 @@ class Witness:
             partition = partitions.get(queue_id)
             if partition is None or index > partition.index:
                 continue  # it was dropped or cut meanwhile
-            epoch = partition.epochs.at(index)
+            epoch = self._lineage.at(queue_id, partition.epochs.last, index)
             first, writer = self._records.setdefault((queue_id, index, epoch), (record, name))
             if (first.head, first.payload) != (record.head, record.payload):
                 self._violated(
@@ -138,42 +151,47 @@ class Witness:
                     f"partition {queue_id}: record {index} of epoch {epoch} is one on {writer} and another on {name}",
                 )
 
-    def _advanced(
-        self, name: str, queue_id: int, epoch: int, index: int, epochs: EpochHistory, *, synchronous: bool
-    ) -> None:
+    def _advanced(self, name: str, queue_id: int, epoch: int, index: int, *, synchronous: bool) -> None:
         known = self._committed.setdefault(queue_id, _Committed())
         if epoch >= known.newest_epoch:
             if epoch > known.newest_epoch:
-                self._check_has_all(known, name, queue_id, epoch, index, epochs)
-                self._count_lost(known, queue_id, index, epochs)
-                self._loose[queue_id] = []
+                self._check_has_all(known, name, queue_id, epoch, index)
+                self._count_lost(known, queue_id, epoch, index)
             known.newest_epoch, known.newest_index = epoch, index
-            known.newest = EpochHistory(epochs.pairs())
-        elif synchronous and (index > known.newest_index or known.newest.at(index) != epochs.at(index)):
+        elif synchronous and not self._has(known, queue_id, epoch, index):
             self._violated(
                 "I8",
                 f"partition {queue_id}: {name} was deposed by epoch {known.newest_epoch} and still committed record "
                 f"{index} in epoch {epoch}",
             )
         if synchronous:  # what a primary committed alone may be lost, also where the queue is `sync` by now
-            known.marks[epochs.at(index)] = max(index, known.marks.get(epochs.at(index), 0))
+            writer = self._lineage.at(queue_id, epoch, index)
+            known.marks[writer] = max(index, known.marks.get(writer, 0))
 
-    def _check_has_all(
-        self, known: _Committed, name: str, queue_id: int, epoch: int, index: int, epochs: EpochHistory
-    ) -> None:
+    def _has(self, known: _Committed, queue_id: int, epoch: int, index: int) -> bool:
+        """Whether the newest primary has the record that a primary of an older epoch has under an index."""
+        at = self._lineage.at
+        return index <= known.newest_index and at(queue_id, known.newest_epoch, index) == at(
+            queue_id, epoch, index
+        )
+
+    def _check_has_all(self, known: _Committed, name: str, queue_id: int, epoch: int, index: int) -> None:
         for writer, marked in known.marks.items():
-            if index < marked or epochs.at(marked) != writer:
+            if index < marked or self._lineage.at(queue_id, epoch, marked) != writer:
                 self._violated(
                     "I10",
                     f"partition {queue_id}: {name} leads epoch {epoch} without record {marked} of epoch "
                     f"{writer}, which was committed",
                 )
 
-    def _count_lost(self, known: _Committed, queue_id: int, index: int, epochs: EpochHistory) -> None:
+    def _count_lost(self, known: _Committed, queue_id: int, epoch: int, index: int) -> None:
         """With `async` a new primary need not have everything."""
-        common = last_common(known.newest, known.newest_index, epochs, index)
+        newest = (known.newest_epoch, known.newest_index)
+        common = self._lineage.last_common(queue_id, newest, (epoch, index))
         lost = [when_ms for acknowledged, when_ms in self._loose.get(queue_id, ()) if acknowledged > common]
         self.lost[queue_id] = self.lost.get(queue_id, 0) + len(lost)
+        # What this failover left may be lost by the next one.
+        self._loose[queue_id] = [row for row in self._loose.get(queue_id, ()) if row[0] <= common]
         if lost and lost[-1] - lost[0] > LOSS_MS:
             self._violated(
                 "I1",
@@ -192,8 +210,7 @@ class Witness:
                 acknowledged.append((index, self._schedule.elapsed_ms))
         if known is None or epoch >= known.newest_epoch:
             return
-        epochs = node._parts.catalogue.partitions[queue_id].epochs
-        if index > known.newest_index or known.newest.at(index) != epochs.at(index):
+        if not self._has(known, queue_id, epoch, index):
             self._violated(
                 "I8",
                 f"partition {queue_id}: {name} acknowledged record {index} in epoch {epoch}, although epoch "

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from random import Random
+from types import MappingProxyType
 
 from penstock.cluster import layout
 from penstock.cluster.layout import NodeEntry, PartitionEntry, QueueEntry
 from penstock.cluster.shares import share_of
 from penstock.simulation.checkers import CHECKERS
 from penstock.simulation.clocks import NodeClock
-from penstock.simulation.cluster import layout_history, loose_queues
+from penstock.simulation.cluster import layout_history, loose_queues, work
 from penstock.simulation.cluster.fabric import Fabric
 from penstock.simulation.cluster.faults import ClusterFaults
 from penstock.simulation.cluster.hunts import Hunter
@@ -23,7 +24,7 @@ from penstock.simulation.cluster.metadata import SimulatedMetadata
 from penstock.simulation.cluster.number_hunts import NumberHunter
 from penstock.simulation.cluster.number_keepers import QUEUE
 from penstock.simulation.cluster.number_keeping import NumberKeeping
-from penstock.simulation.cluster.operator import ClusterOperator
+from penstock.simulation.cluster.partition_logs import partition_logs
 from penstock.simulation.cluster.queue_answers import ObservedStage, QueueAnswers
 from penstock.simulation.cluster.scenario import draw_cluster_scenario
 from penstock.simulation.cluster.store_faults import StoreFaults
@@ -33,42 +34,43 @@ from penstock.simulation.history import History
 from penstock.simulation.message_history import Span
 from penstock.simulation.recorder import Recorder
 from penstock.simulation.schedule import Schedule
+from penstock.simulation.sizes.small_sizes import SmallSizes, draw_sizes, put_on, told, with_small_options
 from penstock.simulation.tasks import Ask, Pause, Steps, Tasks
 from penstock.simulation.trace import Trace
 from penstock.simulation.violation import Violation
-from penstock.simulation.whereabouts import PartitionLog, Whereabouts
+from penstock.simulation.whereabouts import Whereabouts
 from penstock.simulation.workload.auditor import Auditor
-from penstock.simulation.workload.consumer import Consumer
-from penstock.simulation.workload.failing_consumer import FailingConsumer
-from penstock.simulation.workload.log_reader import GroupMember, LogReader
-from penstock.simulation.workload.ordered_producer import OrderedProducer
-from penstock.simulation.workload.producer import Producer
 from penstock.simulation.world import START_MS, Outcome
 from penstock.wire.messages import CreateQueue, QueueDescription
 
 CHECKED = ("I1", "I2", "I3", "I4", "I5", "I6", "I7", "I10", "fifo", "order", "log", "groups", "time", "late")
 """What is promised to clients of one node is promised to those of a cluster."""
+_CROWDING = ("model.limits.WAITING_PER_CONNECTION", "model.limits.WAITING_RECEIVERS_PER_QUEUE")
 _BEGUN_MS = 30_000
 _HEALED_MS = 60_000
 _SETTLED_MS = 60_000
 _FOLLOWED_MS = 20_000
-_AUDITED_MS = 200_000
+_AUDITED_MS = 1_000_000
 _ALIKE_MS = (0, 100, 400, 2_000, 10_000)
 
 
 class ClusterWorld:
     """Everything of one run."""
 
-    def __init__(self, seed: int, nodes: int) -> None:
+    def __init__(self, seed: int, nodes: int, sizes: SmallSizes = MappingProxyType({})) -> None:
         self.seed = seed
+        self.sizes = sizes
+        """What is small in this run; whoever makes the world has put it on."""
         random = Random(f"cluster of {nodes}: {seed}")
         self.scenario = scenario = draw_cluster_scenario(random, nodes)
         base = scenario.base
+        base.options = with_small_options(base.options, sizes, cluster=True)
         self.schedule = schedule = Schedule(START_MS)
         self.trace = trace = Trace(schedule)
         self.history = History(cold_reads=base.cold_reads > 0, clocks_are_true=base.clocks.true)
         if scenario.faults.skew_ms:
             self.history.skew_ms = scenario.faults.skew_ms + FREEZE_MS[1] // 10 + 50
+        self.history.is_crowded = any(name in self.sizes for name in _CROWDING)
         self.metadata = SimulatedMetadata(schedule, random)
         self.witness = Witness(schedule)
         self.members = MembershipWitness(self.metadata, schedule)
@@ -76,6 +78,7 @@ class ClusterWorld:
         for number in range(1, nodes + 1):
             name = f"node-{number}"
             disk = SimulatedDisk(Random(f"{seed} {name}"), cold_reads=base.cold_reads)
+            disk.remembers = scenario.faults.flips_ms > 0
             clock = NodeClock(base.clocks, schedule, Random(f"{seed} clock of {name}"))
             time = LocalTime(schedule, scenario.faults.skew_ms, Random(f"{seed} time of {name}"))
             machine = ClusterMachine(
@@ -103,6 +106,8 @@ class ClusterWorld:
         self.faults = ClusterFaults(
             scenario.faults, machines, self.fabric, self.metadata, self.history, schedule, random, trace
         )
+        if scenario.faults.flips_ms:
+            self.witness.confirmations.damaged = self.faults.damaged.name
         self.store_faults = StoreFaults(
             scenario.store,
             machines,
@@ -134,6 +139,7 @@ class ClusterWorld:
             f"seed {self.seed}: {scenario.nodes} nodes, {scenario.replicas} replicas, {names}, {scenario.faults}, "
             f"{scenario.store}",
         )
+        trace.add("world", f"small sizes: {told(self.sizes) or 'none'}")
         first = list(self.machines.values())[: scenario.nodes - scenario.late_nodes]
         for machine in first:
             machine.boot()
@@ -143,7 +149,9 @@ class ClusterWorld:
         well = Span(self.schedule.now_ms)
         self.history.downtimes.append(well)
         self.history.slow_disks.append(well)
-        self._start_work()
+        work.start(self.stage, scenario, self.seed, self.faults.counts)
+        if self.keeping is not None:
+            self.keeping.start()
         self.faults.start()
         self.store_faults.start()
         if scenario.faults.hunt is not None:
@@ -215,33 +223,6 @@ class ClusterWorld:
                 yield Pause(100)
         if self.keeping is not None:
             yield from self.keeping.keepers.create()
-
-    def _start_work(self) -> None:
-        base = self.scenario.base
-        for number in range(base.producers):
-            self.tasks.start(Producer(self.stage, f"producer-{number}").run())
-        for number in range(base.ordered_producers):
-            self.tasks.start(OrderedProducer(self.stage, f"ordered-{number}").run())
-        for number in range(base.consumers):
-            self.tasks.start(Consumer(self.stage, f"consumer-{number}").run())
-        if any(plan.settings.max_receives is not None for plan in base.queues) and self.seed % 4:
-            self.tasks.start(FailingConsumer(self.stage, "failing").run())
-        for number in range(base.log_readers):
-            self.tasks.start(LogReader(self.stage, f"reader-{number}").run())
-        for number in range(base.group_members):
-            self.tasks.start(GroupMember(self.stage, f"member-{number}").run())
-        if base.operators:
-            scenario, counts = self.scenario, self.faults.counts
-            operator = ClusterOperator(
-                self.stage,
-                "operator-0",
-                scenario.altered_replicas,
-                counts,
-                destructive=scenario.destructive,
-            )
-            self.tasks.start(operator.run())
-        if self.keeping is not None:
-            self.keeping.start()
 
     # -- checks ----------------------------------------------------------------------------------------------
 
@@ -335,33 +316,15 @@ class ClusterWorld:
                 if gone is not None and gone.epoch == gone.serving and gone.settings.partitions == 1:
                     self.history.records[gone.queue_id] = self.witness.committed_log(gone.partition)
 
-    def _partition_logs(self) -> Iterator[PartitionLog]:
-        """The records of every partition that anything was ever sent to, dropped ones too."""
-        last: dict[int, PartitionEntry] = {}
-        for change in self.metadata.log:
-            if change.key.startswith(layout.PARTITIONS) and change.value is not None:
-                entry = layout.decode_partition(change.value)
-                last[entry.partition] = entry
-        there = self.entries()
-        for number, entry in last.items():
-            node = self.machines[entry.primary].replicated if number in there and entry.primary else None
-            held = node._parts.catalogue.partitions.get(number) if node is not None else None
-            if held is not None:
-                records = self.witness.log_of(held)
-            elif number not in there:
-                records = self.witness.committed_log(number)
-            else:
-                continue
-            yield PartitionLog(
-                number, entry.queue_id, entry.ordinal, entry.queue, entry.settings, records, number in there
-            )
-
     def _finish(self) -> None:
         history = self.history
         self._say_when_sent()
         self._gather_logs()
         if history.has_deletions:
-            history.whereabouts = Whereabouts(self._partition_logs(), history.lives.values())
+            history.whereabouts = Whereabouts(
+                partition_logs(self.metadata, self.machines, self.witness, self.entries()),
+                history.lives.values(),
+            )
         history.ended_ms = self.schedule.now_ms
         self.violations += self.witness.violations + self.members.violations + self.stage.answers.violations
         self.violations += self.members.check_lives()
@@ -396,6 +359,14 @@ class ClusterWorld:
         self.violations.append(Violation(checker, self.schedule.now_ms, sentence))
 
 
+def draw_small_sizes(seed: int, nodes: int) -> SmallSizes:
+    """What is small in the run of a seed: by chance, and what its scenario is about."""
+    scenario = draw_cluster_scenario(Random(f"cluster of {nodes}: {seed}"), nodes)
+    return draw_sizes(Random(f"sizes of {nodes}: {seed}"), scenario.wants_small)
+
+
 def simulate_cluster(seed: int, nodes: int = 3) -> Outcome:
     """Runs one seed."""
-    return ClusterWorld(seed, nodes).run()
+    sizes = draw_small_sizes(seed, nodes)
+    with put_on(sizes):
+        return ClusterWorld(seed, nodes, sizes).run()

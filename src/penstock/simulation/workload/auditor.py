@@ -13,7 +13,7 @@ from penstock.wire.messages import ListQueues, Peek, Peeked, QueueDescription, Q
 
 MOVES_END_MS = 20_000
 DRAINED_MS = 45_000
-"""Longer than any delay or lease of a scenario: whatever is there must have come out by then."""
+"""Longer than any delay or lease of a scenario: whatever is there must have come out by then, or something else has."""
 _VISIBILITY_MS = 30_000
 
 
@@ -38,10 +38,13 @@ class Auditor:
             if description.damage is None and description.settings.has_queue:
                 self._draining += 1
                 self._stage.tasks.start(self._drain(self._stage.note(description)))
-        end_ms = self._stage.schedule.elapsed_ms + DRAINED_MS
-        while not self._drained and self._stage.schedule.elapsed_ms < end_ms:
+        left, end_ms = -1, 0
+        while not self._drained and (left < 0 or self._stage.schedule.elapsed_ms < end_ms):
             yield Pause(500)
-            self._drained = not any(self._left(queue) for queue in (yield from self._list()))
+            before, left = left, sum(self._left(queue) for queue in (yield from self._list()))
+            self._drained = not left
+            if left != before:
+                end_ms = self._stage.schedule.elapsed_ms + DRAINED_MS
         self._drained = True
         while self._draining:
             yield Pause(100)
@@ -50,34 +53,44 @@ class Auditor:
             self._check_empty(description)
 
     def _list(self) -> Steps[list[QueueDescription]]:
-        for _ in range(100):
-            reply = yield Ask(self._client, ListQueues())
-            if reply is not None and isinstance(reply.answer, QueueList):
-                queues = [queue for queue in reply.answer.queues if not is_reserved(queue.name)]
-                for description in queues:
-                    life = self._stage.note(description)
-                    if description.damage is not None:
-                        self._stage.recorder.damage_seen(life)
-                return queues
-            yield Pause(100)
+        """All queues, page by page."""
+        found: list[QueueDescription] = []
+        for _ in range(1_000):
+            reply = yield Ask(self._client, ListQueues(after=found[-1].name if found else ""))
+            if reply is None or not isinstance(reply.answer, QueueList):
+                yield Pause(100)
+                continue
+            found += reply.answer.queues
+            if reply.answer.more:
+                continue
+            queues = [queue for queue in found if not is_reserved(queue.name)]
+            for description in queues:
+                life = self._stage.note(description)
+                if description.damage is not None:
+                    self._stage.recorder.damage_seen(life)
+            return queues
         self._stage.recorder.history.stuck.append("the node does not answer although nothing is wrong")
         return []
 
     def _await_moves(self) -> Steps[None]:
         """What is on its way to another queue must arrive, unless that one is damaged."""
-        end_ms = self._stage.schedule.elapsed_ms + MOVES_END_MS
+        before: dict[str, int] = {}
+        end_ms = 0
         while True:
             queues = yield from self._list()
             damaged = {queue.name for queue in queues if queue.damage is not None}
-            moving = [
-                queue.name
+            moving = {
+                queue.name: queue.statistics.moving
                 for queue in queues
                 if queue.statistics.moving and not damaged & {queue.name, *self._targets(queue)}
-            ]
+            }
             if not moving:
                 return
+            if moving != before:
+                before, end_ms = moving, self._stage.schedule.elapsed_ms + MOVES_END_MS
             if self._stage.schedule.elapsed_ms > end_ms:
-                self._stage.recorder.history.stuck.append(f"messages of {moving} are still on their way")
+                found = f"messages of {sorted(moving)} are still on their way"
+                self._stage.recorder.history.stuck.append(found)
                 return
             yield Pause(200)
 
@@ -116,7 +129,8 @@ class Auditor:
     def _drain(self, life: QueueLife) -> Steps[None]:
         """Receives and deletes until nothing is left anywhere, or for long enough."""
         consumer = Consumer(self._stage, f"drain-{life.name}"[:12])
-        while not self._drained and life.damaged_ms is None:
+        before_ms = life.damaged_ms  # it may have been, and was restored since
+        while not self._drained and life.damaged_ms == before_ms:
             messages = yield from consumer.receive(life, 500, 1_000, _VISIBILITY_MS)
             yield from consumer.settler.settle("delete", messages)
         self._draining -= 1
@@ -130,7 +144,10 @@ class Auditor:
         damaged = {
             life.name for life in self._stage.recorder.history.lives.values() if life.damaged_ms is not None
         }
-        return 0 if left == numbers.moving and damaged & self._targets(queue) else left
+        if numbers.moving and damaged & self._targets(queue):
+            # What cannot arrive stays, and on a strict queue what is behind it in its group.
+            return 0 if left == numbers.moving or self._stage.note(queue).strict else left
+        return left
 
     def _check_empty(self, queue: QueueDescription) -> None:
         left = self._left(queue)

@@ -84,7 +84,7 @@ class Settler:
             stage.trace.add(self.name, f"{what}: {_outcome(reply.answer)}")
             return
         failed = stage.failed(life, reply)
-        stage.recorder.not_settled(settlements, failed)
+        stage.recorder.not_settled(settlements, failed, receipts=len(receipts))
         stage.trace.add(self.name, f"{what}: {failed.code if failed is not None else 'no answer'}")
         if failed is not None and life.damaged_ms is None:
             stage.recorder.history.refusals_of_settlements.append((asked_ms, failed.code))

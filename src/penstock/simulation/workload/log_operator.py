@@ -46,12 +46,15 @@ class LogOperator:
 
     def list(self, life: QueueLife) -> Steps[None]:
         """Looks at all groups."""
-        asked_ms = self._stage.schedule.now_ms
-        reply = yield Ask(self._client, ListGroups(life.queue_id))
-        if reply is not None and isinstance(reply.answer, GroupList):
+        asked_ms, after, more = self._stage.schedule.now_ms, "", True
+        while more:
+            reply = yield Ask(self._client, ListGroups(life.queue_id, after))
+            if reply is None or not isinstance(reply.answer, GroupList):
+                self._stage.failed(life, reply)
+                return
             self._recorder.listed(life, reply.answer.groups, asked_ms)
-        else:
-            self._stage.failed(life, reply)
+            more = reply.answer.more
+            after = reply.answer.groups[-1].name if more else ""
 
     def _seek(self, life: QueueLife, group: str) -> Steps[None]:
         stage, random = self._stage, self._stage.random

@@ -1,0 +1,68 @@
+"""What a replica has confirmed it has after a restart too, or it knows that something is missing (I10).
+
+A confirmation counts towards a commit. So a node that comes back with less, and would be elected with it, may lose what
+was acknowledged; that is seen here at the restart, however rarely the rest follows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from penstock.backend.replication.replicated_node import ReplicatedNode
+from penstock.backend.replication.whole_state import is_missing_batches
+from penstock.simulation.cluster.lineage import Lineage
+
+
+class Confirmations:
+    """By node and partition, the last record that was confirmed: its index and the newest epoch of the log."""
+
+    def __init__(self, lineage: Lineage) -> None:
+        self._lineage = lineage
+        self._confirmed: dict[str, dict[int, tuple[int, int]]] = {}
+        self.damaged: str | None = None
+        """The node whose disk is damaged or replaced in this run: nothing is expected of it."""
+
+    def watch(self, name: str, node: ReplicatedNode) -> None:
+        """A life of a node begins: everything that it confirms is seen from now on."""
+        follower, confirmed = node.replication.follower, self._confirmed.setdefault(name, {})
+        confirm = follower.confirm
+
+        def seen() -> None:
+            for stream in node.replication.state.streams.values():
+                for queue_id, (_, index) in stream.confirmations.items():
+                    partition = node._parts.catalogue.partitions.get(queue_id)
+                    if partition is not None and index <= partition.index:
+                        epoch = self._lineage.at(queue_id, partition.epochs.last, index)
+                        confirmed[queue_id] = (index, epoch)
+            confirm()
+
+        follower.confirm = seen  # type: ignore[method-assign]  # for one life of one node
+
+    def turned(self, name: str, node: ReplicatedNode) -> None:
+        """What was cut, dropped, or replaced by another state since counts no more."""
+        confirmed, partitions = self._confirmed.get(name, {}), node._parts.catalogue.partitions
+        for queue_id, (index, epoch) in list(confirmed.items()):
+            partition = partitions.get(queue_id)
+            if partition is None or not self._has(
+                queue_id, partition.index, partition.epochs.last, index, epoch
+            ):
+                del confirmed[queue_id]
+
+    def restarted(self, name: str, node: ReplicatedNode) -> Iterator[str]:
+        """What a node that starts lacks without knowing it."""
+        parts = node._parts
+        if name == self.damaged:
+            return
+        for queue_id, (index, epoch) in self._confirmed.get(name, {}).items():
+            partition = parts.catalogue.partitions.get(queue_id)
+            if partition is None or self._has(queue_id, partition.index, partition.epochs.last, index, epoch):
+                continue
+            if not partition.index or queue_id in parts.catalogue.damage or is_missing_batches(partition):
+                continue  # it says so, and is sent everything
+            yield (
+                f"partition {queue_id}: {name} had confirmed record {index} of epoch {epoch}, starts with record "
+                f"{partition.index} of epoch {partition.epochs.last}, and takes that for everything"
+            )
+
+    def _has(self, queue_id: int, last: int, last_epoch: int, index: int, epoch: int) -> bool:
+        return index <= last and self._lineage.at(queue_id, last_epoch, index) == epoch

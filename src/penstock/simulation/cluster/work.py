@@ -1,0 +1,36 @@
+"""The clients and the operator of a run: what a cluster is used for while things go wrong."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from penstock.simulation.cluster.operator import ClusterOperator
+from penstock.simulation.cluster.router import ClusterStage
+from penstock.simulation.cluster.scenario import ClusterScenario
+from penstock.simulation.workload.consumer import Consumer
+from penstock.simulation.workload.failing_consumer import FailingConsumer
+from penstock.simulation.workload.log_reader import GroupMember, LogReader
+from penstock.simulation.workload.ordered_producer import OrderedProducer
+from penstock.simulation.workload.producer import Producer
+
+
+def start(stage: ClusterStage, scenario: ClusterScenario, seed: int, counts: Counter[str]) -> None:
+    """All of them begin."""
+    base, tasks = scenario.base, stage.tasks
+    for number in range(base.producers):
+        tasks.start(Producer(stage, f"producer-{number}").run())
+    for number in range(base.ordered_producers):
+        tasks.start(OrderedProducer(stage, f"ordered-{number}").run())
+    for number in range(base.consumers):
+        tasks.start(Consumer(stage, f"consumer-{number}").run())
+    if any(plan.settings.max_receives is not None for plan in base.queues) and seed % 4:
+        tasks.start(FailingConsumer(stage, "failing").run())
+    for number in range(base.log_readers):
+        tasks.start(LogReader(stage, f"reader-{number}").run())
+    for number in range(base.group_members):
+        tasks.start(GroupMember(stage, f"member-{number}").run())
+    if base.operators:
+        operator = ClusterOperator(
+            stage, "operator-0", scenario.altered_replicas, counts, destructive=scenario.destructive
+        )
+        tasks.start(operator.run())

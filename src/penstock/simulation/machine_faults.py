@@ -1,0 +1,204 @@
+"""What goes wrong inside one machine, on one node or in a cluster alike: each is counted, and noted for checkers."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection
+from random import Random
+
+from penstock.simulation.damage import Stretch, misplaced, stretches
+from penstock.simulation.history import BitFlip, History
+from penstock.simulation.inode import SECTOR_BYTES, Inode
+from penstock.simulation.machine import Machine
+from penstock.simulation.message_history import Span
+from penstock.simulation.refusals import Refusal, draw_refusal
+from penstock.simulation.schedule import Schedule
+from penstock.simulation.trace import Trace
+from penstock.simulation.turn_pause import TurnPause, draw_pause
+from penstock.storage.disk import DiskFailedError
+from penstock.storage.journal_file import FOLDER
+
+_OPERATIONS = (
+    "sync",
+    "sync",
+    "write",
+    "create",
+    "rename",
+    "remove",
+    "truncate",
+    "sync_directory",
+    "make_folder",
+)
+_UPKEEP_MS = 2_000
+"""What a refused append put off is tried again by then."""
+
+
+class MachineFaults:
+    """Does harm to machines, one at a time."""
+
+    def __init__(
+        self, history: History, schedule: Schedule, random: Random, trace: Trace, counts: Counter[str]
+    ) -> None:
+        self._history = history
+        self._schedule = schedule
+        self._random = random
+        self._trace = trace
+        self._counts = counts
+        self._undo: list[Callable[[], None]] = []
+
+    def add(self, machine: Machine) -> None:
+        """Listens to what becomes of faults that wait for their moment."""
+        machine.refusals.refused = lambda refusal, what: self._refused(machine, refusal, what)
+        machine.stood_still = self._stood_still
+
+    def heal(self, machine: Machine) -> None:
+        """Nothing waits for its moment any more."""
+        machine.refusals.disarm()
+        machine.turn_pause = None
+        machine.disk.fault = None
+
+    # -- the journal -----------------------------------------------------------------------------------------
+
+    def refuse_appends(self, machine: Machine) -> None:
+        """Some append will find no room in the journal."""
+        if not machine.refusals.is_armed:
+            machine.refusals.arm(draw_refusal(self._random))
+
+    def _refused(self, machine: Machine, refusal: Refusal, what: str) -> None:
+        self._counts[f"journal {refusal.why}"] += 1
+        self._trace.add("faults", f"{machine.name}: no room in the journal for {what} ({refusal.why})")
+        self._slow(_UPKEEP_MS)
+        if refusal.why == "full":
+            self._history.full_journals.append(self._schedule.now_ms)
+
+    # -- turns -----------------------------------------------------------------------------------------------
+
+    def pause_in_turn(self, machine: Machine) -> None:
+        """The process will stand still in the middle of something."""
+        machine.turn_pause = draw_pause(self._random)
+
+    def _stood_still(self, pause: TurnPause) -> None:
+        self._counts[f"pause in a turn: {pause.site}"] += 1
+        self._slow(pause.duration_ms + _UPKEEP_MS)
+        self._history.downtimes.append(self._span(pause.duration_ms))
+
+    # -- the disk --------------------------------------------------------------------------------------------
+
+    def fail_operation(self, machine: Machine) -> None:
+        """The k-th operation of a kind fails, as on a dying disk; the node must stop and answer nothing that needs it."""
+        self.fail(
+            machine,
+            self._random.choice(_OPERATIONS),
+            self._random.randint(1, self._random.choice((1, 4, 20))),
+        )
+
+    def fail(self, machine: Machine, operation: str, left: int) -> None:
+        """The same, for an operation that is named."""
+        disk = machine.disk
+
+        def fault(what: str, name: str) -> Exception | None:
+            nonlocal left
+            if what != operation:
+                return None
+            left -= 1
+            if left:
+                return None
+            disk.fault = None
+            self._counts[f"failing {operation}"] += 1
+            self._trace.add("faults", f"{machine.name}: {operation} of {name} fails")
+            return DiskFailedError("simulated")
+
+        disk.fault = fault
+
+    def cannot_read(self, machine: Machine) -> None:
+        """A sector cannot be read any more; or one read fails, and the next one would not."""
+        if self._random.random() < 0.3:
+            self.fail(machine, "read", self._random.randint(1, 30))
+            self._history.flips.append(BitFlip(self._schedule.now_ms, "", None))
+            return
+        places = self._places(machine)
+        if places:
+            place = self._random.choice(places)
+            inode = machine.disk.inode(place.file)
+            inode.unreadable.update(range(place.first, place.first + self._random.randint(1, place.sectors)))
+            self._undo.append(inode.unreadable.clear)
+            self._damaged(machine, "unreadable sector", place, place.owners)
+
+    def lose_write(self, machine: Machine) -> None:
+        """Something was written, synced, and never reached the medium: what was there before is there."""
+        places = self._places(machine)
+        if places:
+            place = self._random.choice(places)
+            self._restore(machine, place)
+            self._damaged(machine, "stale write", place, place.owners)
+
+    def misdirect_write(self, machine: Machine) -> None:
+        """Something was written to another place than it should have been: it is there, and not where it is looked for."""
+        pair = misplaced(self._places(machine), self._random)
+        if pair is None:
+            return
+        written, landed = pair
+        disk, size = machine.disk, written.sectors * SECTOR_BYTES
+        start = written.first * SECTOR_BYTES
+        data = disk.contents(written.file)[start : start + size]
+        self._put(disk.inode(landed.file), landed.first * SECTOR_BYTES, data)
+        if self._random.random() < 0.5:  # else it was repeated, and is at both places
+            self._restore(machine, written)
+        self._damaged(machine, "misdirected write", landed, written.owners | landed.owners)
+
+    def _places(self, machine: Machine) -> list[Stretch]:
+        store = machine.store
+        return (
+            stretches(machine.disk, store.identity.seed, store.committed_position)
+            if store is not None
+            else []
+        )
+
+    def _restore(self, machine: Machine, place: Stretch) -> None:
+        inode = machine.disk.inode(place.file)
+        first = self._random.randint(place.first, place.end - 1)
+        for sector in range(first, self._random.randint(first + 1, place.end)):
+            self._put(inode, sector * SECTOR_BYTES, inode.before(sector))
+
+    def _put(self, inode: Inode, offset: int, data: bytes) -> None:
+        before = bytes(inode.content[offset : offset + len(data)])
+        inode.damage(offset, data)
+
+        def undo() -> None:
+            if inode.content[offset : offset + len(data)] == data:  # else it was written again
+                inode.damage(offset, before)
+
+        self._undo.append(undo)
+
+    def put_right(self) -> bool:
+        """What was done to sectors is undone, as when they come from a copy; False where nothing was."""
+        undone, self._undo = self._undo, []
+        for undo in reversed(undone):
+            undo()
+        return bool(undone)
+
+    def _damaged(self, machine: Machine, what: str, place: Stretch, owners: Collection[int]) -> None:
+        self._counts[what] += 1
+        self._trace.add(
+            "faults",
+            f"{machine.name}: {what} at sector {place.first} of {place.file}, of queues {sorted(owners)}",
+        )
+        # A header that is gone leaves a hole in the journal, and whose it was is not known.
+        suspects: list[int | None] = [None] if place.file.startswith(f"{FOLDER}/") else [*sorted(owners)]
+        for owner in suspects:
+            self._history.flips.append(BitFlip(self._schedule.now_ms, place.file, owner))
+
+    # -- for checkers ----------------------------------------------------------------------------------------
+
+    def _slow(self, duration_ms: int) -> None:
+        """The disk could not keep up, or nobody asked it to: what was due meanwhile is late."""
+        self._history.slow_disks.append(self._span(duration_ms))
+
+    def _span(self, duration_ms: int) -> Span:
+        span = Span(self._schedule.now_ms)
+
+        def over() -> None:
+            span.answered_ms = self._schedule.now_ms
+
+        self._schedule.after(duration_ms, over)
+        return span

@@ -1,0 +1,104 @@
+"""Draws small sizes for a run and puts them on, in the way planted bugs are put on; the product knows nothing of it.
+
+A size that separates two ways through the code is of no use to a run that never reaches it. So in a share of the runs
+some sizes are small, each by its own dice, decided by the seed alone. The others keep the values of production.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import cache
+from importlib import import_module
+from random import Random
+from types import ModuleType
+from typing import Any
+
+from penstock.simulation.planted_patches import Patch
+from penstock.simulation.sizes.node_sizes import BACKEND, MEMBERSHIP, OPTIONS, REPLICATION, STORAGE
+from penstock.simulation.sizes.queue_sizes import LIMITS, QUEUE, ROUTING
+from penstock.simulation.sizes.size import Size
+from penstock.storage.options import StorageOptions
+
+SIZES: tuple[Size, ...] = (*STORAGE, *BACKEND, *REPLICATION, *MEMBERSHIP, *QUEUE, *ROUTING, *LIMITS)
+_SHARES = (0.0, 0.0, 0.0, 0.05, 0.2, 0.5)
+"""How many of the sizes are small in a run: none in half of the runs."""
+_WANTED = 0.7
+_PART = "storage.replica_log.IMAGE_PART_BYTES"
+_ENTRY_BYTES = 12_288
+"""Room for the largest batch that anybody in the simulation sends, in a small journal file."""
+
+SmallSizes = Mapping[str, int]
+"""By `module.name`, or the name of an option."""
+
+
+def draw_sizes(random: Random, wanted: Collection[str] = ()) -> SmallSizes:
+    """The small sizes of a run; nothing where all are as in production. What is wanted is small in most runs."""
+    share = random.choice(_SHARES)
+    found: dict[str, int] = {}
+    together: dict[str, int] = {}
+    for size in SIZES:
+        value = random.choice(size.small)
+        name = f"{size.module}.{size.name}"
+        if random.random() < (_WANTED if name in wanted else share):
+            found[name] = value
+            together.update(size.together)
+    for option in OPTIONS:
+        value = random.choice(option.small)
+        if random.random() < share:
+            found[option.name] = value
+    return {**found, **together}
+
+
+def with_small_options(options: StorageOptions, sizes: SmallSizes, *, cluster: bool) -> StorageOptions:
+    """The options of a run with those of them that are small."""
+    changes: dict[str, Any] = {option.name: sizes[option.name] for option in OPTIONS if option.name in sizes}
+    if "journal_file_bytes" in changes:
+        if cluster and _PART not in sizes:
+            del changes["journal_file_bytes"]  # a part of a state has to fit into a journal file
+        else:
+            changes["entry_bytes_max"] = (
+                _ENTRY_BYTES - 4_096 if changes["journal_file_bytes"] < 20_000 else _ENTRY_BYTES
+            )
+    return dataclasses.replace(options, **changes)
+
+
+@contextmanager
+def put_on(sizes: SmallSizes) -> Iterator[None]:
+    """With these sizes instead of those of production."""
+    before: list[Patch] = []
+    try:
+        for module, name, value in _patches(sizes):
+            before.append((module, name, getattr(module, name)))
+            setattr(module, name, value)
+        yield
+    finally:
+        for module, name, value in reversed(before):
+            setattr(module, name, value)
+
+
+def _patches(sizes: SmallSizes) -> Sequence[Patch]:
+    found: list[Patch] = []
+    for size, modules in _holders():
+        value = sizes.get(f"{size.module}.{size.name}")
+        if value is not None:
+            values: dict[str, Any] = {size.name: value, **size.follows(value)}
+            found += [
+                (module, name, values[name]) for module in modules for name in values if hasattr(module, name)
+            ]
+    return found
+
+
+@cache
+def _holders() -> Sequence[tuple[Size, Sequence[ModuleType]]]:
+    """Who has each size; imported now, so that no module is first imported while a size is small."""
+    return [
+        (size, [import_module(f"penstock.{name}") for name in (size.module, *size.imported_by)])
+        for size in SIZES
+    ]
+
+
+def told(sizes: SmallSizes) -> str:
+    """For the trace."""
+    return ", ".join(f"{name} = {value}" for name, value in sorted(sizes.items()))

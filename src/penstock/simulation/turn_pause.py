@@ -1,0 +1,36 @@
+"""Pauses inside a turn: between a check and the write that relies on it, a process stands still while others go on.
+
+In one thread that is done by letting virtual time pass in the middle of what the process does: events of other machines
+happen, its own wait. A process that is killed meanwhile does not go on: its turn ends where it stood.
+"""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Literal, NamedTuple, get_args
+
+Site = Literal["request", "append", "clock", "turn", "output", "peers", "proposal", "flushed"]
+"""Before a request, an append, a look at the clock, a step of a turn, output to clients or to other nodes, a wish for another
+layout; and between a look at the clock and the report that a flush has ended."""
+SITES: tuple[Site, ...] = get_args(Site)
+
+
+class ProcessGone(BaseException):
+    """The process was ended while it stood still. Not an `Exception`, so that no code under test can survive it."""
+
+
+class TurnPause(NamedTuple):
+    """Stand still at the k-th time that a place is reached."""
+
+    site: Site
+    first: int
+    duration_ms: int
+
+
+def draw_pause(random: Random) -> TurnPause:
+    """Where and for how long."""
+    return TurnPause(
+        random.choice(SITES),
+        random.randint(1, random.choice((3, 30))),
+        random.choice((20, 300, 1_500, 2_500, 5_000)),
+    )

@@ -1,0 +1,44 @@
+"""Receives from queues of several partitions."""
+
+from __future__ import annotations
+
+import pytest
+
+from penstock.model.errors import ErrorCode, PenstockError
+from penstock.routing.cluster_map import ClusterMap
+from penstock.routing.receiving import receive
+from penstock.routing.steps import Ask
+from penstock.wire.messages import Receive
+from tests.routing.test_memory import context_of, put
+
+
+@pytest.mark.parametrize("served", [0, 1])
+def test_an_attempt_is_not_answered_by_another_partition_than_the_one_that_served_it(served: int) -> None:
+    """Asked again, a receive gets the messages that it got before or an error, never others."""
+    cluster = ClusterMap()
+    put(cluster, 10)
+    context = context_of(cluster)
+    queue = context.queue(10)
+    context.spread.received(queue, served, b"attempt", something=True)
+    context.spread.received(queue, 1 - served, b"", something=True)
+    steps = receive(context, Receive(10, 5, wait_ms=0, attempt=b"attempt"))
+    asked = next(steps)
+    assert isinstance(asked, Ask)
+    assert asked.partition == 11 + served
+    with pytest.raises(PenstockError, match="busy"):
+        steps.throw(PenstockError(ErrorCode.OVERLOADED, "the journal is busy"))
+
+
+def test_a_first_attempt_goes_on_to_the_next_partition() -> None:
+    cluster = ClusterMap()
+    put(cluster, 10)
+    context = context_of(cluster)
+    queue = context.queue(10)
+    for ordinal in (0, 1):
+        context.spread.received(queue, ordinal, b"", something=True)
+    steps = receive(context, Receive(10, 5, wait_ms=0, attempt=b"attempt"))
+    first = next(steps)
+    second = steps.throw(PenstockError(ErrorCode.OVERLOADED, "the journal is busy"))
+    assert isinstance(first, Ask)
+    assert isinstance(second, Ask)
+    assert {first.partition, second.partition} == {11, 12}
