@@ -31,7 +31,8 @@ _FIRST_SLOT = _LEVELS + 1
 HAS_DUPLICATES = 1 << 31
 _RECENT = 1_024
 _FORGOTTEN_AT_ONCE = 16
-_COMPACT_AT_LEAST, _COMPACT_SHARE = 4_096, 32
+_COMPACT_AT_LEAST = 4_096
+_COMPACT_SHARE = 32
 _PACK_BYTES = 320  # what the duplicates of a batch take beside their numbers
 
 _KINDS = "QQQQIIQQQIIHIIIIQIQI"  # of the columns, in the order of the snapshot

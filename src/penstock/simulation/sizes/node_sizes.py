@@ -89,9 +89,11 @@ BACKEND = (
         ("_COLD_AT_ONCE", (1, 3), "batches read ahead of a move in one job or in several"),
         ("_JOINED_BYTES", (1, 64), "small slices joined or sent as they are"),
     ),
+    Size("backend.catalogue", "_QUEUES_AT_ONCE", (1, 2), "queues of the catalogue in one page or in several"),
     *sizes_of(
         "backend.checkpoints",
         ("_POSITIONS_PER_COPY", (1, 2, 9), "the copies of a queue in one job or in several"),
+        ("_PLACES_PER_TURN", (1, 100), "what a checkpoint copies, looked for in one turn or in several"),
         ("_SPARSE", (1, 2), "how empty a segment is when what lives in it is moved on"),
         ("_RETRY_MS", (30, 200), "a checkpoint that failed tried again soon or late"),
     ),
@@ -137,6 +139,7 @@ REPLICATION = (
     *sizes_of(
         "backend.replication.installing",
         ("BYTES_PER_TURN", (1, 500, 5_000), "a state written in one turn or in several"),
+        ("PAGES_PER_TURN", (1,), "pages of a state built one at a time or two"),
         ("RETRY_MS", (20, 200), "a state that found no room in the journal, tried again"),
     ),
     Size(

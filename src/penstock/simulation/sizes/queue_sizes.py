@@ -19,13 +19,16 @@ QUEUE = (
         "messages and batches in one chunk or across several",
         (
             "backend.replication.whole_state",
+            "queue.building",
+            "queue.chunk_image",
+            "queue.first_images",
             "queue.groups",
             "queue.lanes",
             "queue.lifecycle",
+            "queue.message_view",
             "queue.number_skips",
             "queue.receiving",
             "queue.sending",
-            "queue.snapshot",
             "queue.sorted_order",
             "queue.table",
             "simulation.partition_state",
@@ -44,6 +47,16 @@ QUEUE = (
         "batches cut from a log that leave its columns or stay",
     ),
     Size("queue.log_retention", "_BATCHES_AT_ONCE", (1, 3), "a log cut at once or in steps"),
+    Size("queue.capture", "_COLUMN_BYTES", (1, 8), "the table of producers in one page or in several"),
+    Size("queue.packed_index", "BLOCK_ENTRIES", (2, 8), "an index in one block or in several"),
+    *sizes_of(
+        "queue.producers",
+        ("_COMPACT_AT_LEAST", (1, 8), "batches that are forgotten, kept in their columns or dropped"),
+        ("_COMPACT_SHARE", (1, 2), "the same by how many are left"),
+        ("_FORGOTTEN_AT_ONCE", (1, 2), "idle producers forgotten in one step or in several"),
+        ("_RECENT", (1, 3), "producers that are found at once or looked up"),
+    ),
+    Size("queue.table", "CHUNKS_AT_ONCE", (1, 3), "chunks looked through in one step or in several"),
     Size(
         "queue.shares",
         "PAIRS_AT_MOST",
@@ -82,6 +95,16 @@ QUEUE = (
         "a window sorted from remembered heads or looked through",
         ("ordering.window_sorter",),
     ),
+    *sizes_of(
+        "ordering.pending_runs",
+        ("_AT_ONCE", (1, 5), "a window captured in one stretch or in several"),
+        ("_IMAGES_AT_ONCE", (1, 3), "the same by its runs"),
+    ),
+    *sizes_of(
+        "model.aged_map",
+        ("_MANY", (1, 20), "ids in one index or in several"),
+        ("_INDEXES", (2, 8), "in how many"),
+    ),
     Size("model.batch", "_COPIED_BYTES", (0, 64), "a slice of a batch that is copied or a view"),
     Size("model.runs", "_LONG", (1, 4), "runs merged one by one or by bisection"),
 )
@@ -111,7 +134,12 @@ ROUTING = (
     Size(
         "routing.priority_receiving", "ROUNDS", (1,), "a receive from several queues that looks again or not"
     ),
-    Size("routing.settling", "NEWS_MS", (5, 50), "receipts of a queue that is deleted or not known yet"),
+    Size(
+        "routing.partition_line",
+        "DEPOSED_SECONDS",
+        (0, 2),
+        "an answer of a deposed node that is waited for or asked for again",
+    ),
     Size(
         "routing.spread",
         "REMEMBERED",
@@ -130,10 +158,18 @@ ROUTING = (
 """Front ends of a cluster."""
 
 LIMITS = (
+    Size(
+        "model.limits",
+        "PRODUCER_BATCHES_PER_QUEUE",
+        (1, 30),
+        "batches of all producers that are remembered or too old",
+        together=(("model.limits.PRODUCERS_PER_QUEUE", 14),),
+    ),
     *sizes_of(
         "model.limits",
         ("ATTEMPTS_PER_QUEUE", (1, 3), "a receive asked again that is remembered or not"),
         ("ATTEMPT_MS", (300, 1_500), "the same by time"),
+        ("CAPTURE_PAGES", (1, 3), "a state copied in one turn or in several"),
         ("LIFECYCLE_ROWS_PER_REPORT", (1, 7), "rows about messages in one report or in several"),
         ("LIFECYCLE_REPORT_CHARACTERS", (1, 40), "the same by their texts"),
         ("LIFECYCLE_REPORT_MS", (1, 400), "rows that are reported alone or together"),
@@ -142,10 +178,12 @@ LIMITS = (
         ("LOG_READERS_WAITING_PER_QUEUE", (1, 2), "a reader who waits or is turned away"),
         ("MOVE_MESSAGES", (1, 3), "messages that move at once or in steps"),
         ("MOVE_BYTES", (1, 300), "the same by their bytes"),
+        ("PAGE_ROWS", (1, 3, 20), "tables of a state in one page or in several"),
         ("PEEK_MESSAGES", (1, 5), "messages looked at in one page or in several"),
         ("PEEK_BYTES", (1, 400), "the same by their bytes"),
         ("PEEK_SCAN_MESSAGES", (1, 10), "a filter that looks through all messages or some"),
         ("PRODUCER_BATCHES_REMEMBERED", (1, 3, 10), "a batch sent again that is remembered or too old"),
+        ("PRODUCER_DUPLICATES_BYTES", (1, 800), "what a batch left out as duplicates, remembered or not"),
         ("PRODUCERS_PER_QUEUE", (9, 14), "producers that are remembered or forgotten"),
         ("RECEIVE_BYTES", (1, 300), "a receive that gives one message or many"),
         ("RECEIVE_BYTES_DEFAULT", (1, 300), "the same where the receiver says nothing"),
