@@ -90,6 +90,18 @@ def test_a_crash_between_two_of_the_records_is_harmless(settings: QueueSettings,
     assert not list(inconsistencies(rig.partition))
 
 
+def test_several_sends_make_room_where_that_takes_many_records(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All records of a send go to the journal together, and it has not room for any number of them."""
+    monkeypatch.setattr(limits, "RUNS_PER_RECORD", 1)
+    rig = scattered(OVERFLOWS[0])
+    decision = sending.admit(rig.partition, encode([b"one more"]), 0, 0, START_MS)
+    assert runs_of_each(decision.records) == [0] + [1] * sending.ROOM_RECORDS
+    rig.carry_out(decision)
+    for _ in range(3):
+        rig.send(encode([b"and more"]))
+    assert rig.partition.table.messages == 2
+
+
 @pytest.mark.usefixtures("small")
 def test_moves_end_in_records_of_a_bounded_size() -> None:
     rig = scattered(QueueSettings())
