@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, cast
 
 import msgspec
 
+from penstock.frontend import unfinished_queues
 from penstock.frontend.context import Context
 from penstock.frontend.dead_letter_target import check_attributes, check_late_queue, dead_letter_queue_of
 from penstock.frontend.queue_changes import ATTEMPTS, metadata_of, too_many_changes, write_metadata
@@ -81,6 +82,8 @@ def create_queue(context: Context) -> Steps[CreateQueueResult]:
             made = queue.queue_id
         wanted = _Wanted(asked, request.attributes, tags)
         if (yield from _agree(context, queue, wanted, made=queue.queue_id == made)):
+            if made is not None and asked.redrive_allow_policy is not None:
+                yield from unfinished_queues.finish(context.metadata, queue.native_name, context.now_ms)
             return CreateQueueResult(queue_url=context.url_of(arn))
     raise too_many_changes()
 
@@ -110,6 +113,8 @@ def _make(
     yield from check_attributes(context, arn, asked, given)
     settings = settings_of(asked, dead_letter_queue_of(context, asked))
     yield from check_late_queue(context, arn, settings)
+    if asked.redrive_allow_policy is not None:
+        yield from unfinished_queues.begin(native, context.now_ms)
     try:
         description = yield from ask(CreateQueue(native, settings), QueueDescription)
     except PenstockError as error:

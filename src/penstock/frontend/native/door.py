@@ -25,6 +25,7 @@ from penstock.frontend.native.subscriptions import Subscriptions
 from penstock.frontend.onward_queues import onward_queues
 from penstock.frontend.queue_metadata import PREFIX as QUEUES
 from penstock.frontend.queue_metadata import key_of
+from penstock.frontend.unfinished_queues import note_of
 from penstock.metadata.cache import MetadataCache
 from penstock.metadata.store.interface import Change
 from penstock.metadata.user_register import REGISTER_KEY
@@ -167,7 +168,7 @@ class NativeDoor:
         if rule.about is About.NAME and not looked and (onward := onward_queues(request)):
             # What another front end has just written of these queues may not have been heard of here.
             again = partial(self._admit_again, connection, client, frame, now_ms, timer_us)
-            self._look([key_of(name) for name in onward], again)
+            self._look([key for name in onward for key in (note_of(name), key_of(name))], again)
             return None
         if isinstance(request, messages.LocateLog):
             return _rewritten(frame, _with_holder(visit, request, asked))

@@ -40,6 +40,10 @@ class QueueNames(Protocol):
         """The incarnation that has a name now."""
         ...
 
+    def may_be_new(self, queue_id: int) -> bool:
+        """Whether there may be a queue with this id, of which nothing was heard here yet."""
+        ...
+
 
 class Ruling(NamedTuple):
     """What was decided, and the queue's ARN for the record of usage."""
@@ -170,13 +174,21 @@ class Permissions:
             if target_id is None:
                 creates = Rule(About.NAME, "CreateQueue", "", owner_only=True)
                 self._demand(visit, creates, self._decide(visit, creates, beside, None, now_ms))
-        if target_id is not None:
-            metadata, _ = self._queues.metadata_of(target, target_id)
-            if metadata is not None and not takes_from(metadata.attributes, arn):
-                raise AccessDeniedError(
-                    f"messages of {arn} would go to {beside}, whose RedriveAllowPolicy does not allow this queue as a source",
-                    str(arn),
-                )
+        metadata = self._queues.metadata_by_name(target)
+        if metadata is not None and metadata.queue_id != target_id:
+            # Of another incarnation: of none that counts, unless it was made and is not known here yet.
+            is_new = target_id is None and self._names.may_be_new(metadata.queue_id)
+            metadata = metadata if is_new else None
+        if metadata is not None and not takes_from(metadata.attributes, arn):
+            raise AccessDeniedError(
+                f"messages of {arn} would go to {beside}, whose RedriveAllowPolicy does not allow this queue as a source",
+                str(arn),
+            )
+        if metadata is None and self._queues.is_unfinished(target, now_ms):
+            raise AccessDeniedError(
+                f"messages of {arn} would go to {beside}, which is being made: its RedriveAllowPolicy is not known yet; try again",
+                str(arn),
+            )
 
     def _check_move(self, visit: Visit, rule: Rule, request: messages.Redrive, now_ms: int) -> None:
         """Who moves messages receives, deletes and sends."""
