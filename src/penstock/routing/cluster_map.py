@@ -194,6 +194,10 @@ class ClusterMap:
         """Whether the incarnation is known, or known to be gone; else it may have been made just now."""
         return queue_id in self._incarnations or queue_id in self._departed
 
+    def is_gone(self, queue_id: int) -> bool:
+        """Whether the incarnation was there, and is no more."""
+        return queue_id in self._departed
+
     def queues(self) -> Iterator[QueueEntry]:
         """Those that clients may use."""
         return (entry for entry in self._queues.values() if entry.state == "ready")

@@ -10,7 +10,6 @@ from functools import partial
 import msgspec
 
 from penstock import __version__
-from penstock.backend.decoding import decode
 from penstock.config.address import Address
 from penstock.config.serve import ServeConfig
 from penstock.frontend.engine import EngineLink
@@ -26,6 +25,7 @@ from penstock.runtime.native_tls import NativeTls
 from penstock.runtime.records import Records
 from penstock.runtime.server import Server
 from penstock.wire import messages
+from penstock.wire.decoding import decode
 from penstock.wire.frames import Frame, encode_frame
 from penstock.wire.send_order import SendOrder
 
