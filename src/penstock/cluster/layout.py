@@ -25,7 +25,9 @@ POSITIONS = "cluster/positions/"
 UNCLEAN = "cluster/unclean/"
 CAPACITY = "cluster/capacity/"
 NEXT_ID = "cluster/next-id"
-"""Ids of queues and partitions are one rising count, never used again."""
+"""Ids of queues and partitions are one rising count, never used again. This one has no seal: it is for earlier versions."""
+IDS = "cluster/ids"
+"""The same count with a seal."""
 
 QueueState = Literal["ready", "deleting"]
 Expiry = Literal["", "asked", "closed"]
@@ -156,6 +158,13 @@ class UncleanEntry(Document, frozen=True, kw_only=True):
     epoch: int
 
 
+class IdsEntry(Document, frozen=True, kw_only=True):
+    """How far ids of queues and partitions are given out."""
+
+    next: int
+    """Nobody was given this id, or a higher one."""
+
+
 class CapacityEntry(msgspec.Struct, frozen=True, kw_only=True):
     """What the data pipeline has worked out about a queue (`penstock pipeline run capacity --metadata URL`)."""
 
@@ -219,7 +228,14 @@ def capacity_key(queue: str) -> str:
 
 
 LayoutEntry = (
-    NodeEntry | QueueEntry | PartitionEntry | DrainEntry | PositionsEntry | UncleanEntry | CapacityEntry
+    NodeEntry
+    | QueueEntry
+    | PartitionEntry
+    | DrainEntry
+    | PositionsEntry
+    | UncleanEntry
+    | IdsEntry
+    | CapacityEntry
 )
 
 _encoder = msgspec.json.Encoder()
@@ -236,6 +252,7 @@ decode_partition = DocumentReader[PartitionEntry](PartitionEntry).decode
 decode_drain = DocumentReader[DrainEntry](DrainEntry).decode
 decode_positions = msgspec.json.Decoder(PositionsEntry).decode
 decode_unclean = DocumentReader[UncleanEntry](UncleanEntry).decode
+decode_ids = DocumentReader[IdsEntry](IdsEntry).decode
 decode_capacity = msgspec.json.Decoder(CapacityEntry).decode
 
 
