@@ -196,16 +196,23 @@ class Cluster:
                 machine.node.apply_nodes(living)
 
     def create(
-        self, name: str = "q", partition: int = 1, nodes: Sequence[str] = NAMES, **settings: object
+        self,
+        name: str = "q",
+        partition: int = 1,
+        nodes: Sequence[str] = NAMES,
+        *,
+        queue_id: int | None = None,
+        ordinal: int = 0,
+        **settings: object,
     ) -> None:
-        """A queue of one partition, led by the first of the nodes."""
+        """A queue of one partition, or one of its partitions, led by the first of the nodes."""
         chosen = QueueSettings(replicas=len(nodes), **settings)  # type: ignore[arg-type]  # as the caller names them
         self.put(
             PartitionEntry(
                 partition=partition,
-                queue_id=partition,
+                queue_id=queue_id if queue_id is not None else partition,
                 queue=name,
-                ordinal=0,
+                ordinal=ordinal,
                 settings=chosen,
                 epoch=1,
                 primary=nodes[0],

@@ -268,6 +268,10 @@ class Leadership:
             self.state.drains.add(queue_id)
             self.state.parts.movers.add(queue_id)
 
+    def hold_back(self, led: LedPartition) -> None:
+        """The layout tells of an earlier epoch: this one is served no more, until the layout tells of it again."""
+        self._advance(led)
+
     def stand_down(self, queue_id: int, why: str) -> None:
         """This node does not lead the partition any more; nothing that it has not committed is ever answered."""
         led = self.state.led.pop(queue_id, None)
