@@ -64,6 +64,8 @@ class QueueEntry(Document, frozen=True, kw_only=True):
     created_ms: int
     partitions: list[int]
     state: QueueState = "ready"
+    abandoned: bool = False
+    """While it is being deleted: nobody deleted it. Its entry was missing, and it was taken for one that was begun and never made."""
     expiring: bool = False
     """Whether it is to go because nobody used it (`cluster/idle_expiry.py`); taken back where somebody does after all."""
 
@@ -111,6 +113,11 @@ class PartitionEntry(Document, frozen=True, kw_only=True):
     deleted: bool = False
     """Whether its queue is deleted (`cluster/deletion.py`): no client is served from it any more. It keeps its primary and its
     replicas until what is on its way to other queues has arrived there."""
+    abandoned: bool = False
+    """Whether it is deleted because its queue is missing (`cluster/retirement.py`). Its primary takes that back if it ever took a
+    message."""
+    kept: bool = False
+    """Whether its primary has taken that back: its queue was made, whatever became of the queue's entry."""
     leaving: list[str] = msgspec.field(default_factory=list)
     """Nodes that are to drop what they hold of it; each takes itself off this list when it has."""
     reason: str = ""

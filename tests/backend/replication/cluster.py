@@ -196,24 +196,30 @@ class Cluster:
                 machine.node.apply_nodes(living)
 
     def create(
-        self,
-        name: str = "q",
-        partition: int = 1,
-        nodes: Sequence[str] = NAMES,
-        *,
-        queue_id: int | None = None,
-        ordinal: int = 0,
-        **settings: object,
+        self, name: str = "q", partition: int = 1, nodes: Sequence[str] = NAMES, **settings: object
     ) -> None:
-        """A queue of one partition, or one of its partitions, led by the first of the nodes."""
+        """A queue of one partition, led by the first of the nodes."""
         chosen = QueueSettings(replicas=len(nodes), **settings)  # type: ignore[arg-type]  # as the caller names them
+        self.create_partition(name, partition, nodes, chosen, queue_id=partition, ordinal=0)
+
+    def create_partition(
+        self,
+        name: str,
+        partition: int,
+        nodes: Sequence[str],
+        settings: QueueSettings,
+        *,
+        queue_id: int,
+        ordinal: int,
+    ) -> None:
+        """One partition of a queue, led by the first of the nodes."""
         self.put(
             PartitionEntry(
                 partition=partition,
-                queue_id=queue_id if queue_id is not None else partition,
+                queue_id=queue_id,
                 queue=name,
                 ordinal=ordinal,
-                settings=chosen,
+                settings=settings,
                 epoch=1,
                 primary=nodes[0],
                 primary_started_ms=self.machines[nodes[0]].started_ms,

@@ -7,6 +7,7 @@ import logging
 import msgspec
 import pytest
 
+from penstock.cluster.deletion import given_up, marked
 from penstock.cluster.layout import PartitionEntry
 from penstock.queue.partition import Partition
 from penstock.wire import messages
@@ -171,6 +172,31 @@ def test_a_follower_that_knows_a_later_epoch_drops_nothing() -> None:
         msgspec.structs.replace(first, epoch=now.epoch - 1, replicas=["a"], in_sync=["a"], leaving=["b"])
     )
     cluster.settle(500)
+    assert_untouched(cluster, "a", "b")
+
+
+@pytest.mark.parametrize("taken", [False, True])
+def test_a_primary_gives_up_no_partition_that_took_messages_because_its_queue_is_missing(taken: bool) -> None:
+    cluster = vault("a", "b") if taken else Cluster()
+    if not taken:
+        cluster.create("vault", nodes=("a", "b"))
+        cluster.settle(500)
+    cluster.put(marked(cluster.entry(), abandoned=True))
+    cluster.settle(3_000)
+    entry = cluster.entry()
+    if not taken:
+        assert (entry.retired, cluster.holders(1)) == (True, [])
+        return
+    assert (entry.deleted, entry.abandoned, entry.kept, entry.retired) == (False, False, True, False)
+    assert received(cluster) == len(BODIES)
+
+
+def test_nothing_that_took_messages_is_dropped_by_an_entry_that_says_it_never_served() -> None:
+    """The first entry of a partition, put back, looks like one that nobody ever used: a manager gives that up at once."""
+    cluster = vault("a", "b")
+    first = msgspec.structs.replace(cluster.entry(), serving=0)
+    cluster.put(given_up(first, "nothing was ever sent to it"))
+    cluster.settle(1_000)
     assert_untouched(cluster, "a", "b")
 
 

@@ -251,7 +251,10 @@ class Leadership:
             log_membership.restore(parts, [partition], self.state.now_ms)
         elif not serves and queue_id in parts.catalogue.serves:
             self._turn_away(queue_id)
-        self._drain(queue_id, drains=acts and deleted)
+        is_kept = (
+            known is not None and known.entry.abandoned and parts.catalogue.partitions[queue_id].totals.sent
+        )
+        self._drain(queue_id, drains=acts and deleted and not is_kept)
         for call in led.take_everywhere():
             call()
         parts.outbox.replicated(queue_id, self.state.connections)

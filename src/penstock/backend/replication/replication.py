@@ -165,6 +165,13 @@ class Replication:
             self.leadership.stand_down(queue_id, "this node holds it no more")
             if self.state.node in entry.leaving:
                 partition = self.state.parts.catalogue.partitions.get(queue_id)
+                if partition is not None and partition.totals.sent and not entry.serving:
+                    log.error(
+                        "partition %d of %r is not dropped: by the layout it never served, and messages were sent to it",
+                        queue_id,
+                        entry.queue,
+                    )
+                    return True
                 if partition is not None and not self.lifecycle.may_drop(
                     partition, entry, led is not None, self.state.now_ms
                 ):
