@@ -156,10 +156,6 @@ class ClusterWorld:
         self.store_faults.start()
         if scenario.faults.hunt is not None:
             hunted = list(scenario.loose_dead_letters) or names
-            if scenario.faults.hunt == "late-move":
-                hunted = [
-                    plan.name for plan in scenario.base.queues if plan.settings.max_receives is not None
-                ]
             self.hunter.start(scenario.faults.hunt, scenario.faults.hunts_ms, hunted)
         self.schedule.run_for(scenario.base.duration_ms)
         trace.add("world", "everybody stops, everything is well again")
