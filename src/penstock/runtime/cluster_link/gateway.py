@@ -198,7 +198,8 @@ class Gateway:
                 self._answer(connection, request_id, messages.Failed(outcome.code, outcome.message))
             elif self._clients.get(connection) is client:
                 self._answer(connection, request_id, outcome.answer, outcome.body)
-            else:
+            elif not (isinstance(request, messages.Receive) and request.attempt):
+                # Who has an attempt id asks for the same lease again, and may have it on another connection by now.
                 self._give_back(outcome.answer)
             self._look_whether_all()
 
