@@ -31,7 +31,7 @@ class Task(NamedTuple):
 
 
 class TaskReport(NamedTuple):
-    """What a task reached, and the seeds that broke a promise."""
+    """What a task reached, and the seeds that broke a promise or did not come to their end."""
 
     task: Task
     hits: Hits
@@ -143,5 +143,11 @@ def _run(task: Task) -> TaskReport:
     from penstock.simulation.campaign import run_seed
 
     assert _finder is not None
-    failed = [seed for seed in task.seeds if run_seed(seed, nodes=task.nodes).violations]
+    failed: list[int] = []
+    for seed in task.seeds:
+        try:
+            if run_seed(seed, nodes=task.nodes).violations:
+                failed.append(seed)
+        except Exception:  # a run that breaks off is a failed seed; the others go on
+            failed.append(seed)
     return TaskReport(task, _finder.take(), failed)

@@ -82,7 +82,10 @@ def _campaign(reached: Reached, todo: list[Task], jobs: int | None, keep: Path |
     for done, report in enumerate(run(todo, jobs), 1):
         new += reached.add(report)
         options = f"--cluster --nodes {report.task.nodes} " if report.task.nodes is not None else ""
-        failed += [f"penstock simulate {options}--seed {seed}" for seed in report.failed]
+        commands = [f"penstock simulate {options}--seed {seed}" for seed in report.failed]
+        for command in commands:
+            print(f"a promise was broken; replay it with: {command}", file=sys.stderr, flush=True)
+        failed += commands
         now = time.monotonic()
         if now - told >= REPORT_S or done == len(todo):
             print(
