@@ -36,8 +36,8 @@ LARGE_EVERY = 5
 def main(arguments: Sequence[str] | None = None) -> int:
     """Returns 0 when every place was reached or is justified, and every justification is needed."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seeds", type=int, default=500, help="seeds of a single node (500)")
-    parser.add_argument("--cluster-seeds", type=int, default=500, help="seeds of clusters (500)")
+    parser.add_argument("--seeds", type=int, default=100, help="seeds of a single node (100)")
+    parser.add_argument("--cluster-seeds", type=int, default=100, help="seeds of clusters (100)")
     parser.add_argument("--first", type=int, default=1, help="the first seed of both (1)")
     parser.add_argument("--jobs", type=int, help="processes (as many as there are cores)")
     parser.add_argument(
