@@ -41,6 +41,16 @@ def test_a_missing_dead_letter_queue_is_made() -> None:
     assert node.show("orders-dead").settings.retention_ms == 14 * 24 * 3600 * 1000
 
 
+def test_a_dead_letter_queue_that_was_deleted_is_made_again_only_where_it_is_named() -> None:
+    node = NodeHarness()
+    node.create("orders", dead_letter_queue="orders-dead", max_receives=2)
+    node.call(messages.DeleteQueue("orders-dead"))
+    node.call(messages.AlterQueue("orders", {"visibility_timeout_ms": 31_000}))
+    assert node.fail(messages.DescribeQueue("orders-dead")).code == "queue-not-found"
+    node.call(messages.AlterQueue("orders", {"dead_letter_queue": "orders-dead"}))
+    node.show("orders-dead")
+
+
 def test_a_queue_made_again_is_a_new_incarnation() -> None:
     node = NodeHarness()
     old = node.create("orders")

@@ -6,7 +6,7 @@ import msgspec
 
 from penstock.cluster import layout
 from penstock.cluster.changes import Change
-from penstock.cluster.deletion import given_up
+from penstock.cluster.deletion import given_up, taken_back
 from penstock.cluster.elections import handed_over
 from penstock.cluster.internal_manager import decide
 from penstock.cluster.layout import (
@@ -39,6 +39,8 @@ class ObedientCluster:
         self.next_id = 1
         self.on_their_way: set[int] = set()
         """Partitions that messages are still to leave."""
+        self.took_messages: set[int] = set()
+        """Partitions whose primary has ever taken a message."""
         for i in range(nodes):
             self.start(f"n{i}", f"z{i % zones}")
         self.now_ms += 60_000
@@ -137,7 +139,9 @@ class ObedientCluster:
             new = handed_over(new, successor) if successor is not None else new
             in_sync = [node for node in new.replicas if node in living]
             new = msgspec.structs.replace(new, serving=new.epoch, in_sync=in_sync)
-            if new.deleted and entry.partition not in self.on_their_way:
+            if new.abandoned and entry.partition in self.took_messages:
+                new = taken_back(new)
+            elif new.deleted and entry.partition not in self.on_their_way:
                 new = given_up(new, "nothing is on its way any more")
         if new != entry:
             self.put(layout.partition_key(entry.partition), new)

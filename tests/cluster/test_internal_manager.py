@@ -409,6 +409,44 @@ def test_a_queue_that_cannot_be_read_is_not_missing() -> None:
     assert partition in cluster.view.partitions
 
 
+def test_partitions_that_took_messages_are_kept_though_their_queue_is_missing() -> None:
+    """Somebody without the secret can delete the entry of a queue; its primaries know that it was made."""
+    cluster = ObedientCluster()
+    ids = half_made(cluster, "orders")
+    cluster.took_messages.update(ids)
+    cluster.now_ms += SETTINGS.abandoned_ms
+    cluster.settle()
+    assert set(ids) == set(cluster.view.partitions)
+    for seen in cluster.view.partitions.values():
+        assert (seen.entry.kept, seen.entry.deleted, len(seen.entry.replicas)) == (True, False, 3)
+    assert not cluster.view.queues, "the name is not taken for ever"
+    assert cluster.decide() == []
+
+
+def test_they_are_kept_too_where_another_made_the_queue_since() -> None:
+    cluster = ObedientCluster()
+    ids = half_made(cluster, "orders")
+    cluster.took_messages.update(ids)
+    cluster.create("orders")
+    cluster.now_ms += SETTINGS.abandoned_ms
+    cluster.settle()
+    assert set(ids) < set(cluster.view.partitions)
+    assert all(cluster.view.partitions[one].entry.replicas for one in ids)
+
+
+def test_they_are_kept_though_all_of_their_nodes_seem_to_be_removed() -> None:
+    """The words of operators have no seals, and entries of nodes can be deleted."""
+    cluster = ObedientCluster()
+    ids = half_made(cluster, "orders")
+    cluster.took_messages.update(ids)
+    for name in ("n0", "n1", "n2"):
+        cluster.kill(name)
+        cluster.put(layout.drain_key(name), layout.DrainEntry(node=name, remove=True))
+    cluster.now_ms += SETTINGS.abandoned_ms
+    cluster.settle()
+    assert all(cluster.view.partitions[one].entry.replicas for one in ids)
+
+
 # --- more replicas ------------------------------------------------------------------------------------------
 
 

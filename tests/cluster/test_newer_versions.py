@@ -18,7 +18,7 @@ from penstock.cluster.layout import (
     QueueEntry,
     UncleanEntry,
 )
-from penstock.model.document import TooOldError
+from penstock.model.document import DOCUMENTS, TooOldError
 from penstock.model.settings import QueueSettings
 from tests.cluster.obedient_cluster import ObedientCluster
 
@@ -61,7 +61,7 @@ def test_what_several_write_keeps_what_a_newer_version_put_there(decode: Any, en
     assert read == msgspec.structs.replace(entry, later={"flavour": {"sweet": [1]}})
     assert decode(layout.encode(read)) == read
     with pytest.raises(TooOldError):
-        decode(planted(entry, needs=2))
+        decode(planted(entry, needs=DOCUMENTS + 1))
 
 
 @pytest.mark.parametrize(
@@ -102,7 +102,7 @@ def test_the_manager_leaves_alone_what_it_is_too_old_for() -> None:
     entry = cluster.view.partitions[partition].entry
     key = layout.partition_key(partition)
     cluster.version += 1
-    cluster.view.apply(key, planted(entry, needs=2), cluster.version, cluster.now_ms)
+    cluster.view.apply(key, planted(entry, needs=DOCUMENTS + 1), cluster.version, cluster.now_ms)
     assert entry.primary is not None
     cluster.kill(entry.primary)
     cluster.settle()
@@ -112,5 +112,10 @@ def test_the_manager_leaves_alone_what_it_is_too_old_for() -> None:
 
 
 def test_entries_that_cannot_be_read_do_not_hide_the_others() -> None:
-    values = [layout.encode(PARTITION), planted(PARTITION, needs=2), b"{", layout.encode(PARTITION)]
+    values = [
+        layout.encode(PARTITION),
+        planted(PARTITION, needs=DOCUMENTS + 1),
+        b"{",
+        layout.encode(PARTITION),
+    ]
     assert list(layout.readable(layout.decode_partition, values)) == [PARTITION, PARTITION]

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from penstock.metadata.users import KEYS
 from penstock.model.limits import SECOND_MS
-from tests.frontend.pipeline import LOCAL, Pipeline, Waiting, read
+from tests.frontend.pipeline import LOCAL, Key, Pipeline, Waiting, read
 
 
 @pytest.fixture
@@ -135,3 +136,60 @@ def test_a_thousand_waits_leave_nothing_behind(server: Pipeline) -> None:
     for _ in range(1_000):
         leave(server, poll(server))
     assert len(server.services.waiting) == 0
+
+
+# --- users and policies that change meanwhile -----------------------------------------------------------------
+
+ALLOW = {"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "sqs:*", "Resource": "*"}]}
+DENY = {"Effect": "Deny", "Principal": "*", "Action": "sqs:ReceiveMessage", "Resource": "*"}
+TAKEN_AWAY: dict[str, Callable[[Pipeline, Key, Key], object]] = {
+    "the user is disabled": lambda server, admin, sam: server.change_user("sam", enabled=False),
+    "the key is disabled": lambda server, admin, sam: server.change_key(sam, enabled=False),
+    "the key is deleted": lambda server, admin, sam: server.store(KEYS + sam.key_id, None),
+    "the policy is deleted": lambda server, admin, sam: server.change_user("sam", policies={}),
+    "the queue shuts it out": lambda server, admin, sam: server.must(
+        "SetQueueAttributes",
+        admin,
+        QueueUrl="orders",
+        Attributes={"Policy": json.dumps({"Version": "2012-10-17", "Statement": [DENY]})},
+    ),
+}
+
+
+def poll_as(server: Pipeline, key: Key | None) -> Waiting:
+    waiting = server.begin(server.request("ReceiveMessage", key, QueueUrl="orders", WaitTimeSeconds=20))
+    assert not waiting.answers
+    return waiting
+
+
+@pytest.mark.parametrize("how", TAKEN_AWAY)
+def test_who_may_no_longer_receive_does_not_wait_on(server: Pipeline, how: str) -> None:
+    admin, sam = server.add_user("ada", root=True), server.add_user("sam", ALLOW)
+    waiting, other = poll_as(server, sam), poll_as(server, admin)
+    TAKEN_AWAY[how](server, admin, sam)
+    server.pump()
+    assert waiting.answer.status == 403
+    assert not other.answers
+    server.must("SendMessage", admin, QueueUrl="orders", MessageBody="espresso")
+    assert [message["Body"] for message in other.answer.members["Messages"]] == ["espresso"]
+    (row,) = [event for event in server.recorded() if event["user"] == "sam"]
+    assert (row["action"], row["status"], row["messages"]) == ("ReceiveMessage", 403, 0)
+
+
+def test_who_waits_without_users_goes_when_there_are_some(server: Pipeline) -> None:
+    waiting = poll(server)
+    server.add_user("ada", root=True)
+    server.pump()
+    assert waiting.answer.status == 403
+
+
+def test_a_change_that_takes_nothing_away_ends_no_wait(server: Pipeline) -> None:
+    admin, sam = server.add_user("ada", root=True), server.add_user("sam", ALLOW)
+    waiting = poll_as(server, sam)
+    server.change_user("sam", policies={"other": json.dumps(ALLOW)})
+    server.add_user("somebody")
+    server.must("CreateQueue", admin, QueueName="another", tags={"a": "b"})
+    server.advance(SECOND_MS)
+    assert not waiting.answers
+    server.must("SendMessage", admin, QueueUrl="orders", MessageBody="espresso")
+    assert len(waiting.answer.members["Messages"]) == 1

@@ -7,7 +7,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.cluster.layout import QueueEntry, decode_node, decode_partition, decode_queue
+from penstock.cluster.layout import (
+    IDS,
+    NODES,
+    PARTITIONS,
+    POSITIONS,
+    QUEUES,
+    QueueEntry,
+    decode_node,
+    decode_partition,
+    decode_queue,
+)
 from penstock.frontend.move_tasks import task
 from penstock.frontend.queue_metadata import decode as decode_metadata
 from penstock.metadata.master_key import MasterKey
@@ -182,6 +192,4 @@ def test_a_front_end_leaves_a_queue_alone_that_somebody_else_wrote() -> None:
 
 
 def test_everything_that_says_where_something_is_is_sealed() -> None:
-    assert {"cluster/nodes/", "cluster/queues/", "cluster/partitions/", "cluster/positions/"} == set(
-        LAYOUT_KINDS
-    )
+    assert set(LAYOUT_KINDS) == {NODES, QUEUES, PARTITIONS, POSITIONS, IDS}

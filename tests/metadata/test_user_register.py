@@ -18,7 +18,7 @@ from penstock.metadata.seals import front_end_sealers
 from penstock.metadata.seen_register import SeenRegister
 from penstock.metadata.store.interface import Change, Entry
 from penstock.metadata.store.memory import MemoryContents, MemoryStore
-from penstock.metadata.store.sealed import sealed
+from penstock.metadata.store.sealed import SealedStore, sealed
 from penstock.metadata.user_administration import UserAdministration, UserError
 from penstock.metadata.user_directory import KeyOwner, UserDirectory
 from penstock.metadata.user_register import REGISTER_KEY
@@ -89,6 +89,99 @@ class FrontEnd:
     async def owner(self, key_id: str) -> KeyOwner | None:
         await self.hear()
         return self.directory.find_key(key_id)
+
+
+class PutsBackAtOnce:
+    """The store of an administrator, where an attacker puts back every record of a user the moment it is changed or deleted."""
+
+    def __init__(self, world: World, *keys: str) -> None:
+        self._world = world
+        self._keys = keys
+        self._real = world.store
+
+    async def __aenter__(self) -> None:
+        world, real = self._world, self._real
+        kept = {key: entry for key in self._keys if (entry := await world.attacker.get(key)) is not None}
+
+        class Store(SealedStore):
+            async def put(
+                self, key: str, value: bytes, version: int | None = None, lease: int | None = None
+            ) -> int:
+                done = await real.put(key, value, version, lease)
+                if key in kept:
+                    await world.put_back(kept[key])
+                return done
+
+            async def delete(self, key: str, version: int | None = None) -> int:
+                done = await real.delete(key, version)
+                if key in kept:
+                    await world.put_back(kept[key])
+                return done
+
+        store = Store(world.attacker, front_end_sealers(MASTER))
+        world.users = UserAdministration(store, os.urandom, lambda: world.now_ms, world.seen)
+
+    async def __aexit__(self, *_: object) -> None:
+        world = self._world
+        world.users = UserAdministration(self._real, os.urandom, lambda: world.now_ms, world.seen)
+
+
+@async_test
+async def test_a_user_that_is_put_back_while_it_is_deleted_stays_deleted(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    await world.create("ada", root=True)
+    mallory = await world.create("mallory")
+    front_end = await world.front_end()
+    async with PutsBackAtOnce(world, USERS + "mallory", KEYS + mallory):
+        await world.users.delete_user("mallory")
+    assert await world.attacker.get(USERS + "mallory") is not None
+    assert await front_end.owner(mallory) is None
+    assert await (await world.front_end()).owner(mallory) is None
+    await world.create("bob")  # the next change does not name it either
+    assert await front_end.owner(mallory) is None
+    assert [user.name for user in await world.users.users()] == ["ada", "bob"]
+
+
+@async_test
+async def test_a_key_that_is_put_back_while_it_is_deleted_opens_nothing(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    await world.create("ada", root=True)
+    first = await world.create("mallory")
+    second, _ = await world.users.create_key("mallory", MASTER)
+    front_end = await world.front_end()
+    async with PutsBackAtOnce(world, KEYS + first):
+        await world.users.delete_key(first)
+    assert await front_end.owner(first) is None
+    assert await front_end.owner(second.key_id) is not None
+
+
+@async_test
+async def test_a_record_that_is_put_back_while_it_is_changed_gives_no_rights_back(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    await world.create("ada", root=True)
+    mallory = await world.create("mallory")
+    front_end = await world.front_end()
+    async with PutsBackAtOnce(world, USERS + "mallory"):
+        await world.users.delete_policy("mallory", "p")
+    assert await front_end.owner(mallory) is None  # what stands there counts no more
+    await world.users.delete_user("mallory")
+    mallory = await world.create("mallory")
+    async with PutsBackAtOnce(world, USERS + "mallory"):
+        await world.users.set_user_enabled("mallory", False)
+    assert await front_end.owner(mallory) is None
+
+
+@async_test
+async def test_what_a_change_left_half_done_is_not_taken_for_the_next_one(tmp_path: Path) -> None:
+    """A change that failed after a write has said nothing about what it wrote."""
+    world = World(tmp_path)
+    await world.create("ada", root=True)
+    with pytest.raises(UserError):
+        await world.users.create_user("ada", ACCOUNT, True, {}, MASTER)
+    bob = await world.create("bob")
+    front_end = await world.front_end()
+    assert await front_end.owner(bob) is not None
+    assert {key.user for key in await world.users.keys()} == {"ada", "bob"}
 
 
 @async_test

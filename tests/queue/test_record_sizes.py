@@ -12,7 +12,7 @@ from penstock.model import limits, records
 from penstock.model.batch import encode
 from penstock.model.origin import Lateness, Origin
 from penstock.model.records import Record, encode_record
-from penstock.model.runs import Runs
+from penstock.model.runs import Runs, normalized
 from penstock.model.settings import QueueSettings
 from penstock.queue import moving, sending, states, upkeep
 from penstock.queue.decision import Written
@@ -63,7 +63,7 @@ OVERFLOWS = [
 def test_overflow_makes_room_in_records_of_a_bounded_size(settings: QueueSettings) -> None:
     rig = scattered(settings)
     decision = sending.admit(rig.partition, encode([b"one more"]), 0, 0, START_MS)
-    assert runs_of_each(decision.records) == [3, 3, 3, 0]
+    assert runs_of_each(decision.records) == [0, 3, 3, 3]
     rig.carry_out(decision)
     waiting = rig.partition.table.among(states.RUNS_IN[states.READY], living(rig))
     assert waiting == [(20, 2)]
@@ -71,18 +71,35 @@ def test_overflow_makes_room_in_records_of_a_bounded_size(settings: QueueSetting
 
 @pytest.mark.usefixtures("small")
 @pytest.mark.parametrize("settings", OVERFLOWS, ids=["drop-oldest", "dead-letter"])
-@pytest.mark.parametrize("written", range(4))
+@pytest.mark.parametrize("written", range(5))
 def test_a_crash_between_two_of_the_records_is_harmless(settings: QueueSettings, written: int) -> None:
-    """What is there is consistent, nothing that is newer went, and the send that comes again makes the rest of the room."""
+    """What is there is consistent, nothing that is newer went, and the next send makes the rest of the room."""
     rig = scattered(settings)
     rig.write(sending.admit(rig.partition, encode([b"one more"]), 0, 0, START_MS).records[:written])
     rig.reload()
     assert not list(inconsistencies(rig.partition))
-    left = [(sequence, 1) for sequence in range(2 + 2 * MOST * written, 21, 2)]
-    assert rig.partition.table.among(states.RUNS_IN[states.READY], living(rig)) == left
+    pieces = max(written - 1, 0)  # the batch is stored first
+    left = [(sequence, 1) for sequence in range(2 + 2 * MOST * pieces, 21, 2)]
+    stored = [(21, 1)] if written else []
+    assert rig.partition.table.among(states.RUNS_IN[states.READY], living(rig)) == normalized(
+        [*left, *stored]
+    )
     rig.send(encode([b"one more"]))
-    assert rig.partition.table.among(states.RUNS_IN[states.READY], living(rig)) == [(20, 2)]
+    newest = [(21, 2)] if written else [(20, 2)]
+    assert rig.partition.table.among(states.RUNS_IN[states.READY], living(rig)) == newest
     assert not list(inconsistencies(rig.partition))
+
+
+def test_several_sends_make_room_where_that_takes_many_records(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All records of a send go to the journal together, and it has not room for any number of them."""
+    monkeypatch.setattr(limits, "RUNS_PER_RECORD", 1)
+    rig = scattered(OVERFLOWS[0])
+    decision = sending.admit(rig.partition, encode([b"one more"]), 0, 0, START_MS)
+    assert runs_of_each(decision.records) == [0] + [1] * sending.ROOM_RECORDS
+    rig.carry_out(decision)
+    for _ in range(3):
+        rig.send(encode([b"and more"]))
+    assert rig.partition.table.messages == 2
 
 
 @pytest.mark.usefixtures("small")

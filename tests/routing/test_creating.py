@@ -5,13 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
+import pytest
 
 from penstock.cluster.layout import (
+    IDS,
     NEXT_ID,
     PARTITIONS,
+    IdsEntry,
     NodeEntry,
     PartitionEntry,
     QueueEntry,
+    decode_ids,
     decode_partition,
     decode_queue,
     encode,
@@ -20,6 +24,7 @@ from penstock.cluster.layout import (
     queue_key,
 )
 from penstock.cluster.placement import Census
+from penstock.model.document import UNSEALED
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.model.settings import QueueSettings
 from penstock.routing.cluster_map import ClusterMap
@@ -121,6 +126,62 @@ def test_what_is_given_up_leaves_the_nodes_that_hold_it_by_now() -> None:
     given_up = [decode_partition(value) for key, (value, _) in world.entries.items() if "partitions" in key]
     assert [(entry.retired, sorted(entry.leaving)) for entry in given_up] == [(True, ["a", "b", "c", "d"])]
     assert [entry.serving for entry in given_up] == [1]
+
+
+def test_a_count_of_ids_that_was_put_back_gives_out_no_id_twice() -> None:
+    """The count that earlier versions go by has no seal: somebody without the secret can lower it."""
+    world = World()
+    used = {world.make(f"q{number}").queue_id for number in range(40)}
+    world.put(NEXT_ID, b"1")
+    front_end = RoutingContext(world.map, producer=2, now_ms=lambda: 0, load=lambda _: 0.0)
+    for number in range(40):
+        queue = world.run(made(front_end, f"r{number}", SETTINGS, may_differ=False))
+        assert used.isdisjoint({queue.queue_id, *queue.partitions})
+        used |= {queue.queue_id, *queue.partitions}
+
+
+def test_no_id_is_given_out_that_is_in_the_layout_whatever_the_counts_say() -> None:
+    world = World()
+    known = QueueEntry(
+        name="known", queue_id=4_000, settings=SETTINGS, created_ms=0, partitions=[4_001, 4_002]
+    )
+    world.map.apply(queue_key("known"), encode(known))
+    world.map.apply(queue_key("known"), None)
+    world.put(NEXT_ID, b"3999")
+    world.put(IDS, encode(IdsEntry(next=3_999)))
+    assert world.make("q").queue_id == 4_003
+    world.put(NEXT_ID, b"1")
+    world.put(IDS, encode(IdsEntry(next=1)))
+    for number in range(40):
+        world.make(f"r{number}")
+    assert world.make("s").queue_id > 4_003 + 2 * 40
+
+
+def test_the_count_of_an_earlier_version_goes_on_and_is_raised_for_it() -> None:
+    world = World()
+    world.put(NEXT_ID, b"700")
+    assert world.make("q").queue_id == 700
+    assert int(world.entries[NEXT_ID][0]) == decode_ids(world.entries[IDS][0]).next > 701
+    world.put(NEXT_ID, b"5000")  # a front end of an earlier version took some
+    front_end = RoutingContext(ClusterMap(), producer=2, now_ms=lambda: 0, load=lambda _: 0.0)
+    front_end.map.nodes.update(world.map.nodes)
+    assert world.run(made(front_end, "r", SETTINGS, may_differ=False)).queue_id == 5_000
+
+
+@pytest.mark.parametrize("spoiled", [b"", b"none", b"-3", b"9" * 18, b"9" * 40, b"\xff"])
+def test_a_spoiled_count_without_a_seal_neither_stops_anybody_nor_uses_up_the_ids(spoiled: bytes) -> None:
+    world = World()
+    world.put(IDS, encode(IdsEntry(next=100)))
+    world.put(NEXT_ID, spoiled)
+    assert world.make("q").queue_id == 100
+
+
+def test_nothing_is_made_by_a_count_with_a_wrong_seal() -> None:
+    world = World()
+    world.put(IDS, UNSEALED)
+    with pytest.raises(PenstockError, match="cannot be trusted") as refused:
+        world.make("q")
+    assert refused.value.code is ErrorCode.METADATA_UNAVAILABLE
 
 
 def test_a_node_that_is_about_to_stop_is_given_nothing() -> None:

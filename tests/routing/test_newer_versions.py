@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 from penstock.cluster.layout import QueueEntry, decode_queue, encode, queue_key
+from penstock.model.document import DOCUMENTS
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.model.settings import QueueSettings
 from penstock.routing.altering import alter
@@ -48,7 +49,7 @@ def test_a_queue_with_fields_that_are_not_known_is_served() -> None:
 
 
 def test_a_queue_that_needs_a_newer_version_says_so_and_others_are_served() -> None:
-    routing = context(planted(needs=2))
+    routing = context(planted(needs=DOCUMENTS + 1))
     for steps in (routing.found("orders"), made(routing, "orders", QueueSettings(), may_differ=True)):
         with pytest.raises(PenstockError) as refused:
             ended(steps)
@@ -57,7 +58,7 @@ def test_a_queue_that_needs_a_newer_version_says_so_and_others_are_served() -> N
     assert ended(routing.found("others")).queue_id == 2
     routing.map.apply(queue_key("orders"), planted())
     assert ended(routing.found("orders")).queue_id == 1
-    routing.map.apply(queue_key("orders"), planted(needs=2))
+    routing.map.apply(queue_key("orders"), planted(needs=DOCUMENTS + 1))
     routing.map.apply(queue_key("orders"), None)
     with pytest.raises(PenstockError) as gone:
         ended(routing.found("orders"))

@@ -237,3 +237,34 @@ def test_whoever_waits_when_the_front_end_stops_is_told() -> None:
     world.break_off("a")
     world.tell_lost()
     assert [len(outcomes) for outcomes in under_way + waiting] == [1, 1]
+
+
+def test_copies_over_another_connection_do_not_hold_up_the_line() -> None:
+    """The first copy of 2 waited for the second copy of 1, and that one for the first copy of 2."""
+    world = LineWorld()
+    world.refusals.append(ErrorCode.NOT_ENOUGH_REPLICAS)
+    told = sends(world, 1, 2, follow=True)
+    world.serve()
+    told += sends(world, 1, 2, follow=True)
+    for _ in range(50):
+        world.wait(0.01)
+        world.serve()
+    assert [isinstance(outcome, Reply) for outcomes in told for outcome in outcomes] == [True] * 4
+    assert stored(world) == [1, 2]
+
+
+def test_a_send_does_not_pass_a_copy_of_the_one_that_it_follows() -> None:
+    """The first copy of 1 is refused and may come again: 2 must not be stored before the second copy of it."""
+    world = LineWorld()
+    world.refusals.append(ErrorCode.NOT_ENOUGH_REPLICAS)
+    told = sends(world, 1, 2, follow=True)
+    world.serve()
+    told += sends(world, 1)
+    world.refusals.append(ErrorCode.THROTTLED)
+    for _ in range(200):
+        world.wait(0.05)
+        world.serve()
+    assert stored(world) == [1]
+    outcome = told[1][0]
+    assert isinstance(outcome, PenstockError)
+    assert outcome.code is ErrorCode.OUT_OF_ORDER

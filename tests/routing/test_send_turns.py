@@ -32,6 +32,9 @@ PARTITIONS = 3
 BATCH_IN_A = next(
     name for name in (b"%d" % number for number in range(99)) if ordinal_of(name, PARTITIONS) == 0
 )
+BATCH_IN_B = next(
+    name for name in (b"%d" % number for number in range(99)) if ordinal_of(name, PARTITIONS) == 1
+)
 
 
 class FrontEnd:
@@ -186,6 +189,37 @@ def test_one_that_fails_while_others_before_it_wait_takes_those_behind_it_along(
         ErrorCode.OUT_OF_ORDER,
     ]
     assert not front_end.context.turns.lines
+
+
+def test_what_follows_a_send_waits_until_all_its_shares_are_answered_where_one_has_failed() -> None:
+    """That share has left its line, and the producer hears of it when the others are answered."""
+    front_end = FrontEnd()
+    body = encode_parts([b"1", b"1"], groups=[BATCH_IN_A, BATCH_IN_B])
+    ended: list[Outcome] = []
+    Errand(route(front_end.context, Send(1, 7, 1), body), front_end, ended.append).start()
+    front_end.send(2, has_id=True, after=1)  # it came before the failure, and has no place in a line yet
+    (_, first), (_, second), _ = front_end.asked
+    first(PenstockError(ErrorCode.UNREACHABLE, "no node serves it"))
+    front_end.send(3, has_id=False, after=2)
+    front_end.grant(0)
+    assert [code_of(front_end.told[number]) for number in (2, 3)] == [ErrorCode.OUT_OF_ORDER] * 2
+    second(Reply(SendResult([(1, 1)], [], 1)))
+    assert [code_of(outcome) for outcome in ended] == [ErrorCode.UNREACHABLE]
+    assert front_end.sent() == [1, 1]
+    front_end.send(4, has_id=False)
+    assert front_end.sent() == [1, 1, 4]
+    assert not front_end.context.turns.broken
+
+
+def test_what_follows_a_send_that_is_asked_again_does_not_pass_it() -> None:
+    front_end = FrontEnd()
+    front_end.send(1, has_id=True)
+    front_end.grant(0)
+    _, done = front_end.asked[-1]
+    done(PenstockError(ErrorCode.OVERLOADED, "the id is barred"))
+    front_end.send(2, has_id=False, after=1)
+    assert code_of(front_end.told[2]) is ErrorCode.OUT_OF_ORDER
+    assert 1 not in front_end.told
 
 
 def test_very_many_may_wait_for_one() -> None:

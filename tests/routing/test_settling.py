@@ -15,6 +15,7 @@ from penstock.cluster.layout import (
     partition_key,
     queue_key,
 )
+from penstock.model.document import DOCUMENTS
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.model.settings import QueueSettings
 from penstock.queue.receipts import ReceiptSeal
@@ -97,7 +98,7 @@ class FrontEnd:
 
 def newer(entry: QueueEntry | PartitionEntry) -> bytes:
     """As a version writes it that this one cannot serve."""
-    return msgspec.json.encode({**msgspec.to_builtins(entry), "needs": 2})
+    return msgspec.json.encode({**msgspec.to_builtins(entry), "needs": DOCUMENTS + 1})
 
 
 def test_a_queue_that_was_made_through_another_front_end_is_not_gone() -> None:

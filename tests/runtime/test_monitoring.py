@@ -100,6 +100,8 @@ async def test_health_and_other_paths(tmp_path: Path) -> None:
     [
         {"Host": "rebound.example:9325"},
         {"Origin": "https://evil.example"},
+        {"Referer": "https://evil.example/"},
+        {"Sec-Fetch-Site": "cross-site"},
         {"X-Forwarded-For": "203.0.113.9"},
     ],
 )
@@ -113,6 +115,8 @@ async def test_a_web_page_of_another_site_sees_nothing(
         assert status == 403
         assert "secret-plans" not in text
         assert (await look(address, path, Host="localhost:9325"))[0] == 200
+        typed = {"Host": "localhost:9325", "Sec-Fetch-Site": "none"}
+        assert (await look(address, path, **typed))[0] == 200
 
 
 @async_test

@@ -36,6 +36,9 @@ class Names:
     def id_of(self, name: str) -> int | None:
         return IDS.get(name)
 
+    def may_be_new(self, queue_id: int) -> bool:
+        return False
+
 
 class Limited:
     """A door's limits, which a test sets."""

@@ -91,6 +91,39 @@ async def test_without_rights_nothing_is_done_and_nothing_told(tmp_path: Path, a
         assert isinstance(await owner.ask(messages.DescribeQueue("vip-two")), Failed)
 
 
+@pytest.mark.parametrize(
+    ("allowed", "told"),
+    [
+        ((), False),
+        (("sqs:SendMessage",), False),
+        (("sqs:ListQueues",), True),
+        (("sqs:GetQueueAttributes",), True),
+    ],
+)
+@async_test
+async def test_who_counts_through_ids_is_told_no_names(
+    tmp_path: Path, allowed: tuple[str, ...], told: bool
+) -> None:
+    async with house(tmp_path) as there:
+        _, queue_id, token = await stage(there)
+        client = await raw(there, await there.user("sam", *allowed, on="*"))
+        receipts = [Receipt(token, [(1, 1)])]
+        for request in (
+            messages.Peek(queue_id),
+            messages.Purge(queue_id),
+            messages.Delete(receipts),
+            messages.Redrive(queue_id),
+            messages.ReceiveAny([WeightedQueue(queue_id, 1)]),
+        ):
+            refused = await client.ask(request)
+            assert isinstance(refused, Failed)
+            assert refused.code == ErrorCode.ACCESS_DENIED
+            assert ("vip" in refused.message) is told
+        named = await client.ask(messages.DeleteQueue("vip"))
+        assert isinstance(named, Failed)
+        assert "vip" in named.message, "which the user has named"
+
+
 @async_test
 async def test_who_loses_the_key_is_gone_at_once(tmp_path: Path) -> None:
     async with house(tmp_path) as there:

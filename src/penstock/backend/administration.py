@@ -114,7 +114,8 @@ def _difference(existing: Partition, wanted: QueueSettings, setting: str) -> str
 
 
 def alter_queue(parts: NodeParts, request: AlterQueue, now_ms: int) -> QueueDescription:
-    """Changes settings of a queue, all or none."""
+    """Changes settings of a queue, all or none. Its dead-letter queue is made where the request names it and it is missing:
+    who changes something else has not been asked whether it may make queues."""
     _check_not_clustered(parts)
     check_may_alter(request.name, request.changes)
     partition = parts.catalogue.usable(parts.catalogue.find(request.name).queue_id)
@@ -122,7 +123,8 @@ def alter_queue(parts: NodeParts, request: AlterQueue, now_ms: int) -> QueueDesc
     check_settings(request.name, settings)
     check_may_be(request.name, settings)
     _check_alone(settings)
-    _make_dead_letter_queue(parts, settings, now_ms)
+    if "dead_letter_queue" in request.changes:
+        _make_dead_letter_queue(parts, settings, now_ms)
     if settings != partition.settings:
         parts.write(partition, [Written(SettingsChanged(settings, now_ms))])
     return describe_queue(parts, partition)

@@ -1,22 +1,8 @@
-"""From a frame to the request in it, or to an error that says what is wrong with it."""
+"""What the node looks up in a request before it is handled."""
 
 from __future__ import annotations
 
-import msgspec
-
-from penstock.model.errors import ErrorCode, PenstockError
 from penstock.wire import messages
-from penstock.wire.frames import Frame
-
-
-def decode(frame: Frame) -> messages.Request:
-    """The request of a frame; raises what its sender is told."""
-    try:
-        return messages.decode_request(frame.head)
-    except msgspec.DecodeError as error:
-        if messages.is_known_request(frame.head):
-            raise PenstockError(ErrorCode.BAD_REQUEST, f"the request cannot be read: {error}") from None
-        raise PenstockError(ErrorCode.UNKNOWN_REQUEST, "the request is none that this server knows") from None
 
 
 def queue_of(request: messages.Request | None) -> int:

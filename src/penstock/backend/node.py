@@ -10,7 +10,7 @@ from penstock.backend import group_receiving, idle_expiry, sends, traffic
 from penstock.backend.bodies import ColdReadError
 from penstock.backend.checkpoints import Checkpointer
 from penstock.backend.clock_desk import ClockDesk
-from penstock.backend.decoding import decode, queue_of
+from penstock.backend.decoding import queue_of
 from penstock.backend.environment import Environment
 from penstock.backend.keeping_up import keep_up
 from penstock.backend.lifecycle_reports import LifecycleReports
@@ -29,6 +29,7 @@ from penstock.storage.flush import Flush
 from penstock.storage.job import Job
 from penstock.storage.store import Store
 from penstock.wire import messages
+from penstock.wire.decoding import decode
 from penstock.wire.frames import Frame
 
 __all__ = ["Environment", "Node"]

@@ -59,9 +59,8 @@ def seal(
             confirm_loss(
                 "Vouch for the queues and partitions as `penstock cluster status` shows them, and seal them?"
             )
-        count = with_store(
-            url, lambda store: seal_kinds(store, sealers, ("cluster/queues/", "cluster/partitions/"))
-        )
+        kept = ("cluster/queues/", "cluster/partitions/", "cluster/ids")
+        count = with_store(url, lambda store: seal_kinds(store, sealers, kept))
     if json:
         print_json({"event": "sealed", "entries": count})
     else:

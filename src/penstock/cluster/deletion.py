@@ -16,12 +16,18 @@ import msgspec
 from penstock.cluster.layout import PartitionEntry
 
 
-def marked(entry: PartitionEntry) -> PartitionEntry:
-    """The entry of a partition whose queue is deleted."""
+def marked(entry: PartitionEntry, *, abandoned: bool = False) -> PartitionEntry:
+    """The entry of a partition whose queue is deleted, or was begun and never made, as it seems."""
     reason = (
         f"the queue {entry.queue} is deleted: what is on its way to other queues has to arrive there first"
     )
-    return msgspec.structs.replace(entry, deleted=True, reason=reason)
+    return msgspec.structs.replace(entry, deleted=True, abandoned=abandoned, reason=reason)
+
+
+def taken_back(entry: PartitionEntry) -> PartitionEntry:
+    """The entry of a partition that was taken for one whose queue was never made, and that messages were sent to."""
+    reason = f"messages were sent to it, so the queue {entry.queue} was made, though its entry was missing"
+    return msgspec.structs.replace(entry, deleted=False, abandoned=False, kept=True, reason=reason)
 
 
 def given_up(entry: PartitionEntry, reason: str) -> PartitionEntry:

@@ -25,7 +25,9 @@ POSITIONS = "cluster/positions/"
 UNCLEAN = "cluster/unclean/"
 CAPACITY = "cluster/capacity/"
 NEXT_ID = "cluster/next-id"
-"""Ids of queues and partitions are one rising count, never used again."""
+"""Ids of queues and partitions are one rising count, never used again. This one has no seal: it is for earlier versions."""
+IDS = "cluster/ids"
+"""The same count with a seal."""
 
 QueueState = Literal["ready", "deleting"]
 Expiry = Literal["", "asked", "closed"]
@@ -62,6 +64,8 @@ class QueueEntry(Document, frozen=True, kw_only=True):
     created_ms: int
     partitions: list[int]
     state: QueueState = "ready"
+    abandoned: bool = False
+    """While it is being deleted: nobody deleted it. Its entry was missing, and it was taken for one that was begun and never made."""
     expiring: bool = False
     """Whether it is to go because nobody used it (`cluster/idle_expiry.py`); taken back where somebody does after all."""
 
@@ -109,6 +113,11 @@ class PartitionEntry(Document, frozen=True, kw_only=True):
     deleted: bool = False
     """Whether its queue is deleted (`cluster/deletion.py`): no client is served from it any more. It keeps its primary and its
     replicas until what is on its way to other queues has arrived there."""
+    abandoned: bool = False
+    """Whether it is deleted because its queue is missing (`cluster/retirement.py`). Its primary takes that back if it ever took a
+    message."""
+    kept: bool = False
+    """Whether its primary has taken that back: its queue was made, whatever became of the queue's entry."""
     leaving: list[str] = msgspec.field(default_factory=list)
     """Nodes that are to drop what they hold of it; each takes itself off this list when it has."""
     reason: str = ""
@@ -154,6 +163,13 @@ class UncleanEntry(Document, frozen=True, kw_only=True):
 
     partition: int
     epoch: int
+
+
+class IdsEntry(Document, frozen=True, kw_only=True):
+    """How far ids of queues and partitions are given out."""
+
+    next: int
+    """Nobody was given this id, or a higher one."""
 
 
 class CapacityEntry(msgspec.Struct, frozen=True, kw_only=True):
@@ -219,7 +235,14 @@ def capacity_key(queue: str) -> str:
 
 
 LayoutEntry = (
-    NodeEntry | QueueEntry | PartitionEntry | DrainEntry | PositionsEntry | UncleanEntry | CapacityEntry
+    NodeEntry
+    | QueueEntry
+    | PartitionEntry
+    | DrainEntry
+    | PositionsEntry
+    | UncleanEntry
+    | IdsEntry
+    | CapacityEntry
 )
 
 _encoder = msgspec.json.Encoder()
@@ -236,6 +259,7 @@ decode_partition = DocumentReader[PartitionEntry](PartitionEntry).decode
 decode_drain = DocumentReader[DrainEntry](DrainEntry).decode
 decode_positions = msgspec.json.Decoder(PositionsEntry).decode
 decode_unclean = DocumentReader[UncleanEntry](UncleanEntry).decode
+decode_ids = DocumentReader[IdsEntry](IdsEntry).decode
 decode_capacity = msgspec.json.Decoder(CapacityEntry).decode
 
 

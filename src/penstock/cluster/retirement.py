@@ -5,7 +5,8 @@ up when nothing of it is on its way to other queues (`deletion.py`), each node d
 list, then the entry goes. The name of the queue is free when all of its partitions are marked. A partition whose queue is
 merely missing is left alone, but for one that was made ten minutes to an hour ago: who was making its queue has died. The
 queue is then written as one that is being deleted, on condition that there is none, so that a maker that was only slow finds the
-name taken. A node that is gone keeps the entry of a deleted partition in place until it comes back and drops its replica, or
+name taken. It is written as `abandoned`: a primary that ever took a message takes that back, because somebody may have deleted the
+entry of a queue that was made. A node that is gone keeps the entry of a deleted partition in place until it comes back and drops its replica, or
 an operator removes it.
 """
 
@@ -35,13 +36,16 @@ def retire(view: ClusterView, seen: Seen[PartitionEntry]) -> Change | None:
         queue = view.queue_of(entry)
         if not entry.deleted and (queue is None or queue.state != "deleting"):
             return None
+        abandoned = entry.abandoned or (queue is not None and queue.abandoned)
+        if abandoned and entry.kept:
+            return None
         if not entry.serving:
             return _give_up(seen, f"the queue {entry.queue} is deleted, and nothing was ever sent to it")
-        if all(view.members.removed(node) for node in entry.replicas):
+        if not abandoned and all(view.members.removed(node) for node in entry.replicas):
             return _give_up(
                 seen, f"the queue {entry.queue} is deleted, and all nodes that held it are removed"
             )
-        return None if entry.deleted else change_partition(seen.version, marked(entry))
+        return None if entry.deleted else change_partition(seen.version, marked(entry, abandoned=abandoned))
     if not entry.leaving:
         reason = f"nobody holds anything of partition {entry.partition} of {entry.queue} any more"
         return Change(partition_key(entry.partition), seen.version, None, reason)
@@ -81,10 +85,12 @@ def clear_abandoned(view: ClusterView, now_ms: int, settings: ManagerSettings) -
         ages = [now_ms - seen.entry.made_ms for seen in partitions]
         if min(ages) < settings.abandoned_ms or max(ages) >= settings.never_abandoned_ms:
             continue
-        if key in view.unreadable:
+        if key in view.unreadable or any(seen.entry.kept for seen in partitions):
             continue
         if entry.queue in view.queues:
-            changes += [_give_up(seen, f"another queue is called {entry.queue}") for seen in partitions]
+            changes += [
+                change_partition(seen.version, marked(seen.entry, abandoned=True)) for seen in partitions
+            ]
             continue
         reason = (
             f"the queue {entry.queue} was begun and never made: its {len(partitions)} partitions are deleted"
@@ -96,6 +102,7 @@ def clear_abandoned(view: ClusterView, now_ms: int, settings: ManagerSettings) -
             created_ms=now_ms,
             partitions=sorted(seen.entry.partition for seen in partitions),
             state="deleting",
+            abandoned=True,
         )
         changes.append(Change(key, _ABSENT, queue, reason))
     return changes
@@ -107,7 +114,10 @@ def _give_up(seen: Seen[PartitionEntry], reason: str) -> Change:
 
 def _is_known(view: ClusterView, queue: QueueEntry) -> bool:
     partitions = [view.partitions.get(partition) for partition in queue.partitions]
-    return all(seen is None or seen.entry.deleted or seen.entry.retired for seen in partitions)
+    return all(
+        seen is None or seen.entry.deleted or seen.entry.retired or (queue.abandoned and seen.entry.kept)
+        for seen in partitions
+    )
 
 
 def finish_removals(view: ClusterView) -> list[Change]:

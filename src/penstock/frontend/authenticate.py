@@ -76,6 +76,23 @@ class Authenticator:
             self._failures.count(address, now_ms)
             raise
 
+    def review(self, request: HttpRequest, session: Session, wall_ms: int) -> Session:
+        """Who made a request that was let in at that time, now that users have changed; raises where it no longer may be.
+
+        Nothing is counted as a failure: it was none when it came.
+        """
+        if self._open_without_users and not self._users.has_users():
+            return session
+        header = request.headers.get("authorization")
+        known = self._known.get(start_of(header)) if header is not None else None
+        if (
+            known is not None
+            and known.session is session
+            and self._users.find_key(known.owner.key_id) is known.owner
+        ):
+            return session
+        return self._unknown(request, header, wall_ms // 1000, throttled=False)
+
     def _unknown(self, request: HttpRequest, header: str | None, now_s: int, throttled: bool) -> Session:
         """With every question asked, and an answer to each."""
         authorization = read_authorization(request)

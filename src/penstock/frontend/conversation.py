@@ -7,10 +7,13 @@ from typing import Any
 
 from penstock.frontend.services import Services
 from penstock.frontend.steps import Ask, DeleteTogether, Reply, SendUnbound, Step, Steps
+from penstock.metadata.store.interface import Change
 from penstock.model.errors import PenstockError
 from penstock.wire.messages import Delivery, Receipt, Receive, Release
 
 Ended = Callable[[Any, Exception | None], None]
+WhyNot = Callable[[Change], Exception | None]
+"""What is wrong with an action that was allowed, now that something has changed."""
 
 
 class Conversation:
@@ -19,12 +22,15 @@ class Conversation:
     While it waits for a receive it stands among those who wait.
     """
 
-    __slots__ = ("_cancelled", "_ended", "_front", "_has_attempt", "_steps", "_ticket", "_waits")
+    __slots__ = ("_cancelled", "_ended", "_front", "_has_attempt", "_steps", "_ticket", "_waits", "_why_not")
 
-    def __init__(self, front: Services, steps: Steps[Any], ended: Ended) -> None:
+    def __init__(
+        self, front: Services, steps: Steps[Any], ended: Ended, why_not: WhyNot | None = None
+    ) -> None:
         self._front = front
         self._steps = steps
         self._ended = ended
+        self._why_not = why_not
         self._ticket = 0
         self._waits = self._has_attempt = self._cancelled = False
 
@@ -41,6 +47,14 @@ class Conversation:
         """A receive that waits is answered now, with what there is: nothing."""
         if self._waits:
             self._front.engine.cancel(self._ticket)
+
+    def review(self, change: Change) -> None:
+        """A receive that waits is refused where its user may receive no longer; what comes for it is given back."""
+        if self._waits and not self._cancelled:
+            error = self._why_not(change) if self._why_not is not None else None
+            if error is not None:
+                self.cancel()
+                self._ended(None, error)
 
     def _resume(self, call: Callable[[Any], Step], value: Any) -> None:
         try:

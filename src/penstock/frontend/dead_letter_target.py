@@ -6,7 +6,10 @@ from collections.abc import Mapping
 
 from penstock.frontend.context import Context
 from penstock.frontend.onward_queues import takes_from
-from penstock.frontend.steps import Steps
+from penstock.frontend.queue_metadata import key_of
+from penstock.frontend.resolved_queue import ResolvedQueue
+from penstock.frontend.steps import Steps, refresh
+from penstock.frontend.unfinished_queues import note_of
 from penstock.model.settings import QueueSettings
 from penstock.sqs.names import LATE_SUFFIX, QueueArn
 from penstock.sqs.queue_attributes import OVERFLOW, QueueAttributes
@@ -59,7 +62,7 @@ def _check_target(context: Context, arn: QueueArn, attributes: QueueAttributes, 
         raise dead_letter_target_missing(text)
     if target.attributes.fifo_queue != attributes.fifo_queue:
         raise dead_letter_type_differs(text)
-    if not takes_from(target.attributes, arn):
+    if not (yield from _takes(context, target, arn)):
         raise dead_letter_not_allowed(text)
 
 
@@ -71,5 +74,18 @@ def check_late_queue(context: Context, arn: QueueArn, settings: QueueSettings) -
     late = yield from context.queues.find(context.native_name_of(late_arn), context.now_ms)
     if late is None and not context.may("CreateQueue", late_arn):
         raise access_denied(str(late_arn))
-    if late is not None and not takes_from(late.attributes, arn):
+    if late is not None and not (yield from _takes(context, late, arn)):
         raise late_queue_not_allowed(late_arn)
+
+
+def _takes(context: Context, target: ResolvedQueue, source: QueueArn) -> Steps[bool]:
+    """Whether a queue lets another one send messages to it; one that is being made does not say so yet."""
+    name, queue_id = target.native_name, target.queue_id
+    metadata, _ = context.queues.metadata_of(name, queue_id)
+    if metadata is None:
+        yield from refresh(note_of(name))
+        yield from refresh(key_of(name))
+        metadata, _ = context.queues.metadata_of(name, queue_id)
+    if metadata is None:
+        return not context.queues.is_unfinished(name, context.now_ms)
+    return takes_from(metadata.attributes, source)

@@ -12,6 +12,8 @@ from penstock.frontend.authorize import authorize, is_allowed_alone, move_permis
 from penstock.frontend.context import Context
 from penstock.frontend.conversation import Conversation
 from penstock.frontend.dispatch import FUNCTIONS
+from penstock.frontend.queue_metadata import PREFIX as QUEUES
+from penstock.frontend.queue_metadata import key_of
 from penstock.frontend.record_usage import CANCELLED, CANCELLED_STATUS, NOBODY, SUCCEEDED, messages_in
 from penstock.frontend.resolve import Place, native_name_of, place_of
 from penstock.frontend.resolved_queue import ResolvedQueue
@@ -19,7 +21,7 @@ from penstock.frontend.services import Services
 from penstock.frontend.session import Session
 from penstock.frontend.steps import Steps
 from penstock.frontend.validate import asked_action, validate
-from penstock.metadata.store.interface import StoreUnavailableError, VersionConflictError
+from penstock.metadata.store.interface import Change, StoreUnavailableError, VersionConflictError
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.sqs.answers import answer, refusal
 from penstock.sqs.call import Call
@@ -58,6 +60,8 @@ class Exchange:
         "_request_id",
         "_session",
         "_started_us",
+        "_wall_ms",
+        "_works_on",
     )
 
     def __init__(
@@ -76,6 +80,8 @@ class Exchange:
         self._place: Place | None = None
         self._queue: ResolvedQueue | None = None
         """What the action works on, until it is tried once more."""
+        self._works_on: ResolvedQueue | None = None
+        self._wall_ms = 0
         self._conversation: Conversation | None = None
 
     def run(self) -> Callable[[], None] | None:
@@ -88,8 +94,9 @@ class Exchange:
         try:
             self._protocol, call, refused = validate(request)
             self._call = call
+            self._wall_ms = front.wall_ms()
             session = self._session = front.authenticator.authenticate(
-                request, self._peer.address, front.wall_ms(), self._now_ms
+                request, self._peer.address, self._wall_ms, self._now_ms
             )
             if call is None:
                 assert refused is not None
@@ -107,7 +114,7 @@ class Exchange:
         return self._cancel if call.action.name == RECEIVE else None
 
     def _carry_out(self, steps: Steps[Any]) -> None:
-        conversation = self._conversation = Conversation(self._front, steps, self._ended)
+        conversation = self._conversation = Conversation(self._front, steps, self._ended, self._why_not)
         conversation.start()
 
     def _cancel(self) -> None:
@@ -115,6 +122,23 @@ class Exchange:
         if conversation is not None:
             conversation.cancel()
             self._front.answers.note(self._row(None, CANCELLED, CANCELLED_STATUS, 0))
+
+    def _why_not(self, change: Change) -> Exception | None:
+        """Why a receive that waits must be refused, now that users or a queue's metadata have changed; None: it may go on."""
+        call, session, queue, front = self._call, self._session, self._works_on, self._front
+        if call is None or session is None or queue is None:
+            return None
+        if change.key.startswith(QUEUES) and (
+            change.value is None or change.key != key_of(queue.native_name)
+        ):
+            return None  # another queue's, or the queue is deleted, which the engine tells
+        try:
+            self._session = session = front.authenticator.review(self._request, session, self._wall_ms)
+            policy = front.queues.policy_of(queue.native_name, queue.queue_id)
+            authorize(call, self._request, session, queue.arn, policy, self._peer, front.now_ms())
+        except Exception as error:
+            return error
+        return None
 
     # -- the steps -------------------------------------------------------------------------------------------
 
@@ -160,7 +184,7 @@ class Exchange:
         authorize(call, self._request, session, queue.arn, queue.policy, self._peer, now_ms)
         if not front.throttle.is_idle:
             front.throttle.admit(session.user, place.native_name, call.entries, now_ms)
-        self._queue = queue
+        self._queue = self._works_on = queue
         return FUNCTIONS[call.action.name](self._context(call, session, queue))
 
     def _once_more(self, gone: ResolvedQueue) -> Steps[Any]:
@@ -174,6 +198,7 @@ class Exchange:
         if queue.queue_id == gone.queue_id:
             raise queue_does_not_exist()
         authorize(call, self._request, session, queue.arn, queue.policy, self._peer, self._now_ms)
+        self._works_on = queue
         return (yield from FUNCTIONS[call.action.name](self._context(call, session, queue)))
 
     def _resolve(self, call: Call, session: Session, place: Place) -> Steps[ResolvedQueue]:

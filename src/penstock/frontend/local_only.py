@@ -20,6 +20,7 @@ MAKE_A_USER = "Make a user with `penstock user create NAME --root`, and sign req
 _LOCAL = r"(?:(?:[a-z0-9_-]+\.)*localhost|127(?:\.[0-9]{1,3}){3}|\[::1\])(?::[0-9]{1,5})?"
 _LOCAL_HOST = re.compile(_LOCAL, re.IGNORECASE)
 _LOCAL_ORIGIN = re.compile(f"https?://{_LOCAL}", re.IGNORECASE)
+_LOCAL_PAGE = re.compile(f"https?://{_LOCAL}(?:[/?#].*)?", re.IGNORECASE)
 _REMEMBERED = 1024
 
 _FOREIGN_HOST = (
@@ -27,7 +28,7 @@ _FOREIGN_HOST = (
     f"[::1] as the host of the endpoint): a web page could have any other name lead here. {MAKE_A_USER}"
 )
 _FOREIGN_PAGE = (
-    "There are no users yet, so web pages of other sites are refused: anybody's page could ask for anything. "
+    "There are no users yet, so web pages of other sites, and links that a browser opens, are refused: they could ask for anything. "
     f"{MAKE_A_USER}"
 )
 _FOREIGN_CLIENT = (
@@ -35,14 +36,15 @@ _FOREIGN_CLIENT = (
 )
 
 
-def why_not_served(headers: Mapping[str, str], address: str) -> str | None:
+def why_not_served(headers: Mapping[str, str], address: str, *, may_be_typed: bool = False) -> str | None:
     """What a client is told that must not be served while there are no users; None for one of this machine.
 
-    `address` is the client's, as trusted proxies name it.
+    `address` is the client's, as trusted proxies name it. `may_be_typed`: also what somebody has typed into a browser, or
+    opened from a mail. Only what changes nothing may be asked for so.
     """
     if not is_local_host(headers.get("host", "")):
         return _FOREIGN_HOST
-    if _is_foreign_page(headers):
+    if _is_foreign_page(headers, may_be_typed):
         return _FOREIGN_PAGE
     if not is_loopback(address):
         return _FOREIGN_CLIENT
@@ -69,9 +71,16 @@ def _all_loopback(forwarded_for: str) -> bool:
     return all(is_loopback(word.strip()) for word in forwarded_for.split(","))
 
 
-def _is_foreign_page(headers: Mapping[str, str]) -> bool:
-    """A browser says from where a page comes that makes it ask; SDKs and tools say nothing of the kind."""
+def _is_foreign_page(headers: Mapping[str, str], may_be_typed: bool) -> bool:
+    """A browser says from where a page comes that makes it ask; SDKs and tools say nothing of the kind.
+
+    Old ones say only which page had the link. A link in a mail has no page: the browser says `none`, as for what was typed.
+    """
+    referer = headers.get("referer")
+    if referer is not None and _LOCAL_PAGE.fullmatch(referer) is None:
+        return True
     origin = headers.get("origin")
     if origin is not None:
         return _LOCAL_ORIGIN.fullmatch(origin) is None
-    return headers.get("sec-fetch-site") in ("cross-site", "same-site")
+    site = headers.get("sec-fetch-site")
+    return site is not None and site != "same-origin" and not (may_be_typed and site == "none")

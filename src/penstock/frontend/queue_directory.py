@@ -14,6 +14,7 @@ from penstock.frontend.native_names import Home, arn_of
 from penstock.frontend.queue_metadata import PREFIX, QueueMetadata, decode, key_of
 from penstock.frontend.resolved_queue import ResolvedQueue
 from penstock.frontend.steps import Steps, ask, refresh
+from penstock.frontend.unfinished_queues import is_unfinished
 from penstock.metadata.cache import MetadataCache
 from penstock.metadata.store.interface import ABSENT, Change
 from penstock.model.errors import ErrorCode, PenstockError
@@ -111,6 +112,15 @@ class QueueDirectory:
             return None, ABSENT
         metadata = decode(entry.value)
         return (metadata if metadata.queue_id == queue_id else None), entry.version
+
+    def metadata_by_name(self, native_name: str) -> QueueMetadata | None:
+        """What is stored under a name, of whichever incarnation."""
+        entry = self._metadata.get(key_of(native_name))
+        return decode(entry.value) if entry is not None else None
+
+    def is_unfinished(self, native_name: str, now_ms: int) -> bool:
+        """Whether a queue of that name without metadata may be one that is being made."""
+        return is_unfinished(self._metadata, native_name, now_ms)
 
     def policy_of(self, native_name: str, queue_id: int) -> Policy | None:
         """The policy of this incarnation of a queue, without asking the engine."""

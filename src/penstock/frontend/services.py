@@ -11,6 +11,7 @@ from penstock.frontend.gathered_deletes import GatheredDeletes
 from penstock.frontend.gathered_sends import GatheredSends
 from penstock.frontend.native_names import Home
 from penstock.frontend.queue_directory import QueueDirectory
+from penstock.frontend.queue_metadata import PREFIX as QUEUES
 from penstock.frontend.recorded_answers import RecordedAnswers
 from penstock.frontend.registry import Registry
 from penstock.frontend.request_ids import RequestIds
@@ -19,6 +20,8 @@ from penstock.frontend.waiting_receives import WaitingReceives
 from penstock.metadata.cache import MetadataCache
 from penstock.metadata.request_limits import RequestLimit
 from penstock.metadata.user_directory import UserDirectory
+from penstock.metadata.user_register import REGISTER_KEY
+from penstock.metadata.users import KEYS, USERS
 from penstock.sqs.compatibility import Compatibility
 from penstock.usage.collector import UsageCollector
 
@@ -69,5 +72,7 @@ class Services:
         self.queues = QueueDirectory(home, metadata)
         self.throttle = throttle or Throttle(metadata)
         self.waiting = WaitingReceives()
+        for changing in (USERS, KEYS, REGISTER_KEY, QUEUES):
+            metadata.listen(changing, self.waiting.review)
         self.failures = FailedSignatures(failed_signatures)
         self.authenticator = Authenticator(users, home, self.failures, open_without_users=open_without_users)

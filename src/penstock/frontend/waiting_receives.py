@@ -1,8 +1,10 @@
-"""Receives that wait for messages, so that all of them can be ended when the server stops."""
+"""Receives that wait for messages, so that all of them can be ended when the server stops, and one when its user may no longer."""
 
 from __future__ import annotations
 
 from typing import Protocol
+
+from penstock.metadata.store.interface import Change
 
 
 class Waiter(Protocol):
@@ -10,6 +12,10 @@ class Waiter(Protocol):
 
     def stop_waiting(self) -> None:
         """Answers now, with what there is."""
+        ...
+
+    def review(self, change: Change) -> None:
+        """Users or policies have changed: refuses where what was allowed is allowed no longer."""
         ...
 
 
@@ -34,6 +40,11 @@ class WaitingReceives:
     def discard(self, waiter: Waiter) -> None:
         """It was answered."""
         self._waiters.discard(waiter)
+
+    def review(self, change: Change) -> None:
+        """Users, or what is kept of a queue, have changed: who was let in before may have to go."""
+        for waiter in list(self._waiters):
+            waiter.review(change)
 
     def end(self) -> None:
         """Answers everybody who waits, and everybody who would from now on."""

@@ -22,7 +22,13 @@ USER_KINDS = ("users/", "keys/", REGISTER)
 """What front ends and administrators write about users: sealed with the master key, without exception."""
 QUEUE_KINDS = ("queues/", "moves/")
 """What front ends write about queues: policies, and tasks that move messages; with the master key too."""
-LAYOUT_KINDS = ("cluster/nodes/", "cluster/queues/", "cluster/partitions/", "cluster/positions/")
+LAYOUT_KINDS = (
+    "cluster/nodes/",
+    "cluster/queues/",
+    "cluster/partitions/",
+    "cluster/positions/",
+    "cluster/ids",
+)
 """What nodes and front ends write about where everything is: sealed with the cluster's secret."""
 
 _SEALED = re.compile(rb',"seal":"([0-9a-f]{64})"\}\Z')

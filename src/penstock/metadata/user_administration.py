@@ -91,7 +91,7 @@ class UserAdministration:
             try:
                 user = await self._books.put(USERS + name, user, ABSENT)
             except VersionConflictError:
-                await self._store.delete(KEYS + key.key_id)
+                await self._books.delete(KEYS + key.key_id)
                 raise UserError(
                     f"there is a user {name} already; `penstock user key create {name}` adds a key"
                 ) from None
@@ -110,10 +110,10 @@ class UserAdministration:
                         f"{name} is the last root, and other users exist: create another root first, or delete the others"
                     )
             # The user first: its keys open nothing from then on, even if some of them stay behind.
-            await self._guarded(self._store.delete(USERS + name, version), name)
+            await self._guarded(self._books.delete(USERS + name, version), name)
             for key, _ in stored.keys.values():
                 if key.user == name:
-                    await self._store.delete(KEYS + key.key_id)
+                    await self._books.delete(KEYS + key.key_id)
 
     async def set_user_enabled(self, name: str, enabled: bool) -> User:
         async with self._changing() as stored:
@@ -169,7 +169,7 @@ class UserAdministration:
             else:
                 _, version = _found_key(stored, key_id)
                 _check_somebody_is_left(stored, without_key=key_id)
-            await self._guarded(self._store.delete(KEYS + key_id, version), key_id)
+            await self._guarded(self._books.delete(KEYS + key_id, version), key_id)
 
     @asynccontextmanager
     async def _changing(self, more: int = 0) -> AsyncIterator[Stored]:
@@ -179,6 +179,7 @@ class UserAdministration:
         """
         turn = await Election(self._store, "user-administration", "", TURN_SECONDS).campaign()
         try:
+            self._books.begin()
             stored = await self._books.read()
             if stored.strange and stored.register is None:
                 raise UserError(

@@ -72,6 +72,8 @@ class UserBooks:
         self._seen = seen
         self._number = 0
         """The highest that was read or given out."""
+        self._changed: dict[str, int | None] = {}
+        """What was written since the last register: the number of each record, None where it was deleted."""
 
     async def read(self) -> Stored:
         """All records; raises `UserError` where the register is not the one that it should be."""
@@ -126,14 +128,29 @@ class UserBooks:
         self._number += 1
         numbered = msgspec.structs.replace(record, number=self._number)
         await self._store.put(key, encode(numbered), version)
+        self._changed[key] = self._number
         return numbered
 
+    async def delete(self, key: str, version: int | None = None) -> None:
+        """Deletes a record; the next register does not name it, whatever stands there by then."""
+        await self._store.delete(key, version)
+        self._changed[key] = None
+
+    def begin(self) -> None:
+        """A change begins: what was written before it, and not registered, is judged like what others wrote."""
+        self._changed.clear()
+
     async def register(self) -> None:
-        """Names everything that counts now: what was replaced or deleted counts no more, wherever it is kept."""
+        """Names everything that counts now: what was replaced or deleted counts no more, wherever it is kept.
+
+        What this administrator has written counts as it was written. Somebody without the master key may have put back the
+        record that stood there before, in the same moment: by the old register that one is good.
+        """
         for _ in range(ATTEMPTS):
             stored = await self.read()
             self._number += 1
-            records = stored.numbers()
+            records = {key: number for key, number in stored.numbers().items() if key not in self._changed}
+            records |= {key: number for key, number in self._changed.items() if number is not None}
             new = UserRegister(number=self._number, records=records)
             if stored.register is not None:
                 new = msgspec.structs.replace(stored.register, number=new.number, records=records)
@@ -142,6 +159,7 @@ class UserBooks:
             except VersionConflictError:
                 continue
             self._seen.note(new.number)
+            self._changed.clear()
             return
         raise UserError("somebody else changes users all the time: try again")
 

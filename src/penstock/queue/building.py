@@ -16,7 +16,8 @@ from penstock.queue.groups import FifoGroups
 from penstock.queue.lifecycle import Lifecycle
 from penstock.queue.pages import Page
 from penstock.queue.partition import Partition
-from penstock.queue.producers import COLUMNS, ProducersImage
+from penstock.queue.producers import COLUMNS
+from penstock.queue.producers_image import ProducersImage
 from penstock.replication.primary_secondary.epochs import EpochHistory
 
 

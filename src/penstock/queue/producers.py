@@ -15,10 +15,11 @@ from __future__ import annotations
 from array import array
 from collections import OrderedDict
 from collections.abc import Iterator
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from penstock.model import limits
 from penstock.queue.packed_index import PackedIndex
+from penstock.queue.producers_image import ProducersImage
 from penstock.queue.rings import link, unlink
 from penstock.queue.stored_batch import StoredBatch, packed, unpacked
 
@@ -40,14 +41,6 @@ COLUMNS = len(_KINDS)
 
 Batch = tuple[int, int, int, int, int, bytes | None]
 """(number, first, count, sent, stamp, duplicates) of a row."""
-
-
-class ProducersImage(NamedTuple):
-    """A copy of the table, for a snapshot."""
-
-    marks: tuple[int, int, int]  # the first free row, rows in use, the first free slot
-    columns: list[bytes]
-    duplicates: list[tuple[int, bytes]]
 
 
 class ProducerTable:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import islice
 
 from penstock.model import limits
 from penstock.model.batch import DEDUPLICATION, DELAYS, PRIORITIES, STAMPS, UNSET, Batch
@@ -20,6 +21,8 @@ from penstock.queue.stamping import NO_STAMPS, NOT_STAMPED, ProducerStamps, late
 from penstock.queue.stored_batch import StoredBatch
 
 BY_TIME = frozenset({"causal", "clock"})
+ROOM_RECORDS = 4
+"""So many records make room for one batch at most. They are written together with it, into the journal files that are ready."""
 
 
 def admit(
@@ -210,7 +213,8 @@ def _make_room(partition: Partition, batch: Batch, now_ms: int, *, may_move: boo
             f"(max_messages {settings.max_messages}, max_bytes {settings.max_bytes}, overflow {settings.overflow})",
         )
     # Each record is a step that is complete: after a crash between two of them the next send makes the room that is missing.
-    pieces = pieces_of(oldest, limits.RUNS_PER_RECORD)
+    # One send makes a part of the room where that is much (the limit was lowered): all of its records go to the journal together.
+    pieces = list(islice(pieces_of(oldest, limits.RUNS_PER_RECORD), ROOM_RECORDS))
     target = settings.dead_letter_queue
     if settings.overflow == "dead-letter" and target is not None:
         return [Written(MoveStarted(piece, target, "overflow", now_ms)) for piece in pieces]

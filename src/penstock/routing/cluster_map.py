@@ -58,6 +58,8 @@ class ClusterMap:
         """By queue: what the data pipeline has worked out about it."""
         self.census = Census()
         """How much each node holds and leads, counted as entries come and go."""
+        self.ids_above = 1
+        """All ids of queues and partitions that this map has ever had are below this."""
         self._last_known: dict[str, str] = {}
         """Where nodes were: one that cannot renew its lease may serve on."""
         self._queues: dict[str, QueueEntry] = {}
@@ -112,6 +114,8 @@ class ClusterMap:
 
     def _take_partition(self, key: str, value: bytes | None) -> None:
         entry = decode_partition(value) if value is not None else None
+        if entry is not None:
+            self.ids_above = max(self.ids_above, entry.partition + 1)
         if entry is not None and entry.deleted:
             entry = None  # for clients it is gone, whatever its primary still has to do
         before = self.partitions.pop(int(key.removeprefix(PARTITIONS)), None)
@@ -136,6 +140,7 @@ class ClusterMap:
         if value is None:
             return
         entry = decode_queue(value)
+        self.ids_above = max(self.ids_above, entry.queue_id + 1, *(one + 1 for one in entry.partitions))
         self._queues[name] = entry
         self._departed.pop(entry.queue_id, None)
         self._incarnations[entry.queue_id] = entry
@@ -193,6 +198,10 @@ class ClusterMap:
     def has_heard_of(self, queue_id: int) -> bool:
         """Whether the incarnation is known, or known to be gone; else it may have been made just now."""
         return queue_id in self._incarnations or queue_id in self._departed
+
+    def is_gone(self, queue_id: int) -> bool:
+        """Whether the incarnation was there, and is no more."""
+        return queue_id in self._departed
 
     def queues(self) -> Iterator[QueueEntry]:
         """Those that clients may use."""

@@ -19,6 +19,8 @@ class FreeIds:
 
     def __init__(self) -> None:
         self._free = range(0)
+        self.above = 1
+        """All that this process took, or saw in the layout, are below this; the store's count may have been put back."""
         self.counting = False
         """Whether somebody is taking more from the store."""
         self.wanted = 0
@@ -34,6 +36,7 @@ class FreeIds:
     def set_aside(self, ids: range) -> None:
         """More are ours; what was left of earlier ones is never used."""
         self._free = ids
+        self.above = max(self.above, ids.stop)
         self.wanted = 0
 
 

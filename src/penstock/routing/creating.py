@@ -10,9 +10,12 @@ import msgspec
 
 from penstock.cluster.deletion import given_up
 from penstock.cluster.layout import (
+    IDS,
     NEXT_ID,
+    IdsEntry,
     PartitionEntry,
     QueueEntry,
+    decode_ids,
     decode_partition,
     decode_queue,
     encode,
@@ -40,6 +43,10 @@ from penstock.wire.messages import CreateQueue
 
 IDS_AT_ONCE = 64
 """So many ids are taken from the store's count at a time: two writes less for nearly every queue."""
+AHEAD_AT_MOST = 1_000_000_000
+"""The count without a seal may be so much ahead of the one with a seal: somebody who sets it higher does not use up all ids."""
+_DIGITS = 19
+"""Ids are shorter."""
 DEAD_LETTER_RETENTION_MS = 14 * limits.DAY_MS
 
 
@@ -219,6 +226,7 @@ def _ids(context: RoutingContext, count: int) -> Steps[list[int]]:
             yield Until(lambda: not ids.counting, PATIENCE_MS)
             continue
         ids.counting = True
+        ids.above = max(ids.above, context.map.ids_above)
         try:
             yield from _count_on(ids, count)
         finally:
@@ -228,13 +236,33 @@ def _ids(context: RoutingContext, count: int) -> Steps[list[int]]:
 
 
 def _count_on(ids: FreeIds, count: int) -> Steps[None]:
+    """Takes ids from the sealed count, and from the one that earlier versions go by: theirs has no seal, so it may raise and never lower.
+
+    Each of two that count at once writes both, and only one of them can write the sealed one.
+    """
     for _ in range(ATTEMPTS):
-        stored: Stored = yield Look(NEXT_ID)
-        first = int(stored.value) if stored.value is not None else 1
-        aside = max(IDS_AT_ONCE, count + ids.wanted)
+        sealed: Stored = yield Look(IDS)
+        plain: Stored = yield Look(NEXT_ID)
+        first = _first_free(ids, sealed.value, plain.value)
+        after = first + max(IDS_AT_ONCE, count + ids.wanted)
         try:
-            yield Put(NEXT_ID, str(first + aside).encode(), stored.version)
+            yield Put(NEXT_ID, str(after).encode(), plain.version)
+            yield Put(IDS, encode(IdsEntry(next=after)), sealed.version)
         except ConflictError:
             continue
-        ids.set_aside(range(first, first + aside))
+        ids.set_aside(range(first, after))
         return
+
+
+def _first_free(ids: FreeIds, sealed: bytes | None, plain: bytes | None) -> int:
+    """The first id that nobody has, as far as the store and this process know."""
+    try:
+        counted = decode_ids(sealed).next if sealed is not None else 1
+    except msgspec.MsgspecError as error:
+        raise PenstockError(
+            ErrorCode.METADATA_UNAVAILABLE,
+            f"no queue can be made: the count of ids in the metadata store ({IDS}) cannot be trusted: {error}",
+        ) from None
+    first = max(counted, ids.above)
+    said = int(plain) if plain is not None and plain.isdigit() and len(plain) < _DIGITS else 1
+    return max(first, said) if said - first <= AHEAD_AT_MOST or sealed is None else first

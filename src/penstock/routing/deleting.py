@@ -59,11 +59,11 @@ def mark_partitions(queue: QueueEntry) -> Steps[bool]:
     """
     all_know = True
     for partition in queue.partitions:
-        all_know &= yield from _mark(partition)
+        all_know &= yield from _mark(partition, abandoned=queue.abandoned)
     return all_know
 
 
-def _mark(partition: int) -> Steps[bool]:
+def _mark(partition: int, *, abandoned: bool) -> Steps[bool]:
     key = partition_key(partition)
     for _ in range(ATTEMPTS):
         stored: Stored = yield Look(key)
@@ -73,10 +73,10 @@ def _mark(partition: int) -> Steps[bool]:
             entry = decode_partition(stored.value)
         except msgspec.MsgspecError:
             return False  # a newer version wrote it, and can mark it
-        if entry.deleted or entry.retired:
+        if entry.deleted or entry.retired or (abandoned and entry.kept):
             return True
         try:
-            yield Put(key, encode(marked(entry)), stored.version)
+            yield Put(key, encode(marked(entry, abandoned=abandoned)), stored.version)
             return True
         except ConflictError:
             continue

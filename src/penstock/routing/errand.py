@@ -160,6 +160,9 @@ class Errand(Generic[Handle]):
     def _one_of_all(self, place: int, outcome: Outcome) -> None:
         self._outcomes[place] = outcome
         self._unanswered -= 1
+        turn = self._step.turn if isinstance(self._step, AskAll) else None
+        if turn is not None and isinstance(outcome, PenstockError) and outcome.sent_again:
+            turn.break_off()
         if not self._unanswered:
             self._calls = []
             self._resume(self._steps.send, self._outcomes)

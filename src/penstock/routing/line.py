@@ -14,6 +14,7 @@ class Line:
     """What waits, and what is under way to whom."""
 
     __slots__ = (
+        "_entered",
         "_tails",
         "abandons",
         "calls",
@@ -28,6 +29,7 @@ class Line:
     def __init__(self, partition: int) -> None:
         self.partition = partition
         self.calls: dict[Call, None] = {}
+        self._entered = 0
         self.parked = 0
         """How many wait."""
         self.parked_sends = 0
@@ -44,6 +46,8 @@ class Line:
     def enter(self, call: Call) -> None:
         """A request joins at the end."""
         self.calls[call] = None
+        self._entered += 1
+        call.place = self._entered
         if not call.producer:
             return
         before, behind = self._tails.get(call.producer), None
@@ -56,6 +60,16 @@ class Line:
             behind.before = call
         else:
             self._tails[call.producer] = call
+
+    def followers(self, call: Call) -> list[Call]:
+        """The sends that must not be stored without this one: the next of its producer, and others that came before its copies."""
+        found: list[Call] = []
+        behind = call.behind
+        while behind is not None:
+            if behind.after and (behind.before is call or behind.predecessor() is call):
+                found.append(behind)
+            behind = behind.behind
+        return found
 
     def parks(self, call: Call) -> None:
         """It waits, at its place."""

@@ -40,6 +40,7 @@ class Call(Attempts):
         "last_refusal",
         "leader",
         "number",
+        "place",
         "producer",
         "reason",
         "refused",
@@ -60,6 +61,8 @@ class Call(Attempts):
         """Of the runner of the line: how to cancel the last attempt."""
         self.state = State.NEW
         self.attempt = 0
+        self.place = 0
+        """Its place among all that ever stood in the line."""
         self.serial = 0
         """The place of its last attempt among all attempts."""
         self.give_up = float("inf")
@@ -90,14 +93,18 @@ class Call(Attempts):
 
     def follows(self) -> int:
         """The number of the batch that it must be stored after: the last before it that is unanswered; 0: none."""
-        if not self.after:
-            return 0
-        before = self.before
-        while (
-            before is not None and before.number >= self.number
-        ):  # the same batch, sent over another connection too
-            before = before.before
+        before = self.predecessor() if self.after else None
         return before.number if before is not None else 0
+
+    def predecessor(self) -> Call | None:
+        """The send that it must be stored after: the last one of its producer with a lower number that came before it.
+
+        What came later with a lower number is a copy, sent over another connection, of a batch that has its answer.
+        """
+        before = self.before
+        while before is not None and (before.number >= self.number or before.place > self.place):
+            before = before.before
+        return before
 
     @property
     def route(self) -> Route:

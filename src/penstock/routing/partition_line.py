@@ -237,17 +237,13 @@ class PartitionLines:
             call, outcome = ending.pop()
             if call.uncertain:
                 outcome = call.certain(call.ask.request, outcome)
-            behind = call.behind
+            is_sent_again = isinstance(outcome, PenstockError) and outcome.sent_again
+            followers = line.followers(call) if is_sent_again else []
             line.leave(call)
-            if (
-                behind is not None
-                and behind.after
-                and isinstance(outcome, PenstockError)
-                and outcome.sent_again
-            ):
-                behind.broken = True
-                if behind.state is State.WAITS:
-                    ending.append((behind, to_followers or out_of_order()))
+            for follower in followers:
+                follower.broken = True
+                if follower.state is State.WAITS and all(follower is not one for one, _ in ending):
+                    ending.append((follower, to_followers or out_of_order()))
             self._effects.append(Finish(call, outcome))
         self._forget_if_gone(line)
 
@@ -351,7 +347,8 @@ class PartitionLines:
 
 def _waits_for_before(call: Call) -> bool:
     """Whether the send before it has to be asked again first, or to end: the node refused this one for its sake."""
-    return call.waits_for_before and call.before is not None and call.before.serial < call.serial
+    before = call.predecessor() if call.waits_for_before else None
+    return before is not None and before.serial < call.serial
 
 
 def _deleted() -> PenstockError:

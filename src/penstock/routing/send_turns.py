@@ -2,7 +2,8 @@
 
 Some have to ask who an id belongs to before they can be sent (`claiming`), and others need not. They ask at the same time,
 and send in turn. One that fails before its turn has no place in any line; those that follow it must not be stored before it
-is sent again, and fail as well.
+is sent again, and fail as well. The same holds for one that is sent in shares while a share of it has failed: that share has
+left its line, and the send is answered only when all its shares are.
 """
 
 from __future__ import annotations
@@ -45,6 +46,22 @@ class Turn:
         line.remove(self)
         self._turns.go_on(self._key)
 
+    def break_off(self) -> None:
+        """A share of it has failed and may be sent again: until it ends no send that follows it may be stored."""
+        self._turns.broken.setdefault(self._key, set()).add(self)
+        for turn in self._turns.lines.get(self._key, ()):
+            if turn is not self:
+                turn.follow_failed()
+
+    def end(self) -> None:
+        """It is answered, well or not."""
+        self.leave()
+        broken = self._turns.broken.get(self._key)
+        if broken is not None:
+            broken.discard(self)
+            if not broken:
+                del self._turns.broken[self._key]
+
     def follow_failed(self) -> None:
         """The send before it has failed."""
         self._is_broken = self._follows
@@ -64,12 +81,16 @@ class SendTurns:
     def __init__(self) -> None:
         self.lines: dict[_Key, deque[Turn]] = {}
         """By queue and producer."""
+        self.broken: dict[_Key, set[Turn]] = {}
+        """Sends that are not answered yet and of which a share has failed."""
         self._going: set[_Key] = set()
 
     def take(self, queue_id: int, producer: int, *, follows: bool) -> Turn:
         """The turn of a send that comes now. `follows`: it must not be stored without the one before it."""
         key = (queue_id, producer)
         turn = Turn(self, key, follows=follows)
+        if key in self.broken:
+            turn.follow_failed()
         self.lines.setdefault(key, deque()).append(turn)
         return turn
 

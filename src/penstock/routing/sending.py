@@ -58,7 +58,7 @@ def send(context: RoutingContext, request: Send, body: Buffer) -> Steps[Reply]:
         turn.leave(failed=error.sent_again)
         raise
     finally:
-        turn.leave()
+        turn.end()
 
 
 def _send_shares(
@@ -84,7 +84,7 @@ def _send_shares(
     except PenstockError as error:
         if error.code is not ErrorCode.OVERLOADED or not has_ids:
             raise
-        # What follows this send was refused with it, so it may be sent again here.
+        # What follows this send is refused until it ends (`send_turns`), so it may be sent again here.
         yield from claims.lift_bars()
         results = yield from ask_all(asks, SendResult)
     if len(shares) == 1 and shares[0].places is None:

@@ -117,7 +117,7 @@ def _is_ours(request: HttpRequest, peer: Peer) -> bool:
         "host" not in headers and request.path == "/health"
     ):  # HTTP/1.0, which balancers speak and browsers do not
         headers = headers | {"host": "localhost"}
-    return why_not_served(headers, peer.address) is None
+    return why_not_served(headers, peer.address, may_be_typed=True) is None
 
 
 def _without_reasons(reply: Answer) -> Answer:

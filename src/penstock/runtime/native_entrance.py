@@ -93,6 +93,10 @@ class CatalogueNames:
         """The incarnation that has a name now."""
         return self._catalogue.names.get(name)
 
+    def may_be_new(self, queue_id: int) -> bool:
+        """The catalogue knows all queues."""
+        return False
+
 
 class ClusterNames:
     """See `QueueNames`: those of a cluster."""
@@ -109,6 +113,10 @@ class ClusterNames:
         """The incarnation that has a name now."""
         entry = self._layout.named(name)
         return entry.queue_id if entry is not None else None
+
+    def may_be_new(self, queue_id: int) -> bool:
+        """Whether the layout has not told that it is gone: it may be behind the metadata."""
+        return not self._layout.is_gone(queue_id)
 
 
 def native_door(

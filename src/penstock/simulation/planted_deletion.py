@@ -1,10 +1,11 @@
-"""Bugs to plant in the deletion of queues: the patches; `planted_bugs` names them and their checkers."""
+"""Bugs to plant in moves and in the deletion of queues: the patches; `planted_bugs` names them and their checkers."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
 from penstock.backend import moves
+from penstock.backend.replication.arrivals import Arrivals
 from penstock.backend.replication.draining import Draining
 from penstock.backend.replication.leading import LedPartition
 from penstock.queue import moving
@@ -59,3 +60,12 @@ def counts_on_one_disk() -> Sequence[Patch]:
         (LedPartition, "when_everywhere", when_everywhere),
         (LedPartition, "take_everywhere", take_everywhere),
     ]
+
+
+def takes_in_late() -> Sequence[Patch]:
+    """A node takes messages in that were sent again since, by the next primary of their queue."""
+
+    def check_place(*arguments: object) -> None:
+        return None
+
+    return [(Arrivals, "_check_place", check_place)]

@@ -77,7 +77,7 @@ class Ledger:
             self.last[partition] = index
             self._shown_until[partition] = len(self._holes)
             return True
-        if index <= self._snapshot.get(partition, 0):
+        if index <= self._snapshot.get(partition, 0) and not self._taken.get(partition, 0):
             self._shown_until[partition] = len(self._holes)
         elif index <= last:
             self._damaged(partition, Hole(file, offset, f"record {index} stands after record {last}"))
@@ -113,14 +113,25 @@ class Ledger:
             self._damaged(partition, Hole(file, offset, "a part of the state is missing before it"))
 
     def unreadable_record(
-        self, partition: int, index: int, file: str, offset: int, reason: str, position: int = 2**64
+        self,
+        partition: int,
+        index: int,
+        file: str,
+        offset: int,
+        reason: str,
+        position: int = 2**64,
+        *,
+        is_state: bool = False,
     ) -> None:
-        """A record whose owner is known and whose bytes are not what was written.
+        """A record whose owner is known and whose bytes are not what was written; or a part of a whole state.
 
-        One that the snapshot already holds is not needed to rebuild the state; if its message is still alive,
-        reading or moving it reports the damage.
+        A record that the snapshot already holds is not needed to rebuild the state; if its message is still alive,
+        reading or moving it reports the damage. A whole state that was written behind the snapshot is always needed: the
+        numbers of its records may be lower than those of the state in the snapshot, which it replaced.
         """
-        if not self.is_taken(partition, position) and index > self._snapshot.get(partition, 0):
+        if not self.is_taken(partition, position) and (
+            index > self._snapshot.get(partition, 0) or (is_state and partition not in self.gone)
+        ):
             self._damaged(partition, Hole(file, offset, reason))
 
     def table(self, rows: Iterable[tuple[int, int]], file: str, offset: int, position: int = 2**64) -> None:

@@ -173,6 +173,7 @@ class JournalTail:
                     offset,
                     "the contents of an entry are damaged",
                     position,
+                    is_state=header.kind == IMAGE,
                 )
             elif header.kind == RECORD:
                 table[header.partition] = header.index

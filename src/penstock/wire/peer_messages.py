@@ -21,6 +21,8 @@ class Lead(msgspec.Struct, frozen=True, array_like=True, tag=1):
 
     partition: int
     epoch: int
+    name: str = ""
+    """What nodes call the partition: who has data of another queue under this id does not follow. Empty: an earlier version asks."""
 
 
 class Standing(msgspec.Struct, frozen=True, array_like=True, tag=2):

@@ -200,13 +200,26 @@ class Cluster:
     ) -> None:
         """A queue of one partition, led by the first of the nodes."""
         chosen = QueueSettings(replicas=len(nodes), **settings)  # type: ignore[arg-type]  # as the caller names them
+        self.create_partition(name, partition, nodes, chosen, queue_id=partition, ordinal=0)
+
+    def create_partition(
+        self,
+        name: str,
+        partition: int,
+        nodes: Sequence[str],
+        settings: QueueSettings,
+        *,
+        queue_id: int,
+        ordinal: int,
+    ) -> None:
+        """One partition of a queue, led by the first of the nodes."""
         self.put(
             PartitionEntry(
                 partition=partition,
-                queue_id=partition,
+                queue_id=queue_id,
                 queue=name,
-                ordinal=0,
-                settings=chosen,
+                ordinal=ordinal,
+                settings=settings,
                 epoch=1,
                 primary=nodes[0],
                 primary_started_ms=self.machines[nodes[0]].started_ms,

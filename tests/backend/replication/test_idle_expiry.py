@@ -31,9 +31,8 @@ class Office:
         numbers = list(range(1, partitions + 1))
         for ordinal, number in enumerate(numbers):
             nodes = [NAMES[(ordinal + place) % 3] for place in range(3)]
-            cluster.create("q", number, nodes, idle_expiry_ms=EXPIRY_MS)
-            entry = msgspec.structs.replace(cluster.entry(number), queue_id=100, ordinal=ordinal)
-            cluster.put(entry)
+            own = QueueSettings(replicas=3, idle_expiry_ms=EXPIRY_MS)
+            cluster.create_partition("q", number, nodes, own, queue_id=100, ordinal=ordinal)
         self.queue = QueueEntry(
             name="q", queue_id=100, settings=settings, created_ms=cluster.now_ms, partitions=numbers
         )

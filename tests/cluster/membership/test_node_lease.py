@@ -19,6 +19,7 @@ from penstock.cluster.layout import (
 )
 from penstock.cluster.membership.node_lease import (
     LEASE_MS,
+    LOOK_MS,
     RENEW_MS,
     RETRY_MS,
     CountOn,
@@ -28,7 +29,7 @@ from penstock.cluster.membership.node_lease import (
     Note,
     Registered,
 )
-from penstock.cluster.membership.store_requests import Ask, Look, Put, Renew, Revoke, Unknown
+from penstock.cluster.membership.store_requests import Ask, Delete, Look, Put, Renew, Revoke, Unknown
 from tests.cluster.membership.lease_store import Flying, LeaseStore
 
 NAME = "node-1"
@@ -53,6 +54,8 @@ class Node:
         self.life_ms = started_ms
         self.notes: list[str] = []
         self.has_registered = False
+        self.is_robbed = False
+        """Whether somebody else has deleted its entry, which the node cannot know at once."""
         self._checked = 0
         self._life: tuple[int | None, int] = (None, 0)
         """(lease, number) of the last entry that was put."""
@@ -88,7 +91,7 @@ class Node:
                 assert life[1] > before[1] if lease != before[0] else life[1] == before[1]
                 self._life = life
         self._checked = len(self.store.puts)
-        if self.now_ms < self.counted_ms:
+        if self.now_ms < self.counted_ms and not self.is_robbed:
             assert KEY in self.store.entries, "it counts on a lease that has ended"
             assert self._life[1] == self.life_ms
 
@@ -307,6 +310,35 @@ def test_a_lease_that_has_ended_is_dropped_at_once_and_the_next_is_another_life(
     assert node.life_ms > START_MS
     assert decode_node(node.store.entries[KEY].value).started_ms == node.life_ms
     assert "its lease has ended" in node.notes[0]
+
+
+def test_a_deletion_that_is_heard_of_before_the_put_is_answered_is_not_forgotten() -> None:
+    node = Node()
+    node.tick()
+    while not node.asked(Put):
+        node.answer(node.flying[0])
+    (put,) = node.asked(Put)
+    put.land(node.store)
+    node.store.carry_out(Delete(KEY, None))
+    node.hear()
+    node.answer(put)
+    assert node.counted_ms == 0
+    node.settle(500)
+    assert node.lease.is_registered
+    assert KEY in node.store.entries
+    assert node.life_ms > START_MS
+
+
+def test_a_node_finds_out_that_its_entry_is_gone_though_nobody_tells_it() -> None:
+    node = registered()
+    node.store.carry_out(Delete(KEY, None))
+    node.is_robbed = True
+    for _ in range(LOOK_MS // 100 + 1):
+        node.pass_time(100)
+        node.tick()
+        while node.flying:
+            node.answer(node.flying[0])
+    assert decode_node(node.store.entries[KEY].value).started_ms == node.life_ms > START_MS
 
 
 def test_a_put_that_was_never_answered_may_have_been_seen() -> None:

@@ -308,3 +308,40 @@ def test_what_was_made_elsewhere_is_known_at_once() -> None:
     queue = elsewhere.run(elsewhere.queues.resolve("made.fifo", elsewhere.node.now_ms))
     assert queue.traits.content_based_deduplication
     assert queue.tags == {"a": "1"}
+
+
+# --- a queue that is not finished is no target ----------------------------------------------------------------
+
+DENY = {"RedriveAllowPolicy": json.dumps({"redrivePermission": "denyAll"})}
+
+
+def step_until_metadata(front: FrontEnd, running: Running[Any], key: str) -> None:
+    """Up to the write of a queue's metadata, which is not carried out yet."""
+    for _ in range(20):
+        if isinstance(running.pending, PutEntry) and running.pending.key == key:
+            return
+        running.step()
+    raise AssertionError(f"nothing is written under {key}")
+
+
+@pytest.mark.parametrize("deaf", [False, True])
+def test_a_queue_whose_redrive_allow_policy_is_not_written_yet_takes_from_nobody(deaf: bool) -> None:
+    front = FrontEnd()
+    other = FrontEnd(front.world, deaf=deaf)
+    running = front.begin(create_queue, "CreateQueue", QueueName="vip", Attributes=DENY)
+    step_until_metadata(front, running, "queues/vip")
+    assert "RedriveAllowPolicy" in refused(other, "mal", RedrivePolicy=redrive(other, "vip")).message
+    running.run()
+    assert "RedriveAllowPolicy" in refused(other, "mal", RedrivePolicy=redrive(other, "vip")).message
+    assert not [key for key in front.world.entries if key.startswith("making/")]
+
+
+def test_a_queue_that_was_left_unfinished_takes_messages_after_a_minute() -> None:
+    front = FrontEnd()
+    running = front.begin(create_queue, "CreateQueue", QueueName="vip", Attributes=DENY)
+    step_until_metadata(front, running, "queues/vip")
+    running.stop()
+    front.node.advance(59 * SECOND_MS)
+    refused(front, "mal", RedrivePolicy=redrive(front, "vip"))
+    front.node.advance(2 * SECOND_MS)
+    create(front, "mal", RedrivePolicy=redrive(front, "vip"))

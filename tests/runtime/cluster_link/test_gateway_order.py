@@ -27,7 +27,7 @@ class Cluster:
 
     def connect(self, connection: int) -> None:
         self.gateway.connected(connection)
-        self._say(connection, 0, messages.Hello([1], "test"))
+        self.say(connection, 0, messages.Hello([1], "test"))
 
     def ask(self, request: messages.Request, body: Buffer, done: Answered, stands_for: int = 1) -> int:
         self.asked.append((request, done))
@@ -39,7 +39,7 @@ class Cluster:
     def send(self, number: int, after: int = 0, connection: int = 1) -> bool:
         """A batch of producer 7, under its number as request id; whether it was handed on."""
         asked = len(self.asked)
-        self._say(connection, number, messages.Send(1, 7, number, after=after))
+        self.say(connection, number, messages.Send(1, 7, number, after=after))
         return len(self.asked) > asked
 
     def answer(self, place: int, code: ErrorCode | None = None) -> None:
@@ -47,7 +47,8 @@ class Cluster:
         outcome = Reply(messages.SendResult([(1, 1)], [], 1), memoryview(b""))
         self.asked[place][1](PenstockError(code, "no") if code is not None else outcome)
 
-    def _say(self, connection: int, request_id: int, request: messages.Request) -> None:
+    def say(self, connection: int, request_id: int, request: messages.Request) -> None:
+        """A request of the client on this connection."""
         frame = Frame(request_id, memoryview(messages.encode_message(request)), memoryview(b""))
         self.gateway.handle(connection, [frame])
 

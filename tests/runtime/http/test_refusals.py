@@ -31,6 +31,7 @@ MALFORMED = {
     "a chunk without a size": (f"{HEAD}Transfer-Encoding: chunked\r\n\r\nxyz\r\n", 400),
     "no host": ("GET / HTTP/1.1\r\n\r\n", 400),
     "two hosts": ("GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n", 400),
+    "two authorizations": (f"{HEAD}Authorization: a\r\nauthorization: b=c\r\n\r\n", 400),
     "an unknown expectation": (f"{HEAD}Content-Length: 1\r\nExpect: wonders\r\n\r\n", 417),
     "a later version": ("GET / HTTP/2.0\r\nHost: h\r\n\r\n", 400),
     "the preface of HTTP/2": ("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 400),

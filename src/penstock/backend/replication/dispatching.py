@@ -195,6 +195,14 @@ class Dispatch:
 
     def _take(self, stream: PeerStream, message: FromPrimary, body: memoryview) -> None:
         queue_id = message.partition
+        if isinstance(message, Lead) and self._is_of_another_queue(message):
+            log.error(
+                "node %s leads partition %d as one of %r, and what this node has is of another queue: it is not followed",
+                stream.node,
+                queue_id,
+                message.name,
+            )
+            return
         led = self._state.led.get(queue_id)
         if led is not None and message.epoch > led.epoch:
             self._roles.stand_down(queue_id, f"{stream.node} leads epoch {message.epoch}")
@@ -210,6 +218,10 @@ class Dispatch:
                 self._early[queue_id] = (stream.node, message)
         elif not isinstance(message, Cut):
             stream.taken_bytes += weight(len(body))
+
+    def _is_of_another_queue(self, message: Lead) -> bool:
+        partition = self._state.parts.catalogue.partitions.get(message.partition)
+        return partition is not None and bool(message.name) and message.name != partition.name
 
     def _follow(
         self,

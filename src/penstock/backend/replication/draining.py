@@ -15,7 +15,7 @@ import msgspec
 from penstock.backend.moves import tell_homeless
 from penstock.backend.replication.cluster_moves import ClusterMoves
 from penstock.backend.replication.state import ClusterState
-from penstock.cluster.deletion import given_up
+from penstock.cluster.deletion import given_up, taken_back
 from penstock.cluster.layout import PartitionEntry
 from penstock.queue import moving
 
@@ -40,6 +40,13 @@ class Draining:
     def wanted(self, entry: PartitionEntry, now_ms: int) -> PartitionEntry:
         """The entry of a partition of a deleted queue as it should be: given up, or with the reason why it is not."""
         queue_id = entry.partition
+        if entry.abandoned and self._state.parts.catalogue.partitions[queue_id].totals.sent:
+            log.error(
+                "partition %d is kept: the entry of queue %r is missing in the metadata store, and messages were sent to the queue",
+                queue_id,
+                entry.queue,
+            )
+            return taken_back(entry)
         if queue_id not in self._state.drains:
             return entry
         due_ms = self._explain_ms.setdefault(queue_id, now_ms + EXPLAIN_MS)

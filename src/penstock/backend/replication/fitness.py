@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from penstock.backend.parts import NodeParts
 from penstock.backend.replication.following import Follower, has_only_former_life
+from penstock.backend.replication.layout_view import local_name
 from penstock.backend.replication.state import ClusterState
 from penstock.backend.replication.whole_state import is_missing_batches
 from penstock.cluster.layout import PartitionEntry, Position
@@ -16,6 +17,8 @@ def is_fit(parts: NodeParts, follower: Follower, entry: PartitionEntry) -> bool:
     """Whether what this node has could be led."""
     queue_id = entry.partition
     partition = parts.catalogue.partitions.get(queue_id)
+    if partition is not None and partition.name != local_name(entry.queue, entry.ordinal):
+        return False  # it is of another queue
     if partition is None or not partition.index:
         # Where nothing was ever taken, nothing is missing.
         return entry.serving == 0 and not has_only_former_life(parts, queue_id)

@@ -20,6 +20,25 @@ class Holding:
     def __init__(self, parts: NodeParts) -> None:
         self._parts = parts
 
+    def is_of_another_queue(self, entry: PartitionEntry) -> bool:
+        """Whether this node has data of another queue under the id of the entry.
+
+        A queue takes its id and those of its partitions in one piece, so the name, with the ordinal in it, tells the queue id too.
+        """
+        partition = self._parts.catalogue.partitions.get(entry.partition)
+        return partition is not None and partition.name != local_name(entry.queue, entry.ordinal)
+
+    def refuse(self, entry: PartitionEntry) -> None:
+        """Says that an entry is not acted upon."""
+        log.error(
+            "partition %d is left alone: the layout says that it is of queue %r (id %d), and what this node has is of %r. The id was "
+            "given out twice; nothing is served or dropped until the right entry is back",
+            entry.partition,
+            local_name(entry.queue, entry.ordinal),
+            entry.queue_id,
+            self._parts.catalogue.partitions[entry.partition].name,
+        )
+
     def hold(self, entry: PartitionEntry, now_ms: int) -> Partition:
         """The partition as this node has it, made empty where it has nothing."""
         catalogue = self._parts.catalogue

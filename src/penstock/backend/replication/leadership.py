@@ -251,7 +251,10 @@ class Leadership:
             log_membership.restore(parts, [partition], self.state.now_ms)
         elif not serves and queue_id in parts.catalogue.serves:
             self._turn_away(queue_id)
-        self._drain(queue_id, drains=acts and deleted)
+        is_kept = (
+            known is not None and known.entry.abandoned and parts.catalogue.partitions[queue_id].totals.sent
+        )
+        self._drain(queue_id, drains=acts and deleted and not is_kept)
         for call in led.take_everywhere():
             call()
         parts.outbox.replicated(queue_id, self.state.connections)
@@ -267,6 +270,10 @@ class Leadership:
         elif queue_id not in self.state.drains:
             self.state.drains.add(queue_id)
             self.state.parts.movers.add(queue_id)
+
+    def hold_back(self, led: LedPartition) -> None:
+        """The layout tells of an earlier epoch: this one is served no more, until the layout tells of it again."""
+        self._advance(led)
 
     def stand_down(self, queue_id: int, why: str) -> None:
         """This node does not lead the partition any more; nothing that it has not committed is ever answered."""

@@ -54,6 +54,7 @@ class LedPartition:
 
     def __init__(self, partition: Partition, epoch: int, primary: Primary, begun: int, now_ms: int) -> None:
         self.queue_id = partition.queue_id
+        self.name = partition.name
         self.epoch = epoch
         self.primary = primary
         self.since_ms = now_ms
@@ -138,7 +139,7 @@ class Sender:
     def ask(self, led: LedPartition, stream: PeerStream, now_ms: int) -> None:
         """Asks a replica where it stands."""
         self._begin(led, stream, now_ms)
-        stream.send(Lead(led.queue_id, led.epoch))
+        stream.send(Lead(led.queue_id, led.epoch, led.name))
 
     def approach(
         self, led: LedPartition, partition: Partition, stream: PeerStream, said: Standing, now_ms: int
@@ -263,7 +264,7 @@ class Sender:
         assert cursor.next is not None
         oldest = log.oldest(led.queue_id)
         if oldest is None or cursor.next < oldest:
-            stream.send(Lead(led.queue_id, led.epoch))
+            stream.send(Lead(led.queue_id, led.epoch, led.name))
             cursor.next = None
             return False
         job = log.read_job(led.queue_id, cursor.next, partition.index)

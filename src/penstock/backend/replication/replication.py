@@ -6,6 +6,7 @@ the layout go out. What is led is in `leadership`, what is followed in `followin
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Mapping, Sequence
 
 from penstock.backend.outbox import Need
@@ -27,6 +28,8 @@ from penstock.model.errors import PenstockError
 from penstock.storage.entry_read import EntryReadJob
 from penstock.storage.job import Job
 from penstock.wire.messages import ReplicaStatus
+
+log = logging.getLogger("penstock.backend")
 
 _AGAIN_MS = 10
 """What found no room in the journal is tried again so soon."""
@@ -149,10 +152,26 @@ class Replication:
         queue_id = entry.partition
         led = self.state.led.get(queue_id)
         self.proposer.look_now(queue_id)
+        if self.holding.is_of_another_queue(entry):
+            self.holding.refuse(entry)
+            self.leadership.stand_down(queue_id, "its entry is of another queue")
+            self.follower.unfollow(queue_id)
+            return True
+        if (led is not None or self.state.node not in entry.replicas) and self._is_over(entry):
+            if led is not None:
+                self.leadership.hold_back(led)
+            return True
         if self.state.node not in entry.replicas:
             self.leadership.stand_down(queue_id, "this node holds it no more")
             if self.state.node in entry.leaving:
                 partition = self.state.parts.catalogue.partitions.get(queue_id)
+                if partition is not None and partition.totals.sent and not entry.serving:
+                    log.error(
+                        "partition %d of %r is not dropped: by the layout it never served, and messages were sent to it",
+                        queue_id,
+                        entry.queue,
+                    )
+                    return True
                 if partition is not None and not self.lifecycle.may_drop(
                     partition, entry, led is not None, self.state.now_ms
                 ):
@@ -160,7 +179,7 @@ class Replication:
                 self.follower.unfollow(queue_id)
                 self.holding.drop(queue_id, self.state.now_ms)
             return True
-        if led is not None and led.epoch == entry.epoch:
+        if led is not None and led.epoch == entry.epoch and entry.primary in (None, self.state.node):
             self.leadership.update(led, known)
             return True
         if led is not None:
@@ -174,6 +193,27 @@ class Replication:
             # A log that grows from its first record looks whole at every length; a state that comes in does not.
             followed.needs_whole = True
         self.dispatch.local_is_there(partition.queue_id)
+        return True
+
+    def _is_over(self, entry: PartitionEntry) -> bool:
+        """Whether this node knows a later epoch: the entry is old news, or somebody has put it back. Nothing goes by its word."""
+        queue_id = entry.partition
+        partition = self.state.parts.catalogue.partitions.get(queue_id)
+        followed, led = self.follower.partitions.get(queue_id), self.state.led.get(queue_id)
+        known = max(
+            partition.epochs.last if partition is not None else 0,
+            followed.known_epoch if followed is not None else 0,
+            led.epoch if led is not None else 0,
+        )
+        if entry.epoch >= known:
+            return False
+        log.warning(
+            "partition %d of %r: the layout tells of epoch %d, and this node knows epoch %d: what it has stays as it is",
+            queue_id,
+            entry.queue,
+            entry.epoch,
+            known,
+        )
         return True
 
     # -- other nodes -----------------------------------------------------------------------------------------

@@ -51,6 +51,8 @@ LEASE_MS = 2_000
 RENEWALS_PER_LEASE = 4
 RENEW_MS = LEASE_MS // RENEWALS_PER_LEASE
 RETRY_MS = 200
+LOOK_MS = 10_000
+"""So often a node looks whether its entry is still there."""
 
 _LEASE_ENDED = "its lease has ended"
 _ENTRY_GONE = "its entry is gone from the metadata store"
@@ -113,6 +115,10 @@ class NodeLease:
         self._last_question = 0
         self._floor = ABSENT
         """The version of the store at which the node registered: older news about its entry means nothing."""
+        self._last_heard: tuple[int, bytes | None] = (ABSENT, None)
+        """The newest news about its entry, and their version: they may be quicker than the answer to the put that they come after."""
+        self._look_ms = 0
+        """When the node looks at its entry again, though nobody told it anything."""
         self._node = OwnEntry(node_key(entry.node), None, None)
         self._said = OwnEntry(positions_key(entry.node), None, None)
         self._positions: dict[int, Position] = {}
@@ -143,6 +149,8 @@ class NodeLease:
             attempt = self._attempt
             return attempt.began_ms + counted_on_ms(self._lease_ms) if attempt is not None else self._retry_ms
         times = [self._lease.next_ms] if self._lease.next_ms is not None else []
+        if not self._node.is_asking:
+            times.append(self._look_ms)
         for own, wanted in self._entries():
             if not own.is_asking and wanted != own.value:
                 times.append(own.retry_ms)
@@ -167,14 +175,20 @@ class NodeLease:
 
     def heard(self, value: bytes | None, version: int, now_ms: int) -> list[Effect]:
         """A watch tells what stands under the node's own key."""
-        if self._lease is not None and version > self._floor and self._started_of(value) != self.started_ms:
-            if value is None:
-                self._lose(self._lease, _ENTRY_GONE, now_ms)
-            else:
-                self._lose(
-                    self._lease, "another process has registered under its name", now_ms, pause_ms=RETRY_MS
-                )
+        if version > self._last_heard[0]:
+            self._last_heard = (version, value)
+        if self._lease is not None:
+            self._judge(self._lease, value, version, now_ms)
         return self._take()
+
+    def _judge(self, lease: HeldLease, value: bytes | None, version: int, now_ms: int) -> None:
+        """Drops the lease where what stands under the node's key since this version is not its entry."""
+        if version <= self._floor or self._started_of(value) == self.started_ms:
+            return
+        if value is None:
+            self._lose(lease, _ENTRY_GONE, now_ms)
+        else:
+            self._lose(lease, "another process has registered under its name", now_ms, pause_ms=RETRY_MS)
 
     def say_positions(self, positions: dict[int, Position], now_ms: int) -> list[Effect]:
         """How far the logs go that the node is asked about."""
@@ -255,6 +269,7 @@ class NodeLease:
         self._attempt = None
         self._lease = HeldLease(lease, self._lease_ms, self._renew_ms, RETRY_MS, attempt.began_ms)
         self._floor = version
+        self._look_ms = now_ms + LOOK_MS
         self._node = OwnEntry(self._node.key, version, attempt.value)
         # What an earlier life said may still stand there; then the first write finds out.
         self._said = OwnEntry(self._said.key, ABSENT, None)
@@ -268,6 +283,8 @@ class NodeLease:
         self._fails = False
         self._wanted_node = b""
         self._keep(self._lease, now_ms)
+        heard, value = self._last_heard
+        self._judge(self._lease, value, heard, now_ms)
 
     def _give_up(self, attempt: _Attempt, why: str, now_ms: int) -> None:
         self._attempt = None
@@ -285,6 +302,10 @@ class NodeLease:
             self._questions[self._last_question] = lease
             lease.asked(self._last_question, now_ms)
             self._effects.append(Ask(self._last_question, Renew(lease.number)))
+        if now_ms >= self._look_ms and not self._node.is_asking:
+            # Whoever follows the store may have missed that the entry is gone, and then nobody gives the node anything.
+            self._look_ms = now_ms + LOOK_MS
+            self._ask(self._node.look(), self._node)
         for own, wanted in self._entries():
             request = own.next_request(wanted, lease.number, now_ms)
             if request is not None:

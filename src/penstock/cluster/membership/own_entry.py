@@ -46,6 +46,11 @@ class OwnEntry:
             self._asked = Put(self.key, wanted, self.version, lease)
         return self._asked
 
+    def look(self) -> Look:
+        """Looks what stands there, whatever is known; nothing else is being asked."""
+        self._asked = Look(self.key)
+        return self._asked
+
     def answered(self, outcome: Outcome, now_ms: int, retry_ms: int) -> None:
         """Takes the outcome of the last request in."""
         asked, self._asked = self._asked, None

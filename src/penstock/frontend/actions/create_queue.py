@@ -3,6 +3,9 @@
 Between the two a process may die. Then the engine has a queue of which the metadata says nothing (or tells of an
 earlier queue of that name, which counts as nothing): the next CreateQueue whose attributes agree with the engine's
 settings adopts it. So a caller who sends the request again gets what was asked for.
+
+A queue of the native protocol has no metadata either. To give it a policy, other attributes or tags is to alter a queue that
+exists: who adopts a queue that its own request did not make must be allowed SetQueueAttributes, and TagQueue for tags.
 """
 
 from __future__ import annotations
@@ -12,6 +15,7 @@ from typing import Any, NamedTuple, cast
 
 import msgspec
 
+from penstock.frontend import unfinished_queues
 from penstock.frontend.context import Context
 from penstock.frontend.dead_letter_target import check_attributes, check_late_queue, dead_letter_queue_of
 from penstock.frontend.queue_changes import ATTEMPTS, metadata_of, too_many_changes, write_metadata
@@ -24,7 +28,7 @@ from penstock.sqs.compatibility import STRICT
 from penstock.sqs.names import FIFO_SUFFIX, QueueArn, is_queue_name
 from penstock.sqs.queue_attributes import QueueAttributes
 from penstock.sqs.queue_settings import ENVELOPE_BYTES, settings_of
-from penstock.sqs.refusals import bad_queue_name, queue_deleted_recently, queue_name_exists
+from penstock.sqs.refusals import access_denied, bad_queue_name, queue_deleted_recently, queue_name_exists
 from penstock.sqs.shapes.queues import CreateQueueRequest, CreateQueueResult
 from penstock.sqs.tags import merged_tags
 from penstock.wire.messages import CreateQueue, QueueDescription
@@ -67,16 +71,19 @@ def create_queue(context: Context) -> Steps[CreateQueueResult]:
         raise bad_queue_name()  # before anything is looked up: the engine knows names that SQS must not say
     arn = QueueArn(context.session.region, context.session.account, name)
     tags = merged_tags({}, request.tags, name) if request.tags else {}
+    made: int | None = None
     for _ in range(ATTEMPTS):
         queue = yield from context.queues.find(context.native_name_of(arn), context.now_ms)
-        made = queue is None
-        asked = _asked(context, name, request.attributes, made)
+        asked = _asked(context, name, request.attributes, queue is None)
         if queue is None:
             queue = yield from _make(context, arn, asked, request.attributes)
-        if queue is None:
-            continue
+            if queue is None:
+                continue
+            made = queue.queue_id
         wanted = _Wanted(asked, request.attributes, tags)
-        if (yield from _agree(context, queue, wanted, made=made)):
+        if (yield from _agree(context, queue, wanted, made=queue.queue_id == made)):
+            if made is not None and asked.redrive_allow_policy is not None:
+                yield from unfinished_queues.finish(context.metadata, queue.native_name, context.now_ms)
             return CreateQueueResult(queue_url=context.url_of(arn))
     raise too_many_changes()
 
@@ -106,6 +113,8 @@ def _make(
     yield from check_attributes(context, arn, asked, given)
     settings = settings_of(asked, dead_letter_queue_of(context, asked))
     yield from check_late_queue(context, arn, settings)
+    if asked.redrive_allow_policy is not None:
+        yield from unfinished_queues.begin(native, context.now_ms)
     try:
         description = yield from ask(CreateQueue(native, settings), QueueDescription)
     except PenstockError as error:
@@ -125,7 +134,20 @@ def _agree(context: Context, queue: ResolvedQueue, wanted: _Wanted, *, made: boo
     if not (made or wanted.given or wanted.tags):
         return True  # nothing is asked for: whoever made it and was interrupted may still come back
     attributes = msgspec.structs.replace(queue.attributes, **changes)
+    if not made:
+        if attributes == queue.attributes and not wanted.tags:
+            return True
+        _check_may_adopt(context, queue, attributes, wanted.tags)
     return (yield from write_metadata(queue, metadata_of(queue, attributes=attributes, tags=wanted.tags)))
+
+
+def _check_may_adopt(
+    context: Context, queue: ResolvedQueue, attributes: QueueAttributes, tags: dict[str, str]
+) -> None:
+    """Raises where the caller may make queues, but not alter this one; it has no policy of its own that could allow it."""
+    alters = attributes != queue.attributes and not context.may("SetQueueAttributes", queue.arn)
+    if alters or (tags and not context.may("TagQueue", queue.arn)):
+        raise access_denied(str(queue.arn))
 
 
 def _adopted(queue: ResolvedQueue, asked: QueueAttributes, given: Mapping[str, str]) -> dict[str, Any]:

@@ -13,7 +13,18 @@ from penstock.sqs.http import Peer
 class Client:
     """One connection."""
 
-    __slots__ = ("asked", "challenged", "ending", "guest", "name", "peer", "proof", "proven", "visit", "who")
+    __slots__ = (
+        "asked",
+        "challenged",
+        "guest",
+        "name",
+        "peer",
+        "proof",
+        "proven",
+        "unrecorded",
+        "visit",
+        "who",
+    )
 
     def __init__(self, peer: Peer) -> None:
         self.peer = peer
@@ -29,8 +40,9 @@ class Client:
         """What the welcome is to show."""
         self.asked: dict[int, Asked] = {}
         """By request id."""
-        self.ending: dict[int, int] = {}
-        """By the request id of an `Unsubscribe`: the subscription that has its last deliveries before the answer."""
+        self.unrecorded: dict[int, int] = {}
+        """By the ids of requests under way that leave no row: the subscription that ends with the answer, or 0. An id is in
+        use until its answer, recorded or not: a second request under it could pass for the first."""
 
     def visits(self, visit: Visit) -> None:
         """It is known whose it is, and what that user may do."""

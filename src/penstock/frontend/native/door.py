@@ -19,12 +19,13 @@ from penstock.frontend.native.limits import NativeLimits
 from penstock.frontend.native.permissions import AccessDeniedError, Permissions, Visit
 from penstock.frontend.native.reception import Reception
 from penstock.frontend.native.record import Asked, NativeRecord, leaves_rows, queue_of, subscription_of
-from penstock.frontend.native.rules import RULES, UNREADABLE, About, Rule
+from penstock.frontend.native.rules import RULES, UNREADABLE, About
 from penstock.frontend.native.sides import Inside, Look, Outside
 from penstock.frontend.native.subscriptions import Subscriptions
 from penstock.frontend.onward_queues import onward_queues
 from penstock.frontend.queue_metadata import PREFIX as QUEUES
 from penstock.frontend.queue_metadata import key_of
+from penstock.frontend.unfinished_queues import note_of
 from penstock.metadata.cache import MetadataCache
 from penstock.metadata.store.interface import Change
 from penstock.metadata.user_register import REGISTER_KEY
@@ -33,11 +34,11 @@ from penstock.model.batch import Buffer
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.usage.event import Row
 from penstock.wire import messages
+from penstock.wire.decoding import decode
 from penstock.wire.frames import Frame, encode_frame, frames_in
 from penstock.wire.read_ticket import Holder, encode_holder
 
 _NOTHING = memoryview(b"")
-_UNREADABLE = Rule(About.NOTHING, "", UNREADABLE)
 
 
 class NativeDoor:
@@ -132,22 +133,22 @@ class NativeDoor:
             if connection in self._clients:  # else refused for what came before in the same bytes
                 self._greeter.greet(connection, client, frame, self.inside)
             return None
-        request: messages.Request | None
-        try:
-            request = messages.decode_request(frame.head)
-        except msgspec.DecodeError:  # whoever is inside says what is wrong with it
-            request = None
-        rule = RULES[type(request)] if request is not None else _UNREADABLE
         request_id, record = frame.request_id, self._record
-        if request_id in client.asked and not isinstance(request, messages.AddCredit):
+        try:
+            request = decode(frame)
+        except PenstockError as error:  # nothing is handed on that nobody has judged
+            asked = record.asked(UNREADABLE, "", frame, now_ms, timer_us)
+            self._refuse(connection, client, request_id, asked, error, now_ms)
+            return None
+        rule = RULES[type(request)]
+        if (request_id in client.asked or request_id in client.unrecorded) and not isinstance(
+            request, messages.AddCredit
+        ):
             # Two answers under one id could not be told apart: one of the two would go on without a row.
             in_use = PenstockError(ErrorCode.BAD_REQUEST, f"request id {request_id} is in use")
             asked = record.asked(rule.recorded_as or UNREADABLE, "", frame, now_ms, timer_us)
             self._refuse(connection, client, request_id, asked, in_use, now_ms)
             return None
-        if request is None:
-            client.asked[request_id] = record.asked(UNREADABLE, "", frame, now_ms, timer_us)
-            return frame
         if not rule.recorded_as:
             flows = self._subscriptions.flows(connection, client, request_id, request, now_ms)
             return frame if flows else None
@@ -167,7 +168,7 @@ class NativeDoor:
         if rule.about is About.NAME and not looked and (onward := onward_queues(request)):
             # What another front end has just written of these queues may not have been heard of here.
             again = partial(self._admit_again, connection, client, frame, now_ms, timer_us)
-            self._look([key_of(name) for name in onward], again)
+            self._look([key for name in onward for key in (note_of(name), key_of(name))], again)
             return None
         if isinstance(request, messages.LocateLog):
             return _rewritten(frame, _with_holder(visit, request, asked))
@@ -201,8 +202,9 @@ class NativeDoor:
         self, connection: int, client: Client, request_id: int, error: PenstockError
     ) -> None:
         ending = messages.encode_message(messages.Unsubscribe(request_id))
-        self._refuse(connection, client, request_id, client.asked.pop(request_id), error, self._now_ms())
-        # Its `Done` carries the same id, which nobody waits for any more.
+        self._refuse(connection, client, request_id, client.asked[request_id], error, self._now_ms())
+        # Its `Done` carries the same id, which is in use until then; what is delivered before it is recorded.
+        client.unrecorded[request_id] = request_id
         self.inside.handle(connection, (Frame(request_id, memoryview(ending), _NOTHING),))
 
     def _refuse(
@@ -225,7 +227,7 @@ class NativeDoor:
         """What whoever is inside has for a client: it leaves when it is on record."""
         client = self._clients.get(connection)
         if client is not None:
-            if client.asked:
+            if client.asked or client.unrecorded:
                 self._answered(client, buffers)
             if client.proof:
                 buffers = with_proof(client, buffers)
@@ -239,12 +241,17 @@ class NativeDoor:
         for request_id, head, bytes_out in frames_in(buffers):
             asked = asked_by_id.get(request_id)
             if asked is None:
-                if request_id in client.ending:
-                    asked_by_id.pop(client.ending.pop(request_id), None)
+                ended = client.unrecorded.pop(request_id, 0)
+                if ended:
+                    asked_by_id.pop(ended, None)
                 continue
             answer = messages.decode_answer(head)
             if not subscription_of(asked) or isinstance(answer, messages.Failed):
                 del asked_by_id[request_id]
+            elif isinstance(answer, messages.Done):  # what the door ended has ended
+                del asked_by_id[request_id]
+                client.unrecorded.pop(request_id, None)
+                continue
             row = row_of(asked, who, answer, bytes_out, now_ms, timer_us)
             if row is not None:
                 rows.append(row)

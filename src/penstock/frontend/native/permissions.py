@@ -40,6 +40,10 @@ class QueueNames(Protocol):
         """The incarnation that has a name now."""
         ...
 
+    def may_be_new(self, queue_id: int) -> bool:
+        """Whether there may be a queue with this id, of which nothing was heard here yet."""
+        ...
+
 
 class Ruling(NamedTuple):
     """What was decided, and the queue's ARN for the record of usage."""
@@ -58,6 +62,10 @@ class AccessDeniedError(PenstockError):
 
 _UNKNOWN = Ruling(True, "")
 """A queue that is not there: nothing can be done to it."""
+
+
+_LISTS = Rule(About.ALL, "ListQueues", "", owner_only=True)
+_LOOKS_UP = Rule(About.QUEUE_ID, "GetQueueAttributes", "")
 
 
 class Visit:
@@ -86,8 +94,7 @@ class Permissions:
         # What a rule is about says which fields its requests have (a test goes through all of them); types cannot.
         match rule.about:
             case About.QUEUE_ID:
-                ruling = self._on_id(visit, rule, request.queue_id, now_ms)  # type: ignore[union-attr]
-                self._demand(visit, rule, ruling)
+                ruling = self._demand_on_id(visit, rule, request.queue_id, now_ms)  # type: ignore[union-attr]
                 if ruling is _UNKNOWN:
                     _check_may_guess(visit, request.queue_id)  # type: ignore[union-attr]
                 if isinstance(request, messages.Send):
@@ -129,7 +136,7 @@ class Permissions:
 
     def recheck(self, visit: Visit, rule: Rule, queue_id: int, now_ms: int) -> None:
         """Raises where what was allowed once is no longer."""
-        self._demand(visit, rule, self._on_id(visit, rule, queue_id, now_ms))
+        self._demand_on_id(visit, rule, queue_id, now_ms)
 
     # -- queues ----------------------------------------------------------------------------------------------
 
@@ -145,9 +152,7 @@ class Permissions:
     def _on_several(self, visit: Visit, rule: Rule, ids: set[int], now_ms: int) -> str:
         queue = _SEVERAL
         for queue_id in ids:
-            ruling = self._on_id(visit, rule, queue_id, now_ms)
-            self._demand(visit, rule, ruling)
-            queue = ruling.queue
+            queue = self._demand_on_id(visit, rule, queue_id, now_ms).queue
         return queue if len(ids) == 1 else _SEVERAL
 
     def _on_name(self, visit: Visit, rule: Rule, request: messages.Request, now_ms: int) -> str:
@@ -170,19 +175,27 @@ class Permissions:
             if target_id is None:
                 creates = Rule(About.NAME, "CreateQueue", "", owner_only=True)
                 self._demand(visit, creates, self._decide(visit, creates, beside, None, now_ms))
-        if target_id is not None:
-            metadata, _ = self._queues.metadata_of(target, target_id)
-            if metadata is not None and not takes_from(metadata.attributes, arn):
-                raise AccessDeniedError(
-                    f"messages of {arn} would go to {beside}, whose RedriveAllowPolicy does not allow this queue as a source",
-                    str(arn),
-                )
+        metadata = self._queues.metadata_by_name(target)
+        if metadata is not None and metadata.queue_id != target_id:
+            # Of another incarnation: of none that counts, unless it was made and is not known here yet.
+            is_new = target_id is None and self._names.may_be_new(metadata.queue_id)
+            metadata = metadata if is_new else None
+        if metadata is not None and not takes_from(metadata.attributes, arn):
+            raise AccessDeniedError(
+                f"messages of {arn} would go to {beside}, whose RedriveAllowPolicy does not allow this queue as a source",
+                str(arn),
+            )
+        if metadata is None and self._queues.is_unfinished(target, now_ms):
+            raise AccessDeniedError(
+                f"messages of {arn} would go to {beside}, which is being made: its RedriveAllowPolicy is not known yet; try again",
+                str(arn),
+            )
 
     def _check_move(self, visit: Visit, rule: Rule, request: messages.Redrive, now_ms: int) -> None:
         """Who moves messages receives, deletes and sends."""
         for permission in WITH_A_MOVE:
             beside = rule._replace(permission=permission, owner_only=False)
-            self._demand(visit, beside, self._on_id(visit, beside, request.queue_id, now_ms))
+            self._demand_on_id(visit, beside, request.queue_id, now_ms)
         if request.target is not None:
             _check_length(visit, request.target)
             sends = rule._replace(permission="SendMessage", owner_only=False)
@@ -226,12 +239,29 @@ class Permissions:
             visit.rulings[rule.permission, queue_id] = ruling
         return ruling
 
-    def _demand(self, visit: Visit, rule: Rule, ruling: Ruling) -> None:
+    def _demand_on_id(self, visit: Visit, rule: Rule, queue_id: int, now_ms: int) -> Ruling:
+        ruling = self._on_id(visit, rule, queue_id, now_ms)
+        if not ruling.allowed:
+            self._demand(visit, rule, ruling, named=self._may_know(visit, queue_id, now_ms))
+        return ruling
+
+    def _may_know(self, visit: Visit, queue_id: int, now_ms: int) -> bool:
+        """Whether a user may know what the queue of an id is called: by listing queues, or by looking this one up."""
+        everything = QueueArn(self._home.region, visit.session.account, "*")
+        return (
+            self._decide(visit, _LISTS, everything, None, now_ms).allowed
+            or self._on_id(visit, _LOOKS_UP, queue_id, now_ms).allowed
+        )
+
+    def _demand(self, visit: Visit, rule: Rule, ruling: Ruling, *, named: bool = True) -> None:
+        """`named`: the user has named the queue itself, or may know its name."""
         if ruling.allowed:
             return
-        # Whoever counts through ids learns no names of other accounts.
+        # Whoever counts through ids learns no names.
         is_neighbour = f":{visit.session.caller.account}:" in ruling.queue
-        place = ruling.queue if is_neighbour else "this queue of another account"
+        place = "this queue" if is_neighbour else "this queue of another account"
+        if is_neighbour and named:
+            place = ruling.queue
         raise AccessDeniedError(
             f"user {visit.session.user!r} may not do this: no policy allows sqs:{rule.permission} on {place}",
             ruling.queue,

@@ -33,12 +33,15 @@ class Subscriptions:
         self, connection: int, client: Client, request_id: int, request: messages.Request, now_ms: int
     ) -> bool:
         """What keeps a conversation going; False where it has just ended."""
-        if isinstance(request, messages.Unsubscribe):
+        if not isinstance(request, messages.AddCredit):  # the only one that has no answer
+            ended = request.subscription if isinstance(request, messages.Unsubscribe) else 0
+            asked = client.asked.get(ended)
+            lives = asked is not None and subscription_of(asked) and ended not in client.unrecorded.values()
+            client.unrecorded[request_id] = ended if lives else 0
+        else:
             asked = client.asked.get(request.subscription)
-            if asked is not None and subscription_of(asked):
-                client.ending[request_id] = request.subscription
-        elif isinstance(request, messages.AddCredit):
-            asked = client.asked.get(request.subscription)
+            if request.subscription in client.unrecorded:
+                return False  # it was ended here, and its user was told
             queue_id = subscription_of(asked) if asked is not None else 0
             if queue_id and client.visit is not None:
                 try:
@@ -52,7 +55,9 @@ class Subscriptions:
     def review(self, connection: int, client: Client, visit: Visit) -> None:
         """Ends those that are allowed no longer: one with much credit would not ask for more for a long time."""
         subscribed = [
-            (number, queue) for number, asked in client.asked.items() if (queue := subscription_of(asked))
+            (number, queue)
+            for number, asked in client.asked.items()
+            if (queue := subscription_of(asked)) and number not in client.unrecorded
         ]
         for request_id, queue_id in subscribed:
             try:

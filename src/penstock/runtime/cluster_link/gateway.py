@@ -10,7 +10,6 @@ from functools import partial
 import msgspec
 
 from penstock import __version__
-from penstock.backend.decoding import decode
 from penstock.config.address import Address
 from penstock.config.serve import ServeConfig
 from penstock.frontend.engine import EngineLink
@@ -26,6 +25,7 @@ from penstock.runtime.native_tls import NativeTls
 from penstock.runtime.records import Records
 from penstock.runtime.server import Server
 from penstock.wire import messages
+from penstock.wire.decoding import decode
 from penstock.wire.frames import Frame, encode_frame
 from penstock.wire.send_order import SendOrder
 
@@ -198,7 +198,8 @@ class Gateway:
                 self._answer(connection, request_id, messages.Failed(outcome.code, outcome.message))
             elif self._clients.get(connection) is client:
                 self._answer(connection, request_id, outcome.answer, outcome.body)
-            else:
+            elif not (isinstance(request, messages.Receive) and request.attempt):
+                # Who has an attempt id asks for the same lease again, and may have it on another connection by now.
                 self._give_back(outcome.answer)
             self._look_whether_all()
 

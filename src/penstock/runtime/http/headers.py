@@ -27,6 +27,11 @@ def headers_of(pairs: Pairs) -> dict[str, str]:
     return headers if len(headers) == len(pairs) else _unusual_headers_of(pairs)
 
 
+def is_signed_twice(pairs: Pairs) -> bool:
+    """Whether there is more than one `Authorization` header: others on the way may believe another one of them."""
+    return sum(name.lower() == b"authorization" for name, _ in pairs) > 1
+
+
 def _unusual_headers_of(pairs: Pairs) -> dict[str, str]:
     headers: dict[str, str] = {}
     for spelling, raw_value in pairs:

@@ -11,7 +11,7 @@ from collections import deque
 import httptools
 
 from penstock.runtime.http.exchange import Exchange
-from penstock.runtime.http.headers import Pairs, headers_of
+from penstock.runtime.http.headers import Pairs, headers_of, is_signed_twice
 from penstock.runtime.http.limits import HttpLimits
 from penstock.runtime.http.refusal import Refusal
 from penstock.sqs.http import HttpRequest, split_target
@@ -128,6 +128,8 @@ class RequestReader:
         if self._head_fed_bytes or limits.head_bytes < SLICE_BYTES:
             self._measure_head()
         headers = self._headers = headers_of(pairs)
+        if len(headers) != len(pairs) and is_signed_twice(pairs):
+            self._refuse(400, "A request may have one Authorization header.")
         pairs.clear()
         method = parser.get_method()
         if method == b"CONNECT":

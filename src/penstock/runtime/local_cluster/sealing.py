@@ -21,7 +21,7 @@ from penstock.metadata.store.etcd import open_etcd_store
 from penstock.metadata.store.interface import StoreUnavailableError, VersionConflictError
 from penstock.runtime.local_cluster.directory import ClusterDirectory
 
-KEPT_LAYOUT = ("cluster/queues/", "cluster/partitions/")
+KEPT_LAYOUT = ("cluster/queues/", "cluster/partitions/", "cluster/ids")
 """Nodes write the rest anew when they start."""
 
 

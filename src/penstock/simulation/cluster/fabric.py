@@ -180,6 +180,10 @@ class Fabric:
         to_server = source < target
         self._network(source, target).cut(to_server=to_server, to_client=not to_server)
 
+    def hold_way(self, source: str, target: str) -> None:
+        """What one machine sends to another is on its way until the network is mended."""
+        self._network(source, target).hold(to_server=source < target)
+
     def _network(self, one: str, other: str) -> CutNetwork:
         return self._pairs[min(one, other), max(one, other)]
 

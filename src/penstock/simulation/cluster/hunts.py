@@ -30,9 +30,12 @@ HuntName = Literal[
     "rejoin",
     "whole-state",
     "dead-letter",
+    "late-move",
 ]
-HUNTS: tuple[HuntName, ...] = tuple(name for name in get_args(HuntName) if name != "dead-letter")
-"""Those that any queue may meet; `dead-letter` is for scenarios with a dead-letter queue that may lose something."""
+HUNTS: tuple[HuntName, ...] = tuple(
+    name for name in get_args(HuntName) if name not in ("dead-letter", "late-move")
+)
+"""Those that any queue may meet; the others are for scenarios with dead letters, `dead-letter` for those that may lose some."""
 
 _ELECTED_MS = 7_000
 """By then somebody else leads, if anybody can."""
@@ -96,6 +99,7 @@ class Hunter:
             "rejoin": self._rejoin,
             "whole-state": self._take_whole,
             "dead-letter": self._lose_dead_letter,
+            "late-move": self._be_late,
         }
         while not self._is_over():
             yield Pause(self._random.randint(every_ms // 3, every_ms))
@@ -274,6 +278,35 @@ class Hunter:
         self._cut_power([name for name in entry.replicas if name != left], self._random.randint(6_000, 8_000))
         self._fabric.mend()
         yield from self._until(lambda: self._is_replaced(entry), _ELECTED_MS)
+
+    def _be_late(self, entry: PartitionEntry, primary: str) -> Steps[None]:
+        """A request to take messages in stays in a connection until the next primary of their queue has sent them again."""
+        yield from self._until(lambda: self._under_way() is not None, 5_000)
+        found = self._under_way()
+        if found is None or self._is_over():
+            return
+        source, primary, target = found
+        self._say(f"what {primary} sends to {target} waits, and partition {source.partition} is handed over")
+        self._fabric.hold_way(primary, target)
+        self._operators.drain(primary)
+        yield from self._until(lambda: self._is_replaced(source), 3_000)
+        yield Pause(self._random.choice((1_000, 2_000, 3_000)))  # the messages arrive, and are received
+        if not self._is_over():
+            self._fabric.mend()
+            self._operators.undrain(primary)
+
+    def _under_way(self) -> tuple[PartitionEntry, str, str] | None:
+        """A partition that sends messages to another node, who leads it, and that node."""
+        entries = self._entries()
+        for name, machine in self._machines.items():
+            node = machine.replicated
+            for journey in node.replication.dispatch.moves._journeys.values() if node is not None else ():
+                source, target = entries.get(journey.source), entries.get(journey.target)
+                if journey.phase != "under way" or source is None or source.primary != name:
+                    continue
+                if target is not None and target.primary is not None and target.primary != name:
+                    return source, name, target.primary
+        return None
 
     def _hand_over(self, entry: PartitionEntry, primary: str) -> Steps[None]:
         """A planned move, disturbed in the middle or not."""

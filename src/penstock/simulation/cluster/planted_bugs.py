@@ -346,6 +346,12 @@ CLUSTER_BUGS: dict[str, ClusterBug] = {
         planted_deletion.counts_on_one_disk,
         _hunts("dead-letter"),
     ),
+    "late-moves-arrive": ClusterBug(
+        ("I1", "I2", "I5", "I6"),
+        "a node takes in messages that the next primary of their queue has sent again since",
+        planted_deletion.takes_in_late,
+        _hunts("late-move"),
+    ),
     "send-to-next-incarnation": ClusterBug(
         ("I2",),
         "a send to a queue that was deleted is stored in the next queue of its name",

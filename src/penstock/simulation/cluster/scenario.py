@@ -167,7 +167,26 @@ def draw_cluster_scenario(random: Random, nodes: int) -> ClusterScenario:
         store=store,
     )
     _loosen_dead_letters(scenario)
+    _delay_dead_letters(scenario)
     return scenario
+
+
+def _delay_dead_letters(scenario: ClusterScenario) -> None:
+    """Where nothing else is hunted: requests to take dead letters in that come late. With dice of their own, as above."""
+    base, faults, dice = scenario.base, scenario.faults, Random(f"late moves: {scenario.base.duration_ms}")
+    has_dead_letters = any(plan.settings.max_receives is not None for plan in base.queues)
+    if has_dead_letters and faults.hunt is None and not faults.flips_ms and dice.random() < 0.4:
+        base.duration_ms += 8_000
+        scenario.faults = ClusterFaultPlan(
+            hunt="late-move",
+            hunts_ms=dice.randint(100, 400),
+            slow_network=True,  # what is sent can be seen on its way
+            skew_ms=faults.skew_ms,
+            clock_ms=faults.clock_ms,
+            slow_disk_ms=faults.slow_disk_ms,
+            stalls_ms=faults.stalls_ms,
+            refusals_ms=faults.refusals_ms,
+        )
 
 
 def _loosen_dead_letters(scenario: ClusterScenario) -> None:

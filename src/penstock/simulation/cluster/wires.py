@@ -52,6 +52,11 @@ class CutNetwork(Network):
         for link in list(self.open_links.values()):
             self.schedule.after(self.random.randint(*_PATIENCE_MS), lambda link=link: self._give_up(link))  # type: ignore[misc]  # a lambda with its own value
 
+    def hold(self, *, to_server: bool) -> None:
+        """What is on its way in one direction waits there from now on, and nobody loses patience."""
+        self.cut_to_server |= to_server
+        self.cut_to_client |= not to_server
+
     def mend(self) -> None:
         """Everything passes again, first what was held up."""
         self.cut_to_server = self.cut_to_client = False

@@ -23,7 +23,8 @@ def start(stage: ClusterStage, scenario: ClusterScenario, seed: int, counts: Cou
         tasks.start(OrderedProducer(stage, f"ordered-{number}").run())
     for number in range(base.consumers):
         tasks.start(Consumer(stage, f"consumer-{number}").run())
-    if any(plan.settings.max_receives is not None for plan in base.queues) and seed % 4:
+    fails = seed % 4 or scenario.faults.hunt == "late-move"
+    if any(plan.settings.max_receives is not None for plan in base.queues) and fails:
         tasks.start(FailingConsumer(stage, "failing").run())
     for number in range(base.log_readers):
         tasks.start(LogReader(stage, f"reader-{number}").run())

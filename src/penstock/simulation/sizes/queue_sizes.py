@@ -35,6 +35,7 @@ QUEUE = (
         ),
         _chunk,
     ),
+    Size("queue.sending", "ROOM_RECORDS", (1, 2), "room that one send makes, or several"),
     Size("queue.number_skips", "GAPS_REMEMBERED", (1, 3), "numbers that were skipped, remembered or not"),
     Size("queue.groups", "_COMPACT_AT_LEAST", (0, 3), "messages of a group that are gone, kept or dropped"),
     Size("queue.lanes", "_STALE_AT_LEAST", (0, 4), "places in a lane that are over, kept or swept out"),

@@ -14,7 +14,7 @@ from penstock.simulation.client_link import SimulatedLink
 from penstock.simulation.message_history import QueueLife, SentBatch, SentMessage
 from penstock.simulation.queue_plan import QueuePlan
 from penstock.simulation.tasks import Pause, Steps
-from penstock.simulation.workload.producer import Producer, request_for
+from penstock.simulation.workload.producer import Producer, gone_in_shares, request_for
 from penstock.simulation.workload.stage import Stage
 from penstock.wire.messages import Answer, DescribeQueue, Failed, QueueDescription, Send, SendResult
 
@@ -169,7 +169,7 @@ class Lane(Gathering[Parcel]):
         if error.code is ErrorCode.QUEUE_DAMAGED:
             recorder.damage_seen(self.life)
         in_shares = self.life.settings[0].partitions > 1 and ERRORS[error.code].retryable
-        if error.code not in _UNCERTAIN and not in_shares:
+        if error.code not in _UNCERTAIN and not in_shares and not gone_in_shares(batch, error.code):
             recorder.send_refused(batch, Failed(error.code, error.message), asked_ms)
 
     # -- see `Gathering` -------------------------------------------------------------------------------------

@@ -1,0 +1,13 @@
+"""The table of producers as a snapshot has it."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class ProducersImage(NamedTuple):
+    """A copy of the table, for a snapshot."""
+
+    marks: tuple[int, int, int]  # the first free row, rows in use, the first free slot
+    columns: list[bytes]
+    duplicates: list[tuple[int, bytes]]
