@@ -4,7 +4,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help install spark prepared clients programs serve test check bench compatibility fuzz chaos pipeline-kills audit format lock clean
+.PHONY: help install spark prepared clients programs serve test check bench compatibility fuzz chaos simulation-coverage pipeline-kills audit format lock clean
 
 BIN := .venv/bin
 DATA ?= ./penstock-data
@@ -51,6 +51,9 @@ fuzz: install ## send 300,000 SQS requests, two thirds and more of them mutated 
 
 chaos: install programs ## kill, pause and cut off the processes of a cluster under load, 60 times (ARGS="--seed 2 --json FILE")
 	@exec $(BIN)/python -m tests.chaos.run $(ARGS)
+
+simulation-coverage: install ## run seeds of the simulation and list what no run reached (ARGS="--seeds 1000 --cluster-seeds 1000")
+	@exec $(BIN)/python -m tests.simulation.coverage.run $(ARGS)
 
 pipeline-kills: prepared ## kill drivers, executors and their Python under jobs of the data pipeline, 28 times (ARGS="--drivers 3 --json FILE")
 	@exec $(BIN)/python -m tests.pipeline.kills $(ARGS)

@@ -114,6 +114,7 @@ def _many(first: int, count: int, bug: str | None, jobs: int | None, nodes: int 
     failed: list[int] = []
     messages = deliveries = crashes = 0
     faults: Counter[str] = Counter()
+    kinds: Counter[str] = Counter()
     with progress("seeds", count) as show:
         seeds = run_seeds(range(first, first + count), bug, jobs, nodes=nodes, prepare=_silence)
         for done, report in enumerate(seeds, 1):
@@ -121,6 +122,7 @@ def _many(first: int, count: int, bug: str | None, jobs: int | None, nodes: int 
             deliveries += report.deliveries
             crashes += report.starts - 1
             faults.update(report.faults)
+            kinds.update([report.kind] if report.kind else [])
             if report.violations:
                 failed.append(report.seed)
             if json:
@@ -138,6 +140,7 @@ def _many(first: int, count: int, bug: str | None, jobs: int | None, nodes: int 
         print_line(
             f"{count} seeds in {seconds:.1f} s, {jobs} at a time ({60 * count / seconds:,.0f} a minute): {messages} messages, "
             f"{deliveries} deliveries, {crashes} restarts; "
+            + "".join(f"{number} with {kind}; " for kind, number in sorted(kinds.items()))
             + (f"{len(failed)} seeds with violations: {failed}" if failed else "every promise held")
         )
         if faults:
@@ -186,4 +189,5 @@ def _facts(report: SeedReport) -> dict[str, object]:
         "restarts": report.starts - 1,
         "simulated_ms": report.simulated_ms,
         "faults": dict(report.faults),
+        "kind": report.kind,
     }

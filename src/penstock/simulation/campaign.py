@@ -25,6 +25,8 @@ class SeedReport(NamedTuple):
     starts: int
     simulated_ms: int
     faults: Mapping[str, int]
+    kind: str = ""
+    """What was unusual about the run; empty in most."""
 
 
 def run_seed(
@@ -46,6 +48,7 @@ def run_seed(
         outcome.starts,
         outcome.simulated_ms,
         dict(outcome.faults),
+        outcome.kind,
     )
 
 

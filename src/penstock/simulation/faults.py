@@ -74,7 +74,7 @@ class Faults:
                 fault()
                 self._plan(every_ms, fault)
 
-        self._schedule.after(self._random.randint(every_ms // 3, every_ms * 2), strike)
+        self._schedule.after_rest(self._random.randint(every_ms // 3, every_ms * 2), strike)
 
     # -- the machine -----------------------------------------------------------------------------------------
 

@@ -61,6 +61,10 @@ class Scenario:
     clocks: ClockPlan = field(default_factory=ClockPlan)
     log_readers: int = 0
     group_members: int = 0
+    kind: str = ""
+    """What is unusual about the run (`unusual_runs.py`); empty in most."""
+    nights: tuple[tuple[int, int], ...] = ()
+    """When clients and faults rest, in elapsed milliseconds."""
 
     @property
     def ordered_producers(self) -> int:

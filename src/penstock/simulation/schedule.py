@@ -7,11 +7,14 @@ happening, as when a machine was suspended.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from heapq import heappop, heappush
 from typing import Protocol
 
 Call = Callable[[], None]
+
+_MORNING_MS = 500
+"""Not everybody wakes up in the same millisecond."""
 
 
 class Times(Protocol):
@@ -47,6 +50,8 @@ class Schedule:
         self._planned = 0
         self.is_within = False
         """Whether an event is under way that lets time pass."""
+        self.nights: Sequence[tuple[int, int]] = ()
+        """From when to when in elapsed time nobody does anything who has a choice."""
 
     @property
     def now_ms(self) -> int:
@@ -67,6 +72,14 @@ class Schedule:
         """Plans a call; with delay 0 it comes after what is planned for now already."""
         self._planned += 1
         heappush(self._events, (self.elapsed_ms + max(0, delay_ms), self._planned, call))
+
+    def after_rest(self, delay_ms: int, call: Call) -> None:
+        """Plans a call of somebody who rests at night: what falls into one comes in the morning."""
+        at_ms = self.elapsed_ms + max(0, delay_ms)
+        for begins_ms, ends_ms in self.nights:
+            if begins_ms <= at_ms < ends_ms:
+                at_ms = ends_ms + (at_ms - begins_ms) % _MORNING_MS
+        self.after(at_ms - self.elapsed_ms, call)
 
     def step_clock(self, forward_ms: int) -> None:
         """The clock jumps."""

@@ -70,6 +70,6 @@ class Tasks:
             return
         match wait:
             case Pause(duration_ms):
-                self._schedule.after(duration_ms, lambda: self._go_on(steps, None))
+                self._schedule.after_rest(duration_ms, lambda: self._go_on(steps, None))
             case Ask(asker, request, body, timeout_ms):
                 asker.ask(request, body, timeout_ms, lambda reply: self._go_on(steps, reply))

@@ -28,6 +28,7 @@ from penstock.simulation.schedule import Schedule
 from penstock.simulation.sizes.small_sizes import SmallSizes, draw_sizes, put_on, told, with_small_options
 from penstock.simulation.tasks import Tasks
 from penstock.simulation.trace import Trace
+from penstock.simulation.unusual_runs import make_unusual
 from penstock.simulation.violation import Violation
 from penstock.simulation.whereabouts import PartitionLog, Whereabouts
 from penstock.simulation.workload.auditor import Auditor
@@ -60,6 +61,8 @@ class Outcome(NamedTuple):
     simulated_ms: int
     faults: Mapping[str, int] = MappingProxyType({})
     """What went wrong, by kind, where that is counted."""
+    kind: str = ""
+    """What was unusual about the run; empty in most."""
 
 
 class World:
@@ -70,9 +73,10 @@ class World:
         self.sizes = sizes
         """What is small in this run; whoever makes the world has put it on."""
         random = Random(seed)
-        self.scenario = scenario = draw_scenario(random)
+        self.scenario = scenario = make_unusual(draw_scenario(random))
         scenario.options = with_small_options(scenario.options, sizes, cluster=False)
         self.schedule = schedule = Schedule(START_MS)
+        schedule.nights = scenario.nights
         self.trace = trace = Trace(schedule)
         self.history = History(cold_reads=scenario.cold_reads > 0, clocks_are_true=scenario.clocks.true)
         disk = SimulatedDisk(random, cold_reads=scenario.cold_reads)
@@ -102,7 +106,8 @@ class World:
         """Lives through it."""
         trace, scenario = self.trace, self.scenario
         trace.add(
-            "world", f"seed {self.seed}: {[queue.name for queue in scenario.queues]}, {scenario.faults}"
+            "world",
+            f"seed {self.seed}: {[queue.name for queue in scenario.queues]}, {scenario.faults}{', ' + scenario.kind if scenario.kind else ''}",
         )
         trace.add("world", f"small sizes: {told(self.sizes) or 'none'}")
         self.machine.boot()
@@ -132,6 +137,7 @@ class World:
             self.machine.starts,
             self.schedule.elapsed_ms,
             dict(self.faults.counts),
+            scenario.kind,
         )
 
     def _start_work(self, operators: list[Operator]) -> None:

@@ -14,6 +14,8 @@ from penstock.simulation.workload.stamping import BatchStamp, Stamper
 from penstock.wire.messages import Send, SendResult
 
 _ATTEMPTS = 12
+_RETRIED_MS = 240_000
+"""A batch is not sent again after so long: a node that has many producers forgets idle ones after five minutes."""
 
 
 class Producer:
@@ -58,7 +60,10 @@ class Producer:
         """Sends a batch until it is answered for good; now and then once more for no reason."""
         stage, random, life = self._stage, self._stage.random, batch.life
         again = random.random() < 0.05
+        began_ms = stage.schedule.elapsed_ms
         for _ in range(attempts):
+            if stage.schedule.elapsed_ms - began_ms > _RETRIED_MS:
+                return
             asked_ms = stage.schedule.now_ms
             stage.recorder.sending(batch)
             reply = yield Ask(self._client, request_for(batch), batch.encoded)
