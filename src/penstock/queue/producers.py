@@ -35,7 +35,6 @@ _FORGOTTEN_AT_ONCE = 16
 _COMPACT_AT_LEAST = 4_096
 _COMPACT_SHARE = 32
 _PACK_BYTES = 320  # what the duplicates of a batch take beside their numbers
-
 _KINDS = "QQQQIIQQQIIHIIIIQIQI"  # of the columns, in the order of the snapshot
 COLUMNS = len(_KINDS)
 
