@@ -182,6 +182,10 @@ FIXED: dict[str, tuple[str, ...]] = {
         "cluster.sequence_numbers.SYNC_BLOCK",
         "cluster.sequence_numbers.UNNOTED_SKIP",
     ),
+    "how far a count that no seal guards may be ahead of the sealed one": (
+        "routing.creating.AHEAD_AT_MOST",
+        "routing.creating._DIGITS",
+    ),
     "what people are told, and when": (
         "backend.replication.cluster_moves.EXPLAINED",
         "backend.replication.draining.EXPLAIN_AGAIN_MS",
@@ -197,6 +201,7 @@ FIXED: dict[str, tuple[str, ...]] = {
         "cluster.membership.farewell.FAREWELL_MS",
         "cluster.membership.farewell.GATHER_MS",
         "cluster.membership.node_layout.LOOK_MS",
+        "cluster.membership.node_lease.LOOK_MS",
         "cluster.membership.node_lease.RETRY_MS",
         "routing.partition_line.LOOK_AGAIN_SECONDS",
         "routing.partition_line.REFRESH_SECONDS",
