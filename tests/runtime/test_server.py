@@ -30,8 +30,8 @@ from penstock.wire.messages import (
 from tests.runtime.harness import RawClient, async_test, small_config, until
 
 
-def ping_frame() -> bytes:
-    return b"".join(encode_frame(5, encode_message(Ping())))
+def ping_frame(request_id: int = 5) -> bytes:
+    return b"".join(encode_frame(request_id, encode_message(Ping())))
 
 
 def damaged_frame() -> bytes:
@@ -149,7 +149,7 @@ async def test_frames_may_arrive_in_any_pieces(tmp_path: Path) -> None:
             client.writer.write(bytes([byte]))
             await client.writer.drain()
         assert await client.answer() == Done()
-        client.writer.write(ping_frame() * 1000)
+        client.writer.write(b"".join(ping_frame(number) for number in range(1, 1001)))
         for _ in range(1000):
             assert await client.answer() == Done()
 

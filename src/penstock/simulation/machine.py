@@ -182,12 +182,16 @@ class Machine:
             self.name, f"stands still for {pause.duration_ms} ms in the middle of a turn ({site})"
         )
         self.stood_still(pause)
+        self._stands_still()
         self._in_turn = True
         self._schedule.pass_within(pause.duration_ms)
         self._in_turn = False
         if self._driver is not driver:
             raise ProcessGone
         self._schedule.after(0, self._go_on)
+
+    def _stands_still(self) -> None:
+        """It is about to."""
 
     def _go_on(self) -> None:
         if not self._paused:

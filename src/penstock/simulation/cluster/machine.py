@@ -98,6 +98,9 @@ class ClusterMachine(Machine):
         )
         return True
 
+    def _stands_still(self) -> None:
+        self._members.stood_still(self.name, self._schedule.now_ms, self._metadata.version)
+
     def _make_node(self, store: ObservedStore, environment: Environment) -> Node:
         now_ms = self._schedule.now_ms
         entries = sorted(self._metadata.entries.items())

@@ -34,6 +34,7 @@ class MembershipWitness:
         self._metadata = metadata
         self._schedule = schedule
         self._said: set[str] = set()
+        self._stood: dict[str, tuple[int, int]] = {}
         self._heard: dict[int, dict[str, int]] = {}
         """By follower and key: the last version that was heard of."""
         self._decided: dict[int, tuple[str, Put | Delete, int]] = {}
@@ -53,14 +54,23 @@ class MembershipWitness:
             state = is_committed(need)
             led = node.replication.state.led.get(need[0])
             if state and led is not None and not led.primary.synchronous:
-                self._acknowledged_alone(name, node.replication.started_ms, need[0])
+                self._acknowledged_alone(name, node, need[0])
             return state
 
         outbox.is_committed = asked
 
-    def _acknowledged_alone(self, name: str, started_ms: int, partition: int) -> None:
+    def stood_still(self, name: str, since_ms: int, version: int) -> None:
+        """A process stood still in the middle of a turn: since when by its own clock, and the store's version then."""
+        self._stood[name] = (since_ms, version)
+
+    def _acknowledged_alone(self, name: str, node: ReplicatedNode, partition: int) -> None:
+        """What it decided before it stood still is as an answer that is slow on its way: it counts by its last look at the clock."""
+        started_ms, (since_ms, version) = node.replication.started_ms, self._stood.get(name, (-1, 0))
         found = self._metadata.entries.get(node_key(name))
-        if found is None or decode_node(found.value).started_ms != started_ms:
+        value = found.value if found is not None else None
+        if node.replication.state.now_ms <= since_ms:
+            value = self.history.at(node_key(name), version)
+        if value is None or decode_node(value).started_ms != started_ms:
             self._violated(
                 "lease",
                 f"{name} acknowledged alone for partition {partition} in its life {started_ms}, which the store has "

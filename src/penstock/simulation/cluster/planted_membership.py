@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from penstock.cluster.layout import NEXT_ID, QueueEntry
+from penstock.cluster.layout import NEXT_ID
 from penstock.cluster.manager.loop import ManagerLoop, Write
 from penstock.cluster.membership.campaign import Campaign
 from penstock.cluster.membership.held_lease import HeldLease
@@ -13,9 +13,8 @@ from penstock.cluster.membership.node_lease import NodeLease
 from penstock.cluster.membership.store_requests import Outcome, Renewed
 from penstock.metadata.cache import MetadataCache
 from penstock.metadata.store.interface import Change, Listing
-from penstock.model.settings import QueueSettings
 from penstock.routing import creating
-from penstock.routing.context import FreeIds, RoutingContext
+from penstock.routing.context import FreeIds
 from penstock.routing.steps import Look, Put, Steps, Stored
 from penstock.simulation.cluster.scenario import ClusterScenario
 from penstock.simulation.planted_patches import Patch
@@ -137,21 +136,6 @@ def uses_ids_again() -> Sequence[Patch]:
     return [(creating, "_count_on", count_on)]
 
 
-def creates_by_hearsay() -> Sequence[Patch]:
-    """Who makes a queue is answered for the one that the front end knows of, which may be gone."""
-
-    def made(
-        context: RoutingContext, name: str, settings: QueueSettings, *, may_differ: bool
-    ) -> Steps[QueueEntry]:
-        known = context.map.ready(name)
-        if known is not None:
-            return known
-        return (yield from real(context, name, settings, may_differ=may_differ))
-
-    real = creating.made
-    return [(creating, "made", made)]
-
-
 def _is_besieged(scenario: ClusterScenario) -> bool:
     return bool(scenario.store.siege_ms)
 
@@ -177,10 +161,6 @@ def _makes_queues_again(scenario: ClusterScenario) -> bool:
 
 def _misses_news(scenario: ClusterScenario) -> bool:
     return bool(scenario.store.breaks_ms) and _makes_queues_again(scenario)
-
-
-def _is_deaf(scenario: ClusterScenario) -> bool:
-    return bool(scenario.store.deaf_ms) and _makes_queues_again(scenario)
 
 
 def _writes_late(scenario: ClusterScenario) -> bool:
@@ -242,11 +222,5 @@ MEMBERSHIP_BUGS: dict[str, MembershipBug] = {
         "front ends take the same ids from the store's count",
         uses_ids_again,
         _makes_queues_again,
-    ),
-    "create-by-hearsay": MembershipBug(
-        ("I11",),
-        "a front end answers a create with a queue that it remembers and that is gone",
-        creates_by_hearsay,
-        _is_deaf,
     ),
 }
