@@ -236,10 +236,12 @@ class World:
             self.violations += check(history)
 
     def _partition_logs(self, there: set[int]) -> Iterator[PartitionLog]:
-        """The records of every queue, deleted ones too; those whose last records a damaged disk may have taken are left out."""
+        """The records of every queue, deleted ones too; without those that were damaged: nothing could leave them any more."""
+        lives = self.history.lives.values()
+        damaged = {life.queue_id for life in lives if life.damaged_ms is not None}
         for written in self.history.records.get(CATALOGUE, ()):
             record = decode_record(written.head)
-            if isinstance(record, QueueCreated):
+            if isinstance(record, QueueCreated) and record.queue_id not in damaged:
                 queue_id, log = record.queue_id, self.history.records.get(record.queue_id, [])
                 yield PartitionLog(
                     queue_id, queue_id, 0, record.name, record.settings, log, queue_id in there
