@@ -239,3 +239,19 @@ async def test_sends_stay_in_order_when_the_connection_is_lost_in_the_turn_in_wh
     assert all(isinstance(outcome, Reply) for outcome in await asyncio.gather(*answered))
     assert stored == [1, 2, 3]
     await calls.close()
+
+
+@async_test
+async def test_a_timer_that_is_due_already_is_a_timer_like_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A loop that was held up asks for a time that has passed. uvloop's handle for that does not know its time."""
+    loop = asyncio.get_running_loop()
+    leader = Leader(refusals=1)
+    calls = PartitionCalls(map_of_one(), cast(NodeLinks, leader), _nothing_new, loop)
+    past = loop.time() - 1
+    monkeypatch.setattr(calls.lines, "next_at", lambda: past)
+    calls._set_timer()
+    answered: asyncio.Future[Outcome] = loop.create_future()
+    calls.start(Ask(1, Purge(1)), answered.set_result)
+    monkeypatch.undo()
+    assert isinstance(await answered, Reply)
+    await calls.close()

@@ -35,6 +35,8 @@ class PartitionCalls:
         self.lines = PartitionLines(cluster, self)
         self._running = False
         self._timer: asyncio.TimerHandle | None = None
+        self._timer_at = 0.0
+        """When it is due. The handle does not always know: uvloop's has no time where that has passed already."""
         self._looks: set[asyncio.Task[None]] = set()
         self._closed = False
         cluster.listen(self._changed)
@@ -132,9 +134,9 @@ class PartitionCalls:
     def _set_timer(self) -> None:
         at = None if self._closed else self.lines.next_at()
         if self._timer is not None:
-            if at is not None and self._timer.when() <= at:
+            if at is not None and self._timer_at <= at:
                 return  # it looks again by itself
             self._timer.cancel()
             self._timer = None
         if at is not None:
-            self._timer = self._loop.call_at(at, self._tick)
+            self._timer, self._timer_at = self._loop.call_at(at, self._tick), at
