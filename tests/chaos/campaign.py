@@ -66,14 +66,20 @@ async def under_load(
     told.silences.clear()
     await work(workload, outcome)
     report(f"{scenario}: resting; everything that was acknowledged must come")
-    await workload.stop_sending()
-    deadline = time.monotonic() + SETTLE_SECONDS
-    while left := await _left(stage):
-        if time.monotonic() > deadline:
-            outcome.violations.append(f"{left} messages stay in queues that everybody receives from")
-            break
-        await asyncio.sleep(LOOK_SECONDS)
-    await workload.stop()
+    if stuck := await workload.stop_sending(SETTLE_SECONDS):
+        outcome.violations.append(f"no answer for {SETTLE_SECONDS:g} s to {', '.join(stuck)}")
+    left: int | None = None
+    try:
+        async with asyncio.timeout(SETTLE_SECONDS):
+            left = await _left(stage)
+            while left:
+                await asyncio.sleep(LOOK_SECONDS)
+                left = await _left(stage)
+    except TimeoutError:
+        count = "nobody knows how many" if left is None else str(left)
+        outcome.violations.append(f"{count} messages stay in queues that everybody receives from")
+    if await workload.stop(SETTLE_SECONDS):
+        outcome.violations.append(f"receivers are not answered for {SETTLE_SECONDS:g} s")
     told.ledger.close()
     outcome.violations += told.ledger.violations
     outcome.messages = dict(told.ledger.counts)

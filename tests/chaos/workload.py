@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -69,16 +70,18 @@ class Workload:
             self._senders[name] = asyncio.create_task(kinds[queue].sender(name))
             self._receivers.append(asyncio.create_task(kinds[queue].receiver()))
 
-    async def stop_sending(self) -> None:
-        """Lets every sender finish the message it is at."""
+    async def stop_sending(self, seconds: float) -> list[str]:
+        """Lets every sender finish the message it is at. Returns those that could not; they are ended."""
         self.told.senders_end.set()
-        await asyncio.gather(*self._senders.values())
+        late = await _end(self._senders.values(), seconds)
+        return [name for name, task in self._senders.items() if task in late]
 
-    async def stop(self) -> None:
-        """Lets every receiver finish."""
+    async def stop(self, seconds: float) -> bool:
+        """Lets every receiver finish. Returns whether some could not; they are ended."""
         self.told.receivers_end.set()
-        await asyncio.gather(*self._receivers)
-        self._threads.shutdown()
+        late = await _end(self._receivers, seconds)
+        self._threads.shutdown(wait=not late, cancel_futures=True)
+        return bool(late)
 
     def check_alive(self) -> None:
         """Raises what ended a client that should never end."""
@@ -103,3 +106,14 @@ class Workload:
             attributes["FifoQueue"] = "true"
         sqs = client(self._sqs_url, attempts=5)
         return str(sqs.create_queue(QueueName=queue, Attributes=attributes)["QueueUrl"])
+
+
+async def _end(tasks: Iterable[asyncio.Task[None]], seconds: float) -> set[asyncio.Task[None]]:
+    """Waits for tasks, raises what ended one of them, and cancels those that do not end in time."""
+    done, late = await asyncio.wait(list(tasks), timeout=seconds)
+    for task in late:
+        task.cancel()
+    await asyncio.gather(*late, return_exceptions=True)
+    for task in done:
+        task.result()
+    return late
