@@ -62,7 +62,7 @@ class BusyJournal:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        Journal._put = self._real  # type: ignore[method-assign]
+        Journal._put = self._real  # type: ignore[method-assign]  # as it was
         if error is not None:
             error.add_note(f"append {self.first} found no room, and {self.times - 1} after it")
 

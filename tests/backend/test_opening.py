@@ -61,9 +61,9 @@ class Server:
             self.node.job_done(job, NOW_MS)
 
     def checkpoint(self) -> None:
-        self.store.checkpoint_due = lambda now_ms: True  # type: ignore[method-assign]
+        self.store.checkpoint_due = lambda now_ms: True  # type: ignore[method-assign]  # of this store alone
         self.turn()
-        self.store.checkpoint_due = lambda now_ms: False  # type: ignore[method-assign]
+        self.store.checkpoint_due = lambda now_ms: False  # type: ignore[method-assign]  # of this store alone
         for _ in range(20):
             self.turn()
         assert not self.node._checkpointer.is_under_way

@@ -250,7 +250,7 @@ class Peer:
         """The next request in line, which must be of that kind."""
         seen = await self.line.get()
         assert isinstance(seen.request, kind), f"expected {kind.__name__}, came {seen.request}"
-        return seen  # type: ignore[return-value]
+        return seen  # type: ignore[return-value]  # the caller says which kind
 
     async def next_send(self) -> Seen[Send]:
         return await self.next(Send)

@@ -80,7 +80,7 @@ async def test_a_send_that_is_cancelled_while_it_waits_is_not_sent_again() -> No
         first = await batches(peer, 2)
         first[0].refuse(ErrorCode.THROTTLED)
         sending[0].cancel()
-        await asyncio.sleep(0)
+        await asyncio.wait([sending[0]])
         first[1].refuse(ErrorCode.OUT_OF_ORDER)
         (again,) = await batches(peer, 1)
         assert Batch(again.body).bodies() == [b"1"]
@@ -97,7 +97,7 @@ async def test_closing_the_client_fails_what_waits_to_be_sent_again() -> None:
         first = await batches(peer, 2)
         first[0].refuse(ErrorCode.THROTTLED)
         first[1].refuse(ErrorCode.OUT_OF_ORDER)
-        await asyncio.sleep(0)
+        await until(lambda: client.queue("orders").route.line.waits)
         await client.close()
         outcomes = await asyncio.gather(*sending, return_exceptions=True)
         assert all(isinstance(outcome, PenstockError) for outcome in outcomes)

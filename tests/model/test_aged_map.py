@@ -70,7 +70,7 @@ def _run(taken: list[tuple[str, int, int]]) -> None:
                         break
                     over.append(row)
                     del plain[row[0]]
-                assert aged.pop_while(lambda one, most=value: one <= most) == over  # type: ignore[misc]
+                assert aged.pop_while(lambda one, most=value: one <= most) == over  # type: ignore[misc]  # a lambda with its own value
             case "clear":
                 aged.clear()
                 plain.clear()

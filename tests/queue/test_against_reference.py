@@ -75,7 +75,7 @@ class Histories(RuleBasedStateMachine):
         )
 
     def made(self, batch: list[Spec]) -> list[Outgoing]:
-        return [Outgoing(self.world.body(size), *rest) for size, *rest in batch]  # type: ignore[arg-type]
+        return [Outgoing(self.world.body(size), *rest) for size, *rest in batch]  # type: ignore[arg-type]  # the columns of a drawn message, in order
 
     @rule(batch=batches, producer=some.integers(0, 2), number=some.integers(1, 6))
     def send(self, batch: list[Spec], producer: int, number: int) -> None:

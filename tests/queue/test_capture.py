@@ -131,7 +131,7 @@ def test_long_histories(settings: QueueSettings, seed: int, monkeypatch: pytest.
             watched, ended = None, ended + 1
     if watched is not None:
         watched.finish()
-    walk.world.rig.reload = reload  # type: ignore[method-assign]
+    walk.world.rig.reload = reload  # type: ignore[method-assign]  # as it was
     walk.world.check()
     assert ended
 

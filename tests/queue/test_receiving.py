@@ -80,7 +80,7 @@ def test_receive_costs_the_same_at_any_backlog() -> None:
             looked_at.append(key)
             return chunks.get(key, default)
 
-    rig.partition.table.chunks = Watched(chunks)  # type: ignore[assignment]
+    rig.partition.table.chunks = Watched(chunks)  # type: ignore[assignment]  # counts what is looked at
     assert receiving.grant(rig.partition, 100, 1 << 20, None, START_MS) is not None
     assert len(looked_at) <= 2
 

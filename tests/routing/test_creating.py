@@ -121,7 +121,7 @@ def test_what_is_given_up_leaves_the_nodes_that_hold_it_by_now() -> None:
             replicas = [*entry.replicas, "d"]
             put(key, encode(msgspec.structs.replace(entry, replicas=replicas, serving=entry.epoch)))
 
-    world.put = moves_on  # type: ignore[method-assign]
+    world.put = moves_on  # type: ignore[method-assign]  # of this object alone
     assert world.make("q") == existing
     given_up = [decode_partition(value) for key, (value, _) in world.entries.items() if "partitions" in key]
     assert [(entry.retired, sorted(entry.leaving)) for entry in given_up] == [(True, ["a", "b", "c", "d"])]

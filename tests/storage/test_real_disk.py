@@ -212,8 +212,8 @@ def test_flushes_and_jobs_in_threads_of_their_own(tmp_path: Path) -> None:
                 assert job.error is None
                 moved = getattr(job, "moved", {})
                 for index, position in copies.pop(job, {}).items():
-                    if index in keeper.partitions[job.partition].positions:  # type: ignore[attr-defined]
-                        keeper.partitions[job.partition].positions[index] = moved[position]  # type: ignore[attr-defined]
+                    if index in keeper.partitions[job.partition].positions:  # type: ignore[attr-defined]  # this keeper has them
+                        keeper.partitions[job.partition].positions[index] = moved[position]  # type: ignore[attr-defined]  # this keeper has them
                 if checkpoint is not None and job is checkpoint.job:
                     store.finish_checkpoint(checkpoint)
                     checkpoint, checkpoints = None, checkpoints + 1

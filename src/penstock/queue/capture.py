@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Generator, Iterable, Iterator
+from functools import partial
 from typing import Any, Protocol, TypeVar
 
 from penstock.model import limits
@@ -164,13 +165,13 @@ def _steps(partition: Partition, *, exact: bool) -> Generator[Step, None, None]:
             yield encode_page(pages.Producers(column, data[low : low + rows * _COLUMN_BYTES]))
     yield from _weighed(iter([producers.duplicates]), lambda row: 1 + len(row[1]) // 16, pages.Duplicates)
     for source_id, runs in origins:
-        yield from _runs(runs, lambda part, source_id=source_id: pages.Origins(source_id, part))  # type: ignore[misc]
+        yield from _runs(runs, partial(pages.Origins, source_id))
     yield from _even(_cut(forgotten), pages.ForgottenOrigins)
     yield from _even(groups.images(), pages.Groups)
     for low in range(0, len(free_groups), 4 * rows):
         yield encode_page(pages.FreeGroups(free_groups[low : low + 4 * rows]))
     for key, runs in moves:
-        yield from _runs(runs, lambda part, key=key: pages.Moves(key, part))  # type: ignore[misc]
+        yield from _runs(runs, partial(pages.Moves, key))
     yield from _runs(overdue, pages.Overdue)
     if logged is not None:
         for columns in logged.parts(rows):

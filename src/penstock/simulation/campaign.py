@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from multiprocessing import get_context
@@ -62,7 +63,12 @@ def _simulate(seed: int, bug: str | None, nodes: int | None) -> Outcome:
 
 def _run(task: tuple[int, str | None, int | None]) -> SeedReport:
     seed, bug, nodes = task
-    return run_seed(seed, bug, nodes=nodes)
+    gc.disable()  # a run takes a tenth less time without; what it leaves behind goes at its end
+    try:
+        return run_seed(seed, bug, nodes=nodes)
+    finally:
+        gc.enable()
+        gc.collect()
 
 
 def cores() -> int:

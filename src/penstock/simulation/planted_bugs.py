@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from typing import NamedTuple
 
+from penstock.model.errors import ErrorCode
 from penstock.model.records import Deleted, MoveFinished
 from penstock.model.settings import QueueSettings
 from penstock.simulation import (
@@ -29,7 +30,6 @@ from penstock.simulation.planted_patches import (
     forged_receipts_work,
     forget_leases,
     forget_producers,
-    full_disk_forgets,
     full_disk_refuses_deletes,
     late_deletes_ignore_the_count,
     leases_never_end,
@@ -38,6 +38,7 @@ from penstock.simulation.planted_patches import (
     never_congested,
     nobody_is_woken,
     receives_without_limit,
+    refused_sends_are_acknowledged,
     release_delay_ignored,
     reset_receive_counts,
     skip_on_replay,
@@ -116,13 +117,13 @@ BUGS: dict[str, PlantedBug] = {
     "full-disk-forgets": PlantedBug(
         "I1",
         "on a full disk a send is acknowledged and not stored",
-        full_disk_forgets,
+        lambda: refused_sends_are_acknowledged(ErrorCode.DISK_FULL),
         lambda scenario: scenario.faults.full_disk_ms > 0,
     ),
     "busy-forgets": PlantedBug(
         "I1",
         "a send that the journal has no room for now is acknowledged and not stored",
-        planted_faults.busy_forgets,
+        lambda: refused_sends_are_acknowledged(ErrorCode.OVERLOADED),
         planted_faults.refuses,
     ),
     "failed-syncs-are-done": PlantedBug(

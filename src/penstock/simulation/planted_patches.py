@@ -66,7 +66,7 @@ def copies_not_synced() -> Sequence[Patch]:
     return [(SegmentWriter, "finish", finish)]
 
 
-def full_disk_forgets() -> Sequence[Patch]:
+def refused_sends_are_acknowledged(code: ErrorCode) -> Sequence[Patch]:
     def take_in(
         parts: NodeParts,
         partition: Partition,
@@ -78,7 +78,7 @@ def full_disk_forgets() -> Sequence[Patch]:
         try:
             return real(parts, partition, request, body, now_ms, now)
         except PenstockError as error:
-            if error.code != ErrorCode.DISK_FULL:
+            if error.code != code:
                 raise
         admitted = sending.admit(
             partition, Batch(bytes(body)), request.producer, request.number, now_ms, now=now

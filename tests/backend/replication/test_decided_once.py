@@ -26,11 +26,11 @@ def no_room(machine: Machine) -> Iterator[None]:
     def refuse(partition: Partition, decided: Iterable[Written]) -> None:
         raise busy()
 
-    logbook.write = refuse  # type: ignore[method-assign]
+    logbook.write = refuse  # type: ignore[method-assign]  # of this object alone
     try:
         yield
     finally:
-        logbook.write = real  # type: ignore[method-assign]
+        logbook.write = real  # type: ignore[method-assign]  # as it was
 
 
 def part(cluster: Cluster, node: str) -> None:

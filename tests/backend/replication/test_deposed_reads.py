@@ -72,7 +72,7 @@ def test_its_reads_are_refused_when_it_hears_of_its_successor() -> None:
     number = a.request(messages.FindOffset(1, None))
     cluster.settle(100)
     assert number not in a.answers
-    cluster.hear, cluster.propose = hear, propose  # type: ignore[method-assign]
+    cluster.hear, cluster.propose = hear, propose  # type: ignore[method-assign]  # as it was
     cluster.parted.clear()
     cluster.settle(500)
     assert isinstance(a.answers[number], messages.Failed)
@@ -84,10 +84,10 @@ def test_an_idle_partition_is_read_after_one_question_to_its_replicas(read: mess
     cluster.settle(10 * READ_MS)
     assert not isinstance(cluster.ask(read), messages.Failed)
     a = cluster.machines["a"]
-    sent = {node: stream.sent_bytes for node, stream in a.node.replication.state.streams.items()}  # type: ignore[union-attr]
+    sent = {node: stream.sent_bytes for node, stream in a.node.replication.state.streams.items()}  # type: ignore[union-attr]  # it leads
     for _ in range(10):
         assert answer(cluster, a, read) is not None  # without another word of the replicas
-    assert sent == {node: stream.sent_bytes for node, stream in a.node.replication.state.streams.items()}  # type: ignore[union-attr]
+    assert sent == {node: stream.sent_bytes for node, stream in a.node.replication.state.streams.items()}  # type: ignore[union-attr]  # it leads
 
 
 def test_a_partition_whose_primary_is_alone_in_sync_is_read_without_asking() -> None:
@@ -106,7 +106,7 @@ def test_a_replica_that_says_nothing_to_a_read_leaves_the_in_sync_set() -> None:
     a = cluster.machines["a"]
     cluster.settle(3 * READ_MS)
     deliver = cluster.deliver
-    cluster.deliver = lambda pair, most=10**9: None if "c" in pair else deliver(pair, most)  # type: ignore[method-assign]
+    cluster.deliver = lambda pair, most=10**9: None if "c" in pair else deliver(pair, most)  # type: ignore[method-assign]  # of this object alone
     number = a.request(messages.FindOffset(1, None))
     cluster.settle(500)
     assert number not in a.answers
@@ -120,7 +120,7 @@ def test_a_read_does_not_wait_for_ever_beside_a_state_that_is_installed() -> Non
     cluster = logged()
     cluster.settle(3 * READ_MS)
     a = cluster.machines["a"]
-    streams = a.node.replication.state.streams.values()  # type: ignore[union-attr]
+    streams = a.node.replication.state.streams.values()  # type: ignore[union-attr]  # it leads
     for stream in streams:
         stream.sent_bytes += 50  # of the state, not taken yet
     number = a.request(messages.FindOffset(1, None))

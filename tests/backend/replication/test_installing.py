@@ -83,7 +83,7 @@ def test_a_checkpoint_never_captures_between_the_parts(parts_before: int) -> Non
     c = cluster.machines["c"]
     assert c.node is not None
     checkpointer, store = c.node._checkpointer, c.node._parts.store
-    store.checkpoint_due = lambda now_ms: False  # type: ignore[method-assign]
+    store.checkpoint_due = lambda now_ms: False  # type: ignore[method-assign]  # of this store alone
     seen: set[int] = set()
     begun = False
     for _ in range(3000):
@@ -92,7 +92,7 @@ def test_a_checkpoint_never_captures_between_the_parts(parts_before: int) -> Non
         assert not (checkpointer.is_under_way and written(c))
         begun = begun or checkpointer.is_under_way
         wanted = written(c) >= parts_before and not begun  # one, and none afterwards that would set it right
-        store.checkpoint_due = lambda now_ms, wanted=wanted: wanted  # type: ignore[misc,method-assign]
+        store.checkpoint_due = lambda now_ms, wanted=wanted: wanted  # type: ignore[misc,method-assign]  # a lambda with its own value
         if "c" in cluster.entry().in_sync and not checkpointer.is_under_way:
             break
     assert "c" in cluster.entry().in_sync
@@ -147,7 +147,7 @@ def test_no_room_in_the_journal_delays_an_installation(failing: int, refusal: ob
             raise error
         real(queue_id, index, part, parts, data)
 
-    logbook.write_image = write_image  # type: ignore[method-assign]
+    logbook.write_image = write_image  # type: ignore[method-assign]  # of this object alone
     may_begin: set[bool] = set()
     for _ in range(6000):
         step(cluster)
@@ -210,13 +210,13 @@ def test_records_that_follow_a_state_wait_for_it_and_for_nothing_else() -> None:
     assert c.node._parts.catalogue.partitions[2].table.messages == 1
     assert messages_of(c) != EARLY + 2 * LATER + 1
     c.node.replication.follower.installer.checkpoint_is_under_way = (
-        lambda: c.node._checkpointer.is_under_way  # type: ignore[union-attr]
+        lambda: c.node._checkpointer.is_under_way  # type: ignore[union-attr]  # a node with a disk has one
     )
     cluster.settle(4000)
     assert "c" in cluster.entry().in_sync
     assert messages_of(c) == EARLY + 2 * LATER + 1
     assert_same(cluster)
-    streams = cluster.machines["a"].node.replication.state.streams  # type: ignore[union-attr]
+    streams = cluster.machines["a"].node.replication.state.streams  # type: ignore[union-attr]  # it leads
     assert streams["c"]._under_way == 0
 
 

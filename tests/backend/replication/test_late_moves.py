@@ -127,7 +127,7 @@ def test_pieces_behind_one_that_was_refused_wait_for_it() -> None:
             raise JournalBusyError("the next journal file is not ready yet")
         return put(kind, partition, index, head, payload, reserve=reserve)
 
-    journal._put = busy_for_large  # type: ignore[method-assign, assignment]
+    journal._put = busy_for_large  # type: ignore[method-assign, assignment]  # of this object alone
     cluster.serving(SOURCE).request(messages.Redrive(SOURCE, "target"))
     cluster.settle(3_000)
     assert refused

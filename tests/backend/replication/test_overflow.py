@@ -26,7 +26,7 @@ def test_nothing_is_dropped_for_a_batch_that_finds_no_room_in_the_journal() -> N
             raise JournalBusyError("the next journal file is not ready yet")
         return put(kind, partition, index, head, payload, reserve=reserve)
 
-    journal._put = busy  # type: ignore[method-assign, assignment]
+    journal._put = busy  # type: ignore[method-assign, assignment]  # of this object alone
     refused = cluster.ask(messages.Send(1), encode_parts([b"four", b"five", b"six"]))
     assert isinstance(refused, messages.Failed)
     is_busy.clear()

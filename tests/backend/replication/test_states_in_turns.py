@@ -35,7 +35,7 @@ def is_building(machine: Machine) -> bool:
 def without_checkpoints(cluster: Cluster) -> None:
     for machine in cluster.machines.values():
         assert machine.node is not None
-        machine.node._parts.store.checkpoint_due = lambda now_ms: False  # type: ignore[method-assign]
+        machine.node._parts.store.checkpoint_due = lambda now_ms: False  # type: ignore[method-assign]  # of this store alone
 
 
 def test_requests_go_on_while_a_state_is_made_and_taken_in() -> None:

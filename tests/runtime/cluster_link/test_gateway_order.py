@@ -11,7 +11,7 @@ from penstock.model.errors import ErrorCode, PenstockError
 from penstock.runtime.cluster_link.gateway import Gateway
 from penstock.wire import messages
 from penstock.wire.frames import Frame, FrameReader
-from tests.runtime.harness import async_test
+from tests.runtime.harness import async_test, until
 
 
 class Cluster:
@@ -66,7 +66,7 @@ async def test_a_send_whose_predecessor_a_limit_refused_at_the_door_is_refused()
     cluster = Cluster()
     assert cluster.send(1)
     assert not cluster.send(3, after=2)  # the door kept 2
-    await asyncio.sleep(0)
+    await until(lambda: 3 in cluster.told)
     assert code(cluster.told[3]) == ErrorCode.OUT_OF_ORDER
     assert cluster.send(2, after=1)
     assert cluster.send(3, after=2)

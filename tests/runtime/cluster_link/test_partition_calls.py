@@ -19,7 +19,7 @@ from penstock.routing.steps import Ask, Outcome, Reply
 from penstock.runtime.cluster_link.node_links import NodeLinks
 from penstock.runtime.cluster_link.partition_calls import PartitionCalls
 from penstock.wire.messages import Done, Purge, Request, Send
-from tests.runtime.harness import async_test
+from tests.runtime.harness import async_test, until
 
 Told = Callable[[LinkReply | PenstockError], None]
 
@@ -137,8 +137,7 @@ async def test_nothing_is_remembered_of_a_partition_that_is_gone() -> None:
     await answered
     assert calls.lines._looked
     cluster.apply(partition_key(1), None)
-    await asyncio.sleep(0)
-    assert not calls.lines._looked
+    await until(lambda: not calls.lines._looked)
     too_late: asyncio.Future[Outcome] = loop.create_future()
     calls.start(Ask(1, Purge(1)), too_late.set_result)
     assert isinstance(await too_late, PenstockError)

@@ -114,11 +114,11 @@ class Member:
                     self._ask(request, lambda outcome, number=number: self._answered(number, outcome))  # type: ignore[misc]  # a lambda with its own value
                 case node_lease.CountOn(until_ms):
                     self._host.call_node(
-                        lambda node, until_ms=until_ms: node.lease_renewed(until_ms, self._times.now_ms)  # type: ignore[misc]
+                        lambda node, until_ms=until_ms: node.lease_renewed(until_ms, self._times.now_ms)  # type: ignore[misc]  # a lambda with its own value
                     )
                 case node_lease.NewLife(started_ms):
                     self._host.call_node(
-                        lambda node, started_ms=started_ms: node.new_life(started_ms, self._times.now_ms)  # type: ignore[misc]
+                        lambda node, started_ms=started_ms: node.new_life(started_ms, self._times.now_ms)  # type: ignore[misc]  # a lambda with its own value
                     )
                 case node_lease.Registered():
                     self.office = Office(
