@@ -33,7 +33,9 @@ from penstock.wire.frames import Frame, FrameReader, encode_frame
 from penstock.wire.messages import Failed, encode_message
 
 _READ_BYTES = 4096
-"""What is read from a connection in one turn."""
+"""What is read in one turn from a connection of which something was held back."""
+_ARRIVED_BYTES = 16 * 1024
+"""What is read from a connection before the next turn, however much arrives at once."""
 _OPERATIONS_IN_A_FLUSH = 4
 _OPERATIONS_IN_A_JOB = 9
 
@@ -45,6 +47,8 @@ class _Client:
         self.link = link
         self.reader = FrameReader()
         self.held: list[bytes] = []
+        self.taken = 0
+        """How many bytes were read since the last turn."""
 
 
 class Machine:
@@ -317,7 +321,11 @@ class Machine:
                 return
             if self._driver.congested or client.held:
                 client.held.append(data)
+            elif client.taken >= _ARRIVED_BYTES:
+                client.held.append(data)
+                self._driver.wake()
             else:
+                client.taken += len(data)
                 self._take(client, data)
 
         self.do(take)
@@ -331,7 +339,7 @@ class Machine:
     def read_on(self) -> bool:
         """Takes some of what was held back; True if there is more."""
         for client in list(self._clients.values()):
-            taken = 0
+            taken = client.taken = 0
             while client.held and taken < _READ_BYTES and client.link.number in self._clients:
                 data = client.held.pop(0)
                 taken += len(data)

@@ -14,6 +14,8 @@ NAME = "I7"
 
 _TURN_MS = 3
 """A pump may come this much after the frames it belongs to."""
+_CATCH_UP_MS = 300
+"""By then everything that got too old while a node was down is gone, also where a turn takes one message."""
 
 
 def check(history: History) -> Iterator[Violation]:
@@ -78,7 +80,11 @@ def _time_to_live(delivery: DeliveredMessage, history: History) -> Iterator[Viol
 def _retention(delivery: DeliveredMessage, history: History) -> Iterator[Violation]:
     most_ms = max(settings.retention_ms for settings in delivery.life.settings)
     late_ms = delivery.granted_at_least_ms - delivery.sent_ms - most_ms
-    if late_ms > RETENTION_SLOT_MS + _TURN_MS and _disk_was_well(delivery, late_ms, history):
+    if (
+        late_ms > RETENTION_SLOT_MS + _TURN_MS
+        and _disk_was_well(delivery, late_ms, history)
+        and not _catches_up(delivery, late_ms, history)
+    ):
         yield Violation(
             NAME,
             delivery.arrived_ms,
@@ -89,3 +95,13 @@ def _retention(delivery: DeliveredMessage, history: History) -> Iterator[Violati
 def _disk_was_well(delivery: DeliveredMessage, late_ms: int, history: History) -> bool:
     """Expiry is a record: while the journal can take none, because the disk cannot keep up, it waits."""
     return history.disk_was_well(delivery.granted_at_least_ms - late_ms, delivery.granted_at_most_ms)
+
+
+def _catches_up(delivery: DeliveredMessage, late_ms: int, history: History) -> bool:
+    """Whether the node has just started: what got too old while it was down goes in steps, so many messages in a turn."""
+    old_ms = delivery.granted_at_least_ms - late_ms
+    return any(
+        span.answered_ms is not None
+        and old_ms <= span.answered_ms <= delivery.granted_at_least_ms <= span.answered_ms + _CATCH_UP_MS
+        for span in history.downtimes
+    )

@@ -65,10 +65,12 @@ def _batches(node: ReplicatedNode, partition: Partition) -> Iterator[tuple[int, 
         job = store.replica_log.batches_job(partition.queue_id, left)
         job.run()
         store.job_done(job)
-        for entry in job.entries:
+        for position, entry in zip(left, job.entries, strict=False):
             sent = decode_record(entry.head)
-            assert isinstance(sent, Sent)
-            yield sent.first, bytes(entry.payload)
+            if isinstance(sent, Sent):
+                yield sent.first, bytes(entry.payload)
+            else:  # a misdirected write put another entry of the partition there
+                yield position, None
         left = left[len(job.entries) :]
         if job.damaged is not None:
             yield left.pop(0), None

@@ -25,6 +25,13 @@ LOOSE_KINDS = ("plain", "fair", "priorities", "delays", "deduplication")
 """Those that may be acknowledged by their primary alone: nothing moves from them to queues that may not."""
 
 
+LIMITED_KINDS = ("ttl", "retention", "reject", "drop-oldest", "overflow", "everything")
+"""Those whose messages go by themselves, or are refused for lack of room."""
+MANY_PARTITIONS = "hundreds of partitions"
+_ONE_IN = 200
+_SMALL_KINDS = ("plain", "fifo", "fair", "priorities", "deduplication")
+
+
 @dataclass(slots=True)
 class ClusterFaultPlan:
     """How often what goes wrong, as milliseconds between two; 0: never."""
@@ -110,15 +117,6 @@ def draw_cluster_scenario(random: Random, nodes: int) -> ClusterScenario:
     replicas = 3 if nodes == 3 or random.random() < 0.5 else nodes
     names = sorted(random.sample(CLUSTER_KINDS, random.randint(1, 3)))
     base.queues = [_replicated(KINDS[name](random), replicas, random) for name in names]
-    extra = {
-        plan.settings.dead_letter_queue: QueueSettings(
-            replicas=replicas,
-            ordering="fifo" if plan.settings.strict else "best-effort",
-            visibility_timeout_ms=2_000,
-        )
-        for plan in base.queues
-        if plan.settings.dead_letter_queue is not None
-    }
     faults = _faults(random)
     if faults.hunt is not None:
         base.duration_ms += 6_000
@@ -158,7 +156,7 @@ def draw_cluster_scenario(random: Random, nodes: int) -> ClusterScenario:
         base,
         nodes,
         replicas,
-        sorted(extra.items(), key=lambda item: item[0]),
+        _dead_letter_queues(base.queues, replicas),
         faults,
         late_nodes,
         wants_small,
@@ -168,7 +166,49 @@ def draw_cluster_scenario(random: Random, nodes: int) -> ClusterScenario:
     )
     _loosen_dead_letters(scenario)
     _delay_dead_letters(scenario)
+    _give_limits(scenario)
+    _give_many_partitions(scenario)
     return scenario
+
+
+def _dead_letter_queues(plans: list[QueuePlan], replicas: int) -> list[tuple[str, QueueSettings]]:
+    found = {
+        plan.settings.dead_letter_queue: QueueSettings(
+            replicas=replicas,
+            ordering="fifo" if plan.settings.strict else "best-effort",
+            visibility_timeout_ms=2_000,
+        )
+        for plan in plans
+        if plan.settings.dead_letter_queue is not None
+    }
+    return sorted(found.items(), key=lambda item: item[0])
+
+
+def _give_limits(scenario: ClusterScenario) -> None:
+    """A third of the runs have a queue more whose messages go by themselves: their time ends, or there is no room. With dice of
+    their own, as above."""
+    base, dice = scenario.base, Random(f"limits: {scenario.base.duration_ms}")
+    if dice.random() < 0.67:
+        return
+    plan = _replicated(KINDS[dice.choice(LIMITED_KINDS)](dice), scenario.replicas, dice)
+    base.queues.append(plan)
+    scenario.extra_queues += _dead_letter_queues([plan], scenario.replicas)
+
+
+def _give_many_partitions(scenario: ClusterScenario) -> None:
+    """One run in two hundred has hundreds of partitions. With dice of their own, as above."""
+    base = scenario.base
+    if base.duration_ms % _ONE_IN != 1:
+        return
+    dice = Random(f"partitions: {base.duration_ms}")
+    base.kind = MANY_PARTITIONS
+    for number in range(dice.choice((40, 60))):
+        plan = _replicated(KINDS[dice.choice(_SMALL_KINDS)](dice), scenario.replicas, dice)
+        plan.name = f"{plan.name}-{number}"
+        plan.settings = msgspec.structs.replace(plan.settings, partitions=dice.choice((1, 3, 5)))
+        base.queues.append(plan)
+    base.producers += 3
+    base.consumers += 3
 
 
 def _delay_dead_letters(scenario: ClusterScenario) -> None:

@@ -18,7 +18,8 @@ from penstock.simulation.schedule import Schedule
 from penstock.simulation.violation import Violation
 
 LOSS_MS = 4_000
-"""Whoever cannot renew its lease serves no longer than that, and a replica that lags for longer cannot be elected."""
+"""A primary that cannot renew its lease serves no longer than that, and no replica that lags for longer can be elected. A primary
+counts from its beginning: where one after another fails, each may lose as much."""
 
 
 class _Committed:
@@ -52,8 +53,8 @@ class Witness:
         """By node: what it appended in this turn."""
         self.lost: dict[int, int] = {}
         """By `async` partition: records that were acknowledged and that the next primary did not have."""
-        self._loose: dict[int, list[tuple[int, int]]] = {}
-        """By `async` partition: (index, when) of what was acknowledged and no failover has lost."""
+        self._loose: dict[int, list[tuple[int, int, int]]] = {}
+        """By `async` partition: (index, when, by which epoch) of what was acknowledged and no failover has lost."""
 
     @property
     def epochs(self) -> int:
@@ -111,7 +112,14 @@ class Witness:
             committed = led.primary.committed
             if committed > self._seen.get((queue_id, led.epoch), 0):
                 self._seen[queue_id, led.epoch] = committed
-                self._advanced(name, queue_id, led.epoch, committed, synchronous=led.primary.synchronous)
+                self._advanced(
+                    name,
+                    queue_id,
+                    led.epoch,
+                    committed,
+                    synchronous=led.primary.synchronous,
+                    unclean=known.entry.unclean,
+                )
         self.confirmations.turned(name, node)
         written = self._written.pop(name, None)
         if written:
@@ -151,12 +159,16 @@ class Witness:
                     f"partition {queue_id}: record {index} of epoch {epoch} is one on {writer} and another on {name}",
                 )
 
-    def _advanced(self, name: str, queue_id: int, epoch: int, index: int, *, synchronous: bool) -> None:
+    def _advanced(
+        self, name: str, queue_id: int, epoch: int, index: int, *, synchronous: bool, unclean: int
+    ) -> None:
         known = self._committed.setdefault(queue_id, _Committed())
         if epoch >= known.newest_epoch:
             if epoch > known.newest_epoch:
                 self._check_has_all(known, name, queue_id, epoch, index)
-                self._count_lost(known, queue_id, epoch, index)
+                # An operator who lets a replica lead that is not in sync accepts that it may lack any amount.
+                bounded = unclean <= known.newest_epoch
+                self._count_lost(known, queue_id, epoch, index, bounded=bounded)
             known.newest_epoch, known.newest_index = epoch, index
         elif synchronous and not self._has(known, queue_id, epoch, index):
             self._violated(
@@ -184,20 +196,23 @@ class Witness:
                     f"{writer}, which was committed",
                 )
 
-    def _count_lost(self, known: _Committed, queue_id: int, epoch: int, index: int) -> None:
+    def _count_lost(self, known: _Committed, queue_id: int, epoch: int, index: int, *, bounded: bool) -> None:
         """With `async` a new primary need not have everything."""
         newest = (known.newest_epoch, known.newest_index)
         common = self._lineage.last_common(queue_id, newest, (epoch, index))
-        lost = [when_ms for acknowledged, when_ms in self._loose.get(queue_id, ()) if acknowledged > common]
+        rows = self._loose.get(queue_id, [])
+        lost = [(when_ms, by) for acknowledged, when_ms, by in rows if acknowledged > common]
         self.lost[queue_id] = self.lost.get(queue_id, 0) + len(lost)
         # What this failover left may be lost by the next one.
-        self._loose[queue_id] = [row for row in self._loose.get(queue_id, ()) if row[0] <= common]
-        if lost and lost[-1] - lost[0] > LOSS_MS:
-            self._violated(
-                "I1",
-                f"partition {queue_id} lost what was acknowledged in {lost[-1] - lost[0]} ms, though 'async' may lose "
-                f"that of {LOSS_MS} ms",
-            )
+        self._loose[queue_id] = [row for row in rows if row[0] <= common]
+        for writer in sorted({by for _, by in lost}) if bounded else ():
+            times = [when_ms for when_ms, by in lost if by == writer]
+            if times[-1] - times[0] > LOSS_MS:
+                self._violated(
+                    "I1",
+                    f"partition {queue_id} lost what the primary of epoch {writer} acknowledged in "
+                    f"{times[-1] - times[0]} ms, though 'async' may lose that of {LOSS_MS} ms",
+                )
 
     def _acknowledged(self, name: str, node: ReplicatedNode, need: Need) -> None:
         """An answer leaves. A deposed primary may only say what its successor has too."""
@@ -207,7 +222,7 @@ class Witness:
         if led is not None and not led.primary.synchronous:
             acknowledged = self._loose.setdefault(queue_id, [])
             if not acknowledged or acknowledged[-1][0] < index:
-                acknowledged.append((index, self._schedule.elapsed_ms))
+                acknowledged.append((index, self._schedule.elapsed_ms, led.epoch))
         if known is None or epoch >= known.newest_epoch:
             return
         if not self._has(known, queue_id, epoch, index):

@@ -187,6 +187,7 @@ class ClusterWorld:
             sum(machine.starts - 1 for machine in self.machines.values()) + 1,
             self.schedule.elapsed_ms,
             dict(self.faults.counts),
+            scenario.base.kind,
         )
 
     # -- the cluster -----------------------------------------------------------------------------------------

@@ -23,6 +23,7 @@ class Auditor:
     def __init__(self, stage: Stage) -> None:
         self._stage = stage
         self._client = stage.client("auditor")
+        self._drains: set[int] = set()
         self._draining = 0
         self._drained = False
 
@@ -34,14 +35,13 @@ class Auditor:
                 yield from self._peek(self._stage.note(description))
             if description.damage is None and description.settings.has_log:
                 yield from self._read_log(self._stage.note(description))
-        for description in (yield from self._list()):
-            if description.damage is None and description.settings.has_queue:
-                self._draining += 1
-                self._stage.tasks.start(self._drain(self._stage.note(description)))
+        self._begin_to_drain((yield from self._list()))
         left, end_ms = -1, 0
         while not self._drained and (left < 0 or self._stage.schedule.elapsed_ms < end_ms):
             yield Pause(500)
-            before, left = left, sum(self._left(queue) for queue in (yield from self._list()))
+            queues = yield from self._list()
+            self._begin_to_drain(queues)
+            before, left = left, sum(self._left(queue) for queue in queues)
             self._drained = not left
             if left != before:
                 end_ms = self._stage.schedule.elapsed_ms + DRAINED_MS
@@ -51,6 +51,16 @@ class Auditor:
         for description in (yield from self._list()):
             self._stage.note(description).statistics = description.statistics
             self._check_empty(description)
+
+    def _begin_to_drain(self, queues: list[QueueDescription]) -> None:
+        """Those that are not drained yet. One that was damaged may be well after a restart, as far as its node knows."""
+        for description in queues:
+            if description.damage is None and description.settings.has_queue:
+                life = self._stage.note(description)
+                if life.queue_id not in self._drains:
+                    self._drains.add(life.queue_id)
+                    self._draining += 1
+                    self._stage.tasks.start(self._drain(life))
 
     def _list(self) -> Steps[list[QueueDescription]]:
         """All queues, page by page."""
