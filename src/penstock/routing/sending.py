@@ -32,6 +32,8 @@ from penstock.wire.messages import Send, SendResult
 
 _COLUMNS_AT = 1
 """Where in an encoded batch its columns are named."""
+_COUNTER_MAX = 2**64 - 1
+"""The largest number that fits into a request. What counters may be is the node's to say."""
 
 
 def send(context: RoutingContext, request: Send, body: Buffer) -> Steps[Reply]:
@@ -73,6 +75,7 @@ def _send_shares(
     has_ids = queue.settings.strict and bool(batch.columns & DEDUPLICATION)
     if len(shares) > 1 or has_ids:
         _check_sizes(queue, batch)  # before anything is stored or claimed
+        _check_counters(request, batch)
     claims = Claims(queue)
     known: dict[int, int | Place] = {}
     if has_ids:
@@ -148,6 +151,15 @@ def _numbered(context: RoutingContext, partition: int, request: Send) -> Send:
     return msgspec.structs.replace(
         request, queue_id=partition, producer=context.producer, number=context.next_number(partition)
     )
+
+
+def _check_counters(request: Send, batch: Batch) -> None:
+    """Each share gets the counter of its first message, which has to fit into a request."""
+    if request.counter + batch.count > _COUNTER_MAX:
+        raise PenstockError(
+            ErrorCode.BAD_REQUEST,
+            f"bad stamps: {batch.count} messages with counters from {request.counter}, at most {_COUNTER_MAX}",
+        )
 
 
 def _check_sizes(queue: QueueEntry, batch: Batch) -> None:
