@@ -275,3 +275,26 @@ def test_a_counter_that_no_share_could_carry_is_refused_before_anything_is_asked
     assert [code_of(outcome) for outcome in told] == [ErrorCode.BAD_REQUEST]
     assert front_end.asked == []
     assert not front_end.context.turns.lines
+
+
+@pytest.mark.parametrize(
+    ("codes", "told"),
+    [
+        ((None, ErrorCode.QUEUE_FULL), ErrorCode.UNREACHABLE),
+        ((ErrorCode.DISK_FULL, None), ErrorCode.UNREACHABLE),
+        ((ErrorCode.QUEUE_FULL, ErrorCode.DISK_FULL), ErrorCode.QUEUE_FULL),
+        ((None, ErrorCode.OUT_OF_ORDER), ErrorCode.OUT_OF_ORDER),
+        ((None, ErrorCode.QUEUE_NOT_FOUND), ErrorCode.QUEUE_NOT_FOUND),
+        ((None, ErrorCode.STAMP_IN_FUTURE), ErrorCode.STAMP_IN_FUTURE),  # no further attempt would help
+    ],
+)
+def test_a_batch_of_which_a_part_is_stored_is_not_told_to_be_refused(
+    codes: tuple[ErrorCode | None, ErrorCode | None], told: ErrorCode
+) -> None:
+    front_end = FrontEnd()
+    body = encode_parts([b"a", b"b"], groups=[BATCH_IN_A, BATCH_IN_B])
+    outcomes: list[Outcome] = []
+    Errand(route(front_end.context, Send(1, 7, 1), body), front_end, outcomes.append).start()
+    for (_, done), code in zip(front_end.asked, codes, strict=True):
+        done(PenstockError(code, "no") if code is not None else Reply(SendResult([(1, 1)], [], 1)))
+    assert [code_of(outcome) for outcome in outcomes] == [told]
