@@ -102,7 +102,7 @@ async def test_a_cluster_that_cannot_take_it_for_the_whole_timeout_is_given_up()
 
 
 @async_test
-async def test_a_queue_made_again_is_looked_up_once_more_and_counts_from_one() -> None:
+async def test_a_queue_made_again_is_looked_up_once_more_and_no_number_comes_twice() -> None:
     async with connected() as (peer, client):
         queue = client.queue("orders")
         sending = asyncio.ensure_future(queue.send(b"x"))
@@ -112,7 +112,7 @@ async def test_a_queue_made_again_is_looked_up_once_more_and_counts_from_one() -
         sending = asyncio.ensure_future(queue.send(b"y"))
         (await peer.next_send()).refuse(ErrorCode.QUEUE_NOT_FOUND)
         seen = await peer.next_send()
-        assert (seen.request.queue_id, seen.request.number) == (9, 1)
+        assert (seen.request.queue_id, seen.request.number) == (9, 3)
         seen.stored()
         await sending
         assert peer.lookups == 2

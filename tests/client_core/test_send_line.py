@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from penstock.client_core.send_line import NUMBERS_IN_FLIGHT
 from penstock.model.errors import ErrorCode
+from penstock.wire.messages import Failed
 from tests.client_core.sending_world import TIMEOUT, Batch, SendingWorld
 
 PASSING = (ErrorCode.THROTTLED, ErrorCode.NOT_PRIMARY, ErrorCode.NOT_ENOUGH_REPLICAS, ErrorCode.UNREACHABLE)
@@ -136,7 +137,45 @@ def test_a_queue_that_was_made_again_gets_them_in_order_before_what_comes_later(
     world.answer_lookup()
     world.serve()
     assert labels(world, 9) == [0, 1, 2, 3]
-    assert [request.number for request in world.sent if request.queue_id == 9] == [1, 2, 3, 4]
+    assert [request.number for request in world.sent if request.queue_id == 9] == [4, 5, 6, 7]
+
+
+def test_late_news_of_the_queue_before_makes_no_number_come_twice() -> None:
+    """What is sent under a number that the server knows passes for stored, and is acknowledged."""
+    world = SendingWorld()
+    world.connect()
+    world.queue_id = 9
+    world.found(9)
+    submitted(world, 3)
+    world.serve()
+    world.found(1)  # said before it was deleted
+    late = Batch(3)
+    late.submit(world)
+    world.serve()
+    world.answer_lookup()
+    world.serve()
+    assert late.result is not None
+    assert labels(world, 9) == [0, 1, 2, 3]
+
+
+def test_late_news_of_the_queue_before_makes_no_batch_come_twice() -> None:
+    world = SendingWorld()
+    world.connect()
+    (batch,) = submitted(world, 1)
+    connection = world.connection
+    assert connection is not None
+    world.read(connection)
+    request_id, _ = connection.answers.pop()  # the front end does not know what became of it
+    connection.answers.append((request_id, Failed(ErrorCode.UNREACHABLE, "the node was lost")))
+    world.hear()
+    world.found(9)
+    world.wait(1.0)
+    world.serve()
+    assert world.sent[-1].queue_id == 9
+    world.answer_lookup()
+    world.serve()
+    assert batch.result is not None
+    assert labels(world) == [0]
 
 
 def test_a_front_end_that_had_not_heard_of_the_queue_is_asked_once_more() -> None:
@@ -248,7 +287,7 @@ def test_a_server_that_always_says_out_of_order_is_not_asked_without_a_pause() -
 EVENTS = st.sampled_from(
     [
         *("send", "send", "send", "read", "read", "hear", "hear", "lose", "connect", "connect", "stray"),
-        *("refuse", "wait", "long", "lookup", "remake", "abandon"),
+        *("refuse", "wait", "long", "lookup", "remake", "abandon", "old news"),
     ]
 )
 REFUSALS = (
@@ -289,6 +328,8 @@ def test_whatever_happens_batches_are_stored_in_order_once_and_end_once(
                 world.answer_lookup()
             case "remake" if choice < 3:
                 world.queue_id += 1
+            case "old news":
+                world.found(max(1, world.queue_id - choice % 3))
             case "abandon" if batches:
                 batches[choice % len(batches)].wanted = False
             case _:
@@ -313,7 +354,7 @@ def check(world: SendingWorld, batches: list[Batch]) -> None:
     certain = [batch for batch in batches if batch.error is None and batch.wanted]
     for queue_id in range(1, world.queue_id + 1):
         stored = [label for label in labels(world, queue_id) if batches[label] in certain]
-        assert stored == sorted(stored)
+        assert stored == sorted(set(stored))
     everywhere = labels(world)
     for batch in certain:
         if batch.result is not None:

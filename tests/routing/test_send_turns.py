@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import msgspec
+import pytest
 
 from penstock.cluster.layout import (
     NodeEntry,
@@ -248,3 +249,52 @@ def test_the_answer_for_a_whole_batch_has_the_numbers_of_its_partition() -> None
     reply = front_end.told[5]
     assert isinstance(reply, Reply)
     assert msgspec.structs.asdict(reply.answer)["runs"] == [(5, 1)]
+
+
+def test_a_defect_in_one_turn_does_not_end_all_later_ones() -> None:
+    turns = SendTurns()
+    first, second = (turns.take(1, 7, follows=False) for _ in range(2))
+
+    def fail(may_ask: bool) -> None:
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        first.enter(fail)
+    entered: list[bool] = []
+    second.enter(entered.append)
+    first.end()
+    assert entered == [True]
+
+
+def test_a_counter_that_no_share_could_carry_is_refused_before_anything_is_asked() -> None:
+    front_end = FrontEnd()
+    body = encode_parts([b"a", b"b"], groups=[BATCH_IN_A, BATCH_IN_B])
+    told: list[Outcome] = []
+    request = Send(1, 7, 1, process=1, counter=2**64 - 1)
+    Errand(route(front_end.context, request, body), front_end, told.append).start()
+    assert [code_of(outcome) for outcome in told] == [ErrorCode.BAD_REQUEST]
+    assert front_end.asked == []
+    assert not front_end.context.turns.lines
+
+
+@pytest.mark.parametrize(
+    ("codes", "told"),
+    [
+        ((None, ErrorCode.QUEUE_FULL), ErrorCode.UNREACHABLE),
+        ((ErrorCode.DISK_FULL, None), ErrorCode.UNREACHABLE),
+        ((ErrorCode.QUEUE_FULL, ErrorCode.DISK_FULL), ErrorCode.QUEUE_FULL),
+        ((None, ErrorCode.OUT_OF_ORDER), ErrorCode.OUT_OF_ORDER),
+        ((None, ErrorCode.QUEUE_NOT_FOUND), ErrorCode.QUEUE_NOT_FOUND),
+        ((None, ErrorCode.STAMP_IN_FUTURE), ErrorCode.STAMP_IN_FUTURE),  # no further attempt would help
+    ],
+)
+def test_a_batch_of_which_a_part_is_stored_is_not_told_to_be_refused(
+    codes: tuple[ErrorCode | None, ErrorCode | None], told: ErrorCode
+) -> None:
+    front_end = FrontEnd()
+    body = encode_parts([b"a", b"b"], groups=[BATCH_IN_A, BATCH_IN_B])
+    outcomes: list[Outcome] = []
+    Errand(route(front_end.context, Send(1, 7, 1), body), front_end, outcomes.append).start()
+    for (_, done), code in zip(front_end.asked, codes, strict=True):
+        done(PenstockError(code, "no") if code is not None else Reply(SendResult([(1, 1)], [], 1)))
+    assert [code_of(outcome) for outcome in outcomes] == [told]

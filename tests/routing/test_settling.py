@@ -161,3 +161,18 @@ def test_an_entry_that_cannot_be_read_says_nothing_about_messages() -> None:
     with pytest.raises(PenstockError) as refused:
         front_end.delete()
     assert refused.value.retryable
+
+
+@pytest.mark.parametrize(
+    "runs", [[(1, 2**63)], [(-1, 1)], [(1, 0)], [(1, 2**64 - 1), (1, 2**64 - 1)], [(1, 10_001)]]
+)
+@pytest.mark.parametrize("is_there", [True, False])
+def test_what_no_receipt_can_name_is_refused_also_of_a_queue_that_is_gone(
+    runs: list[tuple[int, int]], is_there: bool
+) -> None:
+    """The counts are answered and recorded: a sum that fits nowhere would stop the record of all requests."""
+    front_end = FrontEnd(QUEUE, PARTITION) if is_there else FrontEnd()
+    steps = route(front_end.context, Delete([Receipt(TOKEN, runs)]), b"")
+    with pytest.raises(PenstockError) as caught:
+        steps.send(None)
+    assert caught.value.code is ErrorCode.BAD_REQUEST

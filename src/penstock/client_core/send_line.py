@@ -43,6 +43,7 @@ class SendCall(Call):
         "before",
         "behind",
         "due",
+        "earlier",
         "line",
         "looked_again",
         "number",
@@ -62,6 +63,8 @@ class SendCall(Call):
         self.queue_id = 0
         """The incarnation that the number is of."""
         self.number = 0
+        self.earlier: dict[int, int] | None = None
+        """Its numbers in other incarnations that it was sent to: it may be stored there under them."""
         self.after = 0
         """The number of the batch that it said it follows, when it was sent last."""
         self.before: SendCall | None = None
@@ -95,11 +98,11 @@ class SendLine:
         self._dice = dice
         self._queue_id = 0
         """The present incarnation; 0: it has to be looked up."""
-        self._numbered_id = 0
-        """The incarnation that batches are numbered for."""
         self._is_looked_up = False
         """Whether somebody looks it up just now."""
         self._number = 0
+        """The last that was given, to whichever incarnation. No number is given twice: a late word of an incarnation that is no
+        more may come after the next one is known, and what is sent under a known number passes for stored."""
         self._first: SendCall | None = None
         self._last: SendCall | None = None
         self._held = 0
@@ -113,11 +116,9 @@ class SendLine:
         return self._held > 0
 
     def renew(self, queue_id: int) -> None:
-        """The incarnation that the queue has now; another one than before is numbered from 1."""
+        """The incarnation that the queue has now, as far as is known."""
         self._queue_id = queue_id
         self._is_looked_up = False
-        if queue_id != self._numbered_id:
-            self._numbered_id, self._number = queue_id, 0
 
     # -- events ----------------------------------------------------------------------------------------------
 
@@ -252,11 +253,15 @@ class SendLine:
             return False
         if call.queue_id == self._queue_id:
             return True
-        oldest = next((one.number for one in self.unanswered() if one.queue_id == self._queue_id), None)
-        if oldest is not None and self._number + 1 - oldest >= NUMBERS_IN_FLIGHT:
-            return False
-        self._number += 1
-        call.queue_id, call.number = self._queue_id, self._number
+        number = call.earlier.get(self._queue_id) if call.earlier is not None else None
+        if number is None:
+            oldest = next((one.number for one in self.unanswered() if one.queue_id == self._queue_id), None)
+            if oldest is not None and self._number + 1 - oldest >= NUMBERS_IN_FLIGHT:
+                return False
+            self._number = number = self._number + 1
+        if call.queue_id:
+            call.earlier = {**(call.earlier or {}), call.queue_id: call.number}
+        call.queue_id, call.number = self._queue_id, number
         return True
 
     def _sends(self, call: SendCall) -> None:

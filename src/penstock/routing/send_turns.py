@@ -100,10 +100,12 @@ class SendTurns:
             return  # the loop below goes on with it: many may wait, and each lets the next one in
         self._going.add(key)
         line = self.lines[key]
-        while line:
-            first = line[0]
-            if not first.call_back() or (line and line[0] is first):
-                break
-        self._going.discard(key)
-        if not line:
-            del self.lines[key]
+        try:
+            while line:
+                first = line[0]
+                if not first.call_back() or (line and line[0] is first):
+                    break
+        finally:
+            self._going.discard(key)
+            if not line:
+                del self.lines[key]

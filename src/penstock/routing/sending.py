@@ -27,11 +27,15 @@ from penstock.routing.sharing_out import (
     together,
     without,
 )
-from penstock.routing.steps import Ask, Reply, Steps, ask, ask_all
+from penstock.routing.steps import Ask, AskAll, Outcome, Reply, Steps, ask, expected, raised
 from penstock.wire.messages import Send, SendResult
 
 _COLUMNS_AT = 1
 """Where in an encoded batch its columns are named."""
+_TOLD_AS_IT_IS = (ErrorCode.UNREACHABLE, ErrorCode.OUT_OF_ORDER, ErrorCode.QUEUE_NOT_FOUND)
+"""After these a sender sends the same batch again, or nothing is left of what was stored."""
+_COUNTER_MAX = 2**64 - 1
+"""The largest number that fits into a request. What counters may be is the node's to say."""
 
 
 def send(context: RoutingContext, request: Send, body: Buffer) -> Steps[Reply]:
@@ -73,23 +77,42 @@ def _send_shares(
     has_ids = queue.settings.strict and bool(batch.columns & DEDUPLICATION)
     if len(shares) > 1 or has_ids:
         _check_sizes(queue, batch)  # before anything is stored or claimed
+        _check_counters(request, batch)
     claims = Claims(queue)
     known: dict[int, int | Place] = {}
     if has_ids:
         known = yield from _sent_elsewhere(claims, batch, shares)
         shares = without(shares, known, batch.count)
     asks = [_ask(context, queue, share, request, batch) for share in shares]
-    try:
-        results = yield from ask_all(asks, SendResult, turn)
-    except PenstockError as error:
-        if error.code is not ErrorCode.OVERLOADED or not has_ids:
-            raise
+    outcomes: list[Outcome] = yield AskAll(asks, turn)
+    error = _first_error(outcomes)
+    if error is not None and error.code is ErrorCode.OVERLOADED and has_ids:
         # What follows this send is refused until it ends (`send_turns`), so it may be sent again here.
         yield from claims.lift_bars()
-        results = yield from ask_all(asks, SendResult)
+        outcomes = yield AskAll(asks)
+    results = _stored(outcomes)
     if len(shares) == 1 and shares[0].places is None:
         return _outward(shares[0].ordinal, results[0])
     return Reply(together(batch.count, shares, results, known, context.now_ms()))
+
+
+def _first_error(outcomes: Sequence[Outcome]) -> PenstockError | None:
+    return next((outcome for outcome in outcomes if isinstance(outcome, PenstockError)), None)
+
+
+def _stored(outcomes: Sequence[Outcome]) -> list[SendResult]:
+    """What the partitions stored; raises where one of them did not.
+
+    A refusal says that nothing was stored. Where another partition has stored its share that is not so. If the refusal may pass, the
+    sender is told that nobody knows, and sends the batch again under its number. What is stored already is not stored twice then.
+    """
+    error = _first_error(outcomes)
+    if error is None:
+        return [expected(raised(outcome), SendResult) for outcome in outcomes]
+    if error.code in _TOLD_AS_IT_IS or all(isinstance(outcome, PenstockError) for outcome in outcomes):
+        raise error
+    code = ErrorCode.UNREACHABLE if error.retryable else error.code
+    raise PenstockError(code, f"a part of the batch is stored, and another was refused: {error.message}")
 
 
 def _sent_elsewhere(claims: Claims, batch: Batch, shares: Sequence[Share]) -> Steps[dict[int, int | Place]]:
@@ -148,6 +171,15 @@ def _numbered(context: RoutingContext, partition: int, request: Send) -> Send:
     return msgspec.structs.replace(
         request, queue_id=partition, producer=context.producer, number=context.next_number(partition)
     )
+
+
+def _check_counters(request: Send, batch: Batch) -> None:
+    """Each share gets the counter of its first message, which has to fit into a request."""
+    if request.counter + batch.count > _COUNTER_MAX:
+        raise PenstockError(
+            ErrorCode.BAD_REQUEST,
+            f"bad stamps: {batch.count} messages with counters from {request.counter}, at most {_COUNTER_MAX}",
+        )
 
 
 def _check_sizes(queue: QueueEntry, batch: Batch) -> None:

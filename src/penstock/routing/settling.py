@@ -9,6 +9,7 @@ from __future__ import annotations
 import msgspec
 
 from penstock.cluster.layout import decode_partition, first_partition, partition_key, queue_key
+from penstock.model import limits
 from penstock.model.document import TooOldError
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.model.runs import count_of
@@ -27,6 +28,8 @@ def settle(context: RoutingContext, request: Delete | Release | Extend) -> Steps
     shares: dict[int, list[Receipt]] = {}
     places: dict[int, list[tuple[int, int]]] = {}
     """By partition: the place of each of its receipts in the request, and the partition's ordinal."""
+    for receipt in request.receipts:
+        _check(receipt)
     for place, receipt in enumerate(request.receipts):
         queue_id = queue_of_token(receipt.token)
         if not context.map.has_heard_of(queue_id):
@@ -48,6 +51,17 @@ def settle(context: RoutingContext, request: Delete | Release | Extend) -> Steps
         for given, (place, ordinal) in zip(settled.outcomes, where, strict=True):
             outcomes[place] = _joined(outcomes[place], outward_answers.outcome(given, ordinal))
     return Reply(Settled(outcomes))
+
+
+def _check(receipt: Receipt) -> None:
+    """As a node does, which is not asked about a queue that is gone: what is answered, and recorded, is a sum of these counts."""
+    if any(first < 0 or count < 1 for first, count in receipt.runs) or (
+        count_of(receipt.runs) > limits.RECEIVE_MESSAGES
+    ):
+        raise PenstockError(
+            ErrorCode.BAD_REQUEST,
+            f"a receipt names 1 to {limits.RECEIVE_MESSAGES} messages by (first, count)",
+        )
 
 
 def _look_for(context: RoutingContext, queue_id: int) -> Steps[None]:

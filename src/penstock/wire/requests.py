@@ -79,7 +79,8 @@ class Send(msgspec.Struct, frozen=True, array_like=True, tag=8):
     """Body: one batch. Answered with `SendResult`, after it is on disk.
 
     (`producer`, `number`) identify the batch: sent again under the same pair it is answered, not stored again.
-    Numbers of one producer rise by one per batch and queue. Producer 0: no such protection.
+    Numbers of one producer rise with every batch to a queue, also when it was made again: none is given twice. Producer 0: no such
+    protection.
     """
 
     queue_id: int

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
+
 from penstock.frontend.engine import Answered
 from penstock.frontend.steps import Reply
 from penstock.model.batch import Buffer
@@ -109,3 +111,40 @@ async def test_another_connection_begins_anew() -> None:
     assert not cluster.send(2, after=1, connection=2)
     assert cluster.send(1, connection=2)
     assert cluster.send(2, after=1, connection=2)
+
+
+@async_test
+async def test_an_answer_that_cannot_be_encoded_is_told_as_a_defect_and_holds_up_no_other() -> None:
+    cluster = Cluster()
+    cluster.send(1)
+    cluster.send(2)
+    huge = messages.SendResult([(2**64, 1)], [], 1)
+    cluster.asked[0][1](Reply(huge, memoryview(b"")))
+    cluster.answer(1)
+    await asyncio.sleep(0)
+    assert code(cluster.told[1]) == ErrorCode.INTERNAL
+    assert isinstance(cluster.told[2], messages.SendResult)
+
+
+@async_test
+async def test_answers_of_others_leave_though_those_of_one_connection_cannot(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    cluster = Cluster()
+    cluster.connect(2)
+    await asyncio.sleep(0)
+    write = cluster.gateway._write
+
+    def fail_for_the_first(connection: int, buffers: list[Buffer]) -> None:
+        if connection == 1:
+            raise OverflowError("its row does not fit")
+        write(connection, buffers)
+
+    monkeypatch.setattr(cluster.gateway, "_write", fail_for_the_first)
+    cluster.send(1)
+    cluster.send(2, connection=2)
+    cluster.answer(0)
+    cluster.answer(1)
+    await asyncio.sleep(0)
+    assert 1 not in cluster.told
+    assert isinstance(cluster.told[2], messages.SendResult)

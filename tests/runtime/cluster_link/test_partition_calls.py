@@ -254,3 +254,31 @@ async def test_a_timer_that_is_due_already_is_a_timer_like_others(monkeypatch: p
     monkeypatch.undo()
     assert isinstance(await answered, Reply)
     await calls.close()
+
+
+@async_test
+async def test_a_request_that_cannot_be_sent_fails_alone() -> None:
+    """Those that go out in the same turn do: here all wait for the same leader, and it comes."""
+
+    class Choosy(Leader):
+        def ask(self, request: Request, body: Buffer, done: Told, stands_for: int = 1) -> int:
+            if isinstance(request, Send) and request.number == 2:
+                raise OverflowError("does not fit")
+            return super().ask(request, body, done, stands_for)
+
+    leader = Choosy(refusals=0)
+    leader.incarnation = 0
+    loop = asyncio.get_running_loop()
+    calls = PartitionCalls(map_of_one(), cast(NodeLinks, leader), _nothing_new, loop)
+    answered: list[asyncio.Future[Outcome]] = [loop.create_future() for _ in range(3)]
+    for number, future in enumerate(answered, 1):
+        calls.start(Ask(1, Send(1, 7, number)), future.set_result)
+    leader.incarnation = 1
+    async with asyncio.timeout(5):
+        first, second, third = await asyncio.gather(*answered)
+    assert isinstance(first, Reply)
+    assert isinstance(third, Reply)
+    assert isinstance(second, PenstockError)
+    assert second.code is ErrorCode.INTERNAL
+    assert not calls.lines._lines[1].routes
+    await calls.close()

@@ -98,3 +98,11 @@ def test_a_callback_that_fails_harms_no_other(caplog: pytest.LogCaptureFixture) 
         correlation.feed(frame(one, Done()) + frame(two, Done()))
     assert len(outcomes) == 1
     assert "could not be used" in caplog.text
+
+
+def test_a_request_that_cannot_be_encoded_leaves_nothing_behind() -> None:
+    correlation = Correlation()
+    outcomes: Outcomes = []
+    with pytest.raises(OverflowError):
+        correlation.ask(Send(7, counter=2**64), b"body", outcomes.append)
+    assert (len(correlation), correlation.outstanding_bytes, outcomes) == (0, 0, [])

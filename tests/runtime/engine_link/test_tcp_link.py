@@ -15,7 +15,19 @@ from penstock.model.batch import encode_parts
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.runtime.embedded import running_server
 from penstock.runtime.engine_link.tcp_link import TcpLink
-from penstock.wire.messages import Done, Ping, Receive, Send
+from penstock.wire.frames import FrameReader, encode_frame
+from penstock.wire.messages import (
+    PROTOCOL_VERSION,
+    Done,
+    Failed,
+    Hello,
+    Ping,
+    Receive,
+    Send,
+    Welcome,
+    decode_request,
+    encode_message,
+)
 from tests.process.server import ServerProcess, free_port
 from tests.runtime.engine_link.linked_node import ask, asked, create_queue, exercise
 from tests.runtime.harness import async_test, small_config
@@ -131,3 +143,34 @@ async def test_a_back_end_that_is_killed_fails_what_waits_and_is_found_again(
         assert caplog.text.count("connected to the back end") == 2
     finally:
         await server.stop()
+
+
+@async_test
+async def test_a_back_end_that_welcomes_and_refuses_in_the_same_bytes_is_connected_to_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The connection ends between the welcome and the moment in which the link counts on it."""
+    monkeypatch.setattr("penstock.runtime.engine_link.tcp_link.FIRST_PAUSE_SECONDS", 0.001)
+    visits = 0
+
+    async def greet(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal visits
+        visits += 1
+        frames = FrameReader()
+        while data := await reader.read(65_536):
+            for frame in frames.feed(data):
+                hello = isinstance(decode_request(frame.head), Hello)
+                answer = Welcome(PROTOCOL_VERSION, "server", "node", 1) if hello else Done()
+                writer.write(b"".join(encode_frame(frame.request_id, encode_message(answer))))
+            if visits == 1:
+                refusal = Failed(ErrorCode.UNAUTHENTICATED, "its user is gone")
+                writer.write(b"".join(encode_frame(0, encode_message(refusal))))
+                break
+        writer.close()
+
+    server = await asyncio.start_server(greet, "127.0.0.1", 0)
+    async with server, linked(server.sockets[0].getsockname()[1]) as link:
+        async with asyncio.timeout(10):
+            await link.found()
+            assert (await ask(link, Ping())).answer == Done()
+        assert visits == 2

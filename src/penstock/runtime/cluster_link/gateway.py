@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import socket
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
@@ -14,6 +15,7 @@ from penstock.config.address import Address
 from penstock.config.serve import ServeConfig
 from penstock.frontend.engine import EngineLink
 from penstock.frontend.steps import Reply
+from penstock.frontend.telling import tell
 from penstock.model.batch import Buffer
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.model.limits import MEBIBYTE
@@ -28,6 +30,8 @@ from penstock.wire import messages
 from penstock.wire.decoding import decode
 from penstock.wire.frames import Frame, encode_frame
 from penstock.wire.send_order import SendOrder
+
+log = logging.getLogger(__name__)
 
 HELD_BYTES = 32 * MEBIBYTE
 """Of batches that no node has answered yet; beyond, nobody is read from until half of them are answered."""
@@ -257,15 +261,21 @@ class Gateway:
     def _answer(self, connection: int, request_id: int, answer: messages.Answer, body: Buffer = b"") -> None:
         if connection not in self._clients:
             return
+        try:
+            head = messages.encode_message(answer)
+        except Exception as error:  # whoever asked is told, else it would wait for ever
+            log.exception("an answer cannot be encoded: this is a defect of Penstock; please report it")
+            message = f"a defect of the front end: {type(error).__name__}: {error}"
+            head, body = messages.encode_message(messages.Failed(ErrorCode.INTERNAL, message)), b""
         if not self._answers:
             self._loop.call_soon(self._write_answers)
-        frame = encode_frame(request_id, messages.encode_message(answer), (body,) if len(body) else ())
+        frame = encode_frame(request_id, head, (body,) if len(body) else ())
         self._answers.setdefault(connection, []).extend(frame)
 
     def _write_answers(self) -> None:
         answers, self._answers = self._answers, {}
         for connection, buffers in answers.items():
-            self._write(connection, buffers)
+            tell(partial(self._write, connection), buffers)
 
     def _hold(self, size: int) -> None:
         self._held_bytes += size

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable
 from functools import partial
 
 from penstock.frontend.steps import Reply as LinkReply
 from penstock.frontend.telling import tell
 from penstock.metadata.store.interface import StoreUnavailableError
-from penstock.model.errors import PenstockError
+from penstock.model.errors import ErrorCode, PenstockError
 from penstock.routing.cluster_map import ClusterMap
 from penstock.routing.line_call import Call, Cancel, Done, Effect, Finish, LookUp, Transmit
 from penstock.routing.partition_line import PartitionLines
 from penstock.routing.steps import Ask, Reply
 from penstock.runtime.cluster_link.node_links import NodeLinks
+from penstock.wire.messages import Request
 
 __all__ = ["Call", "PartitionCalls"]
+
+log = logging.getLogger(__name__)
 
 
 class PartitionCalls:
@@ -115,9 +119,7 @@ class PartitionCalls:
     def _carry_out(self, effect: Effect, within: bool) -> None:
         match effect:
             case Transmit(call, attempt, leader, request):
-                link = self._links.to(leader.address)
-                ticket = link.ask(request, call.ask.body, partial(self._answered, call, attempt))
-                call.ticket = partial(link.cancel, ticket)
+                self._transmit(call, attempt, leader.address, request)
             case Finish(call, outcome):
                 if within:
                     self._loop.call_soon(tell, call.done, outcome)
@@ -131,6 +133,20 @@ class PartitionCalls:
                     self._looks.add(look)
                     look.add_done_callback(self._looks.discard)
 
+    def _transmit(self, call: Call, attempt: int, address: str, request: Request) -> None:
+        """Asks a node. A request that cannot be asked fails alone: those behind it in the same turn are asked all the same."""
+        link = self._links.to(address)
+        answered = partial(self._answered, call, attempt)
+        try:
+            ticket = link.ask(request, call.ask.body, answered)
+        except Exception as error:
+            message = f"a defect of the front end: {type(error).__name__}: {error}"
+            log.exception("a request could not be sent to %s: this is a defect; please report it", address)
+            call.ticket = _nothing
+            self._loop.call_soon(answered, PenstockError(ErrorCode.INTERNAL, message))
+        else:
+            call.ticket = partial(link.cancel, ticket)
+
     def _set_timer(self) -> None:
         at = None if self._closed else self.lines.next_at()
         if self._timer is not None:
@@ -140,3 +156,7 @@ class PartitionCalls:
             self._timer = None
         if at is not None:
             self._timer, self._timer_at = self._loop.call_at(at, self._tick), at
+
+
+def _nothing() -> None:
+    """There is nothing to cancel."""

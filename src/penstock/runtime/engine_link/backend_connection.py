@@ -42,6 +42,8 @@ class BackendConnection(asyncio.Protocol):
             self.introduced.set_result(None)
         self.heard = True
         """Whether anything has arrived since this was last set to False."""
+        self.ended_because: str | None = None
+        """Why it has ended; None: it has not."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Called by asyncio."""
@@ -100,6 +102,7 @@ class BackendConnection(asyncio.Protocol):
         """Cuts the connection and tells its owner, once."""
         transport, self._transport = self._transport, None
         if transport is not None:
+            self.ended_because = reason
             self._gathered.clear()
             self.introduced.cancel(reason)
             transport.abort()

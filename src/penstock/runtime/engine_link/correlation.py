@@ -49,9 +49,10 @@ class Correlation:
         return ticket
 
     def ask(self, request: Request | Prove, body: Buffer, done: Answered) -> tuple[int, list[Buffer]]:
-        """A question's request id, and its frame to send."""
+        """A question's request id, and its frame to send. Raises where it cannot be encoded; then nothing was asked."""
+        head = _encode(request)
         ticket = self.enter(done, len(body))
-        return ticket, encode_frame(ticket, _encode(request), (body,) if len(body) else ())
+        return ticket, encode_frame(ticket, head, (body,) if len(body) else ())
 
     def successor(self) -> Correlation:
         """For the next connection: its tickets are none of this one's."""

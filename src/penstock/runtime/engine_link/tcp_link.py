@@ -171,7 +171,9 @@ class TcpLink:
             async with asyncio.timeout(GREETING_SECONDS):
                 await dial(lambda: connection, self._address.host, self._address.port, self._tls)
                 await _introduced(connection)
+                _check_alive(connection)
                 welcome = await self._greeted(connection)
+                _check_alive(connection)
         except BaseException as error:
             connection.end("given up")
             if isinstance(error, TimeoutError):
@@ -261,6 +263,12 @@ async def _introduced(connection: BackendConnection) -> None:
             "one, or not take our certificate)"
         )
         raise PenstockError(ErrorCode.UNREACHABLE, reason)
+
+
+def _check_alive(connection: BackendConnection) -> None:
+    """Raises where the connection ended after its last word and before that was heeded: its end is told only once."""
+    if connection.ended_because is not None:
+        raise PenstockError(ErrorCode.UNREACHABLE, connection.ended_because)
 
 
 def _pauses() -> Iterator[float]:
