@@ -282,3 +282,17 @@ async def test_a_request_that_cannot_be_sent_fails_alone() -> None:
     assert second.code is ErrorCode.INTERNAL
     assert not calls.lines._lines[1].routes
     await calls.close()
+
+
+@async_test
+async def test_after_a_look_at_the_store_that_fails_in_an_unknown_way_there_may_be_another() -> None:
+    async def fails(key: str) -> None:
+        raise ValueError("what the store says cannot be read")
+
+    loop = asyncio.get_running_loop()
+    calls = PartitionCalls(map_of_one(), cast(NodeLinks, Leader(refusals=1)), fails, loop)
+    answered: asyncio.Future[Outcome] = loop.create_future()
+    calls.start(Ask(1, Purge(1)), answered.set_result)
+    assert isinstance(await answered, Reply)
+    assert not calls.lines._looking
+    await calls.close()

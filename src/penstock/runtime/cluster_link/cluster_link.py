@@ -184,6 +184,10 @@ class ClusterLink:
             outcome = PenstockError(
                 ErrorCode.METADATA_UNAVAILABLE, f"the metadata cannot be reached now, try again: {error}"
             )
+        except Exception as error:  # the request that waits for this has to be answered
+            log.exception("the store could not be asked: this is a defect of Penstock; please report it")
+            message = f"a defect of the front end: {type(error).__name__}: {error}"
+            outcome = PenstockError(ErrorCode.INTERNAL, message)
         done(outcome)
 
     def wait_until(self, step: Until, done: Callable[[bool], None]) -> None:

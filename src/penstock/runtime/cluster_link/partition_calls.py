@@ -98,6 +98,10 @@ class PartitionCalls:
             await self._refresh(key)
         except StoreUnavailableError:
             pass  # what is known has to do
+        except Exception:  # the requests that wait for this go on all the same
+            log.exception(
+                "a partition could not be looked up: this is a defect of Penstock; please report it"
+            )
         self.lines.looked_up(partition, key, self._loop.time())
         self._run()
 
