@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from random import Random
+
 import pytest
 
 from penstock.model.errors import ErrorCode, PenstockError
+from penstock.routing.line import Line
+from penstock.routing.line_call import Call
 from penstock.routing.partition_line import DEPOSED_SECONDS
-from penstock.routing.steps import Outcome, Reply
+from penstock.routing.steps import Ask, Outcome, Reply
 from penstock.wire.messages import Delivery, Purge, Receive, Redrive, Request, Send
 from tests.routing.line_world import LineWorld
 
@@ -268,3 +272,24 @@ def test_a_send_does_not_pass_a_copy_of_the_one_that_it_follows() -> None:
     outcome = told[1][0]
     assert isinstance(outcome, PenstockError)
     assert outcome.code is ErrorCode.OUT_OF_ORDER
+
+
+def test_who_follows_a_send_is_found_in_mixed_lines_as_in_orderly_ones() -> None:
+    """The short way of an orderly line gives what looking at every send gives."""
+    dice = Random(7)
+    for _ in range(300):
+        line, calls = Line(1), list[Call]()
+        numbers = dice.choices(range(1, 7), k=dice.randint(1, 8))
+        for number in numbers if dice.random() < 0.5 else sorted(numbers):
+            call = Call(Ask(1, Send(1, 7, number, after=dice.choice((0, max(number - 1, 0))))), print, 0.0)
+            line.enter(call)
+            calls.append(call)
+            if dice.random() < 0.2:
+                line.leave(calls.pop(dice.randrange(len(calls))))
+        for call in calls:
+            every = [
+                one
+                for one in calls
+                if one is not call and one.after and (one.before is call or one.predecessor() is call)
+            ]
+            assert set(map(id, line.followers(call))) == set(map(id, every))

@@ -15,6 +15,7 @@ class Line:
 
     __slots__ = (
         "_entered",
+        "_mixed",
         "_tails",
         "abandons",
         "calls",
@@ -42,6 +43,8 @@ class Line:
         """(when, epoch): from when on answers of earlier epochs are no longer waited for."""
         self._tails: dict[int, Call] = {}
         """By producer: its send with the highest number."""
+        self._mixed: set[int] = set()
+        """Producers whose sends did not come in the order of their numbers, each of them once."""
 
     def enter(self, call: Call) -> None:
         """A request joins at the end."""
@@ -60,6 +63,8 @@ class Line:
             behind.before = call
         else:
             self._tails[call.producer] = call
+        if behind is not None or (before is not None and before.number == call.number):
+            self._mixed.add(call.producer)
 
     def followers(self, call: Call) -> list[Call]:
         """The sends that must not be stored without this one: the next of its producer, and others that came before its copies."""
@@ -68,7 +73,8 @@ class Line:
         while behind is not None:
             if behind.after and (behind.before is call or behind.predecessor() is call):
                 found.append(behind)
-            behind = behind.behind
+            # In order each follows the one before it; to look at all of them would take long where many wait.
+            behind = behind.behind if call.producer in self._mixed else None
         return found
 
     def parks(self, call: Call) -> None:
@@ -108,6 +114,7 @@ class Line:
             self._tails[call.producer] = before
         elif call.producer:
             del self._tails[call.producer]
+            self._mixed.discard(call.producer)
         if before is not None:
             before.behind = behind
         call.before = call.behind = None
