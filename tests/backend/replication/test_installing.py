@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import logging
+
 import pytest
 
 from penstock.backend.logbook import busy, disk_full
 from penstock.backend.replication import installing, whole_state
+from penstock.backend.replication.installing import Installation
 from penstock.model.batch import encode_parts
 from penstock.model.errors import PenstockError
 from penstock.wire import messages
@@ -242,3 +245,32 @@ def test_a_state_whose_primary_is_gone_is_given_up() -> None:
     cluster.parted.clear()
     cluster.settle(6000)
     assert messages_of(c) == EARLY + LATER
+
+
+def test_a_state_that_cannot_be_read_stops_this_replica_and_nothing_else(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    cluster = behind()
+    c = cluster.machines["c"]
+    assert c.node is not None
+    installer = c.node.replication.follower.installer
+    begin = installer.begin
+
+    def begin_with_garbage(installation: Installation) -> None:
+        installation.parts[-1] = installation.parts[-1][:-3]
+        begin(installation)
+
+    installer.begin = begin_with_garbage  # type: ignore[method-assign]  # of this object alone
+    with caplog.at_level(logging.ERROR, "penstock.backend"):
+        for _ in range(600):
+            step(cluster)
+    (said,) = [record.getMessage() for record in caplog.records]
+    assert said.startswith("partition 1 of 'q' is followed no further: the state that came cannot be read (")
+    assert messages_of(c) == EARLY
+    assert "c" not in cluster.entry().in_sync
+    assert isinstance(cluster.ask(messages.Send(1, 3, 1), encode_parts([b"x"])), messages.SendResult)
+    c.crash(power=False)
+    c.start()
+    cluster.settle(6000)
+    assert "c" in cluster.entry().in_sync
+    assert_same(cluster)

@@ -142,7 +142,7 @@ class Follower:
                 try:
                     self._append(partition, message.previous + 1, first, message.sizes, body)
                 except TooOldError as error:
-                    self._give_up(followed, partition.name, error)
+                    self._give_up(followed, partition.name, error.message)
         self._note(stream, followed, len(body))
 
     def _append(self, partition: Partition, number: int, first: int, sizes: Sizes, body: memoryview) -> None:
@@ -166,10 +166,10 @@ class Follower:
                 (partition.queue_id, file) for file in living_files.take_emptied(partition)
             )
 
-    def _give_up(self, followed: FollowedPartition, name: str, error: TooOldError) -> None:
+    def _give_up(self, followed: FollowedPartition, name: str, why: str) -> None:
         """Nothing of it is written here, so that this version can read all of its own journal."""
         followed.too_old = True
-        log.error("partition %d of %r is followed no further: %s", followed.queue_id, name, error.message)
+        log.error("partition %d of %r is followed no further: %s", followed.queue_id, name, why)
 
     # -- confirming ------------------------------------------------------------------------------------------
 
@@ -264,8 +264,8 @@ class Follower:
             return
         received, followed.image = followed.image, []
 
-        def too_old(error: TooOldError) -> None:
-            self._give_up(followed, self._parts.catalogue.partitions[followed.queue_id].name, error)
+        def unreadable(why: str) -> None:
+            self._give_up(followed, self._parts.catalogue.partitions[followed.queue_id].name, why)
 
         def installed(before: Partition, after: Partition) -> None:
             followed.needs_whole = False
@@ -274,7 +274,7 @@ class Follower:
                 self.tell_lost(followed, report_cut(before, after, messages))
             self._note(stream, followed, None)
 
-        self.installer.begin(Installation(followed, message.index, received, installed, too_old))
+        self.installer.begin(Installation(followed, message.index, received, installed, unreadable))
         # The bytes count as taken now: where the installation is given up nothing else would say so.
         self._note(stream, followed, len(body))
 

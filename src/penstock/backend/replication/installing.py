@@ -19,6 +19,8 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+import msgspec
+
 from penstock.backend.parts import NodeParts
 from penstock.backend.replication.followed import FollowedPartition
 from penstock.model.document import TooOldError
@@ -47,7 +49,7 @@ class Installation:
     parts: list[bytes]
     installed: Callable[[Partition, Partition], None]
     """Told of the state before and of the one in its place, when it counts."""
-    too_old: Callable[[TooOldError], None]
+    unreadable: Callable[[str], None]
     """Told that a newer version wrote the state, and that it does not count."""
     builder: Builder = field(default_factory=lambda: Builder(elsewhere=True))
     fed: int = 0
@@ -119,10 +121,15 @@ class Installer:
                 else:
                     installation.partition = builder.finish()
         except TooOldError as error:
-            self._installations.remove(installation)
-            installation.followed.installing = 0
-            installation.too_old(error)
+            self._give_up(installation, error.message)
+        except (msgspec.DecodeError, ValueError) as error:
+            self._give_up(installation, f"the state that came cannot be read ({error}); please report it")
         return built
+
+    def _give_up(self, installation: Installation, why: str) -> None:
+        self._installations.remove(installation)
+        installation.followed.installing = 0
+        installation.unreadable(why)
 
     def _write(self, installation: Installation, room: int, now_ms: int) -> int:
         """Writes some parts; returns how many bytes those had."""
