@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -22,6 +23,7 @@ from penstock.wire.messages import (
     ReceiveAny,
     Request,
     Send,
+    Subscribe,
     WeightedQueue,
 )
 from tests.runtime.harness import RawClient, async_test
@@ -108,3 +110,38 @@ async def test_a_change_that_takes_nothing_away_ends_no_wait(tmp_path: Path) -> 
         frame = await client.frame()
         assert frame is not None
         assert isinstance(messages.decode_answer(frame.head), Delivery)
+
+
+def until(moment: datetime) -> str:
+    condition = {"DateLessThan": {"aws:CurrentTime": moment.strftime("%Y-%m-%dT%H:%M:%SZ")}}
+    return policy("Allow", ["sqs:*"], ORDERS, Condition=condition)
+
+
+@pytest.mark.parametrize("request_kind", [*WAITS, "subscribe"])
+@async_test
+async def test_a_right_that_ends_by_itself_ends_what_waits(tmp_path: Path, request_kind: str) -> None:
+    asked = WAITS.get(request_kind) or Subscribe(1, 1_000)
+    async with house(tmp_path) as there:
+        owner, client = await waiting(there)
+        seconds, is_let_in = 2, False
+        while not is_let_in:  # a busy machine may take longer than the right lasts
+            allowed = until(datetime.now(UTC) + timedelta(seconds=seconds))
+            await there.heard("users/sam", there.users.put_policy("sam", "p", allowed))
+            there.events.clear()
+            client.write(asked, request_id=70)
+            client.write(Ping(), request_id=71)
+            frame = await client.frame()
+            assert frame is not None
+            is_let_in = frame.request_id == 71
+            if not is_let_in:
+                await client.frame()
+                seconds *= 2
+        frame = await client.frame()
+        assert frame is not None
+        ended = messages.decode_answer(frame.head)
+        assert isinstance(ended, Failed)
+        assert (frame.request_id, ended.code) == (70, ErrorCode.ACCESS_DENIED)
+        await owner.ask(Send(1), encode_parts([b"not for sam"]))
+        received = await owner.ask(Receive(1))
+        assert isinstance(received, Delivery)
+        assert [batch.receive_counts for batch in received.batches] == [1]

@@ -65,7 +65,13 @@ class NativeDoor:
         self._now_ms = now_ms
         self._clients: dict[int, Client] = {}
         self._subscriptions = Subscriptions(
-            permissions, limits, now_ms, self._end_subscription, self._end_receive
+            permissions,
+            limits,
+            self._clients,
+            now_ms,
+            outside.later,
+            self._end_subscription,
+            self._end_receive,
         )
         self.inside: Inside
         """Whoever is behind it; set before the first connection."""
@@ -170,6 +176,8 @@ class NativeDoor:
         client.asked[request_id] = asked
         if type(request) in RECEIVES:
             client.receives[request_id] = queue_ids_of(rule, request)
+        if visit.conditional:
+            self._subscriptions.watch()
         if rule.about is About.NAME and not looked and (onward := onward_queues(request)):
             # What another front end has just written of these queues may not have been heard of here.
             again = partial(self._admit_again, connection, client, frame, now_ms, timer_us)
