@@ -256,6 +256,7 @@ def test_beyond_loopback_the_last_user_leaves_a_closed_door(tmp_path: Path) -> N
         {"referer": "http://localhost.evil.example/"},
         {"referer": "http://localhost@evil.example/"},
         {"user_agent": "Mozilla/5.0", "host": "rebound.example:9324"},
+        {"user_agent": "Mozilla/5.0 (old: it says nothing of the page)"},
         {"host": "rebound.example:9324"},
         {"host": "rebound.example:9324", "sec_fetch_site": "same-origin", "user_agent": "Boto3/1.40"},
         {"host": "rebound.example", "sec_fetch_site": "none"},
@@ -270,6 +271,11 @@ def test_beyond_loopback_the_last_user_leaves_a_closed_door(tmp_path: Path) -> N
         {"x_forwarded_for": "203.0.113.9, 127.0.0.1"},
         {"x_forwarded_for": "unknown"},
         {"forwarded": "for=203.0.113.9"},
+        {"x_real_ip": "203.0.113.9"},
+        {"x_forwarded_for": "127.0.0.1", "x_real_ip": "203.0.113.9"},
+        {"x_client_ip": "203.0.113.9"},
+        {"true_client_ip": "203.0.113.9"},
+        {"cf_connecting_ip": "203.0.113.9"},
     ],
 )
 def test_without_users_a_web_page_from_elsewhere_is_not_let_in(
@@ -291,12 +297,14 @@ def test_without_users_a_web_page_from_elsewhere_is_not_let_in(
         {"sec_fetch_site": "same-origin"},
         {"sec_fetch_site": "same-origin", "referer": "http://localhost:9324/?Action=ListQueues"},
         {"origin": "http://localhost:3000", "referer": "http://localhost:3000"},
-        {"user_agent": "Mozilla/5.0", "host": "localhost:9324"},
+        {"user_agent": "Mozilla/5.0", "host": "localhost:9324", "sec_fetch_site": "same-origin"},
+        {"user_agent": "Mozilla/5.0", "host": "localhost:9324", "referer": "http://localhost:3000/"},
         {"user_agent": "Boto3/1.40", "host": "us-east-1.queue.localhost:9324"},
         {"host": "[::1]:9324"},
         {"host": "127.0.0.53"},
         {"x_forwarded_for": "127.0.0.1"},
         {"x_forwarded_for": "::1, 127.0.0.1"},
+        {"x_real_ip": "127.0.0.1"},
     ],
 )
 def test_without_users_a_local_page_is_let_in(server: Pipeline, headers: dict[str, str]) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from penstock.frontend import authenticate
 from penstock.frontend.failed_signatures import FailedSignatures, limit_of
 from penstock.metadata.request_limits import RequestLimit
 from penstock.model.limits import DAY_MS, SECOND_MS
@@ -73,6 +74,17 @@ def test_who_signed_rightly_before_is_let_in_from_a_throttled_address(server: Pi
     assert errors(server, till) == [THROTTLED]  # it may be a guess: it is not even compared
     server.advance(SECOND_MS)
     assert errors(server, till) == [""]
+
+
+def test_a_user_of_many_regions_makes_no_strangers_of_other_keys(
+    server: Pipeline, admin: Key, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(authenticate, "_SESSIONS", 10)
+    mallory = server.add_user("mallory", root=True)
+    assert errors(server, admin) == [""]
+    errors(server, *[mallory._replace(region=f"region-{number}") for number in range(30)])
+    assert errors(server, NOBODY, NOBODY, NOBODY, NOBODY)[-1] == THROTTLED
+    assert errors(server, admin) == [""]
 
 
 def test_a_new_day_does_not_make_a_stranger_of_a_key(server: Pipeline, admin: Key) -> None:

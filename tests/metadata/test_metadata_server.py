@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -22,6 +23,7 @@ from penstock.metadata.store.interface import (
     WatchLostError,
 )
 from penstock.metadata.store.memory import MemoryContents, MemoryStore
+from penstock.wire.strangers import STRANGERS_AT_ONCE
 from tests.metadata.metadata_servers import SECRET, Servers
 from tests.metadata.store_contract import take
 from tests.runtime.harness import async_test, until
@@ -294,6 +296,20 @@ async def test_strangers_are_refused(caplog: pytest.LogCaptureFixture) -> None:
             await reader.read()  # the challenge, and then the end
             writer.close()
         assert await (await made.servers.open()).get("a") is None
+
+
+@async_test
+async def test_strangers_who_say_nothing_keep_nobody_out() -> None:
+    async with house(count=1) as made:
+        host, port = made.servers.addresses[0].split(":")
+        silent = [await asyncio.open_connection(host, int(port)) for _ in range(STRANGERS_AT_ONCE)]
+        held = await connect(host, int(port), SECRET, "test")
+        reader, _ = silent[0]
+        with contextlib.suppress(ConnectionResetError):
+            await reader.read()  # the challenge, and then the end: it has waited longest
+        held.close()
+        for _, writer in silent:
+            writer.close()
 
 
 @async_test

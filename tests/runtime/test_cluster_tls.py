@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import socket
 import ssl
@@ -20,6 +21,7 @@ from penstock.runtime.http.tls import TlsError
 from penstock.runtime.listening import bind
 from penstock.runtime.local_cluster.certificates import CertificateFiles, ThrowAwayAuthority
 from penstock.wire.handshake import HandshakeError
+from penstock.wire.strangers import STRANGERS_AT_ONCE
 from tests.runtime.harness import async_test
 
 
@@ -188,6 +190,22 @@ def test_a_certificate_that_the_others_would_refuse_is_refused_at_once(tmp_path:
         ClusterTls(own.certificate, own.key, tmp_path / "nowhere.pem")
     with pytest.raises(TlsError, match="holds no certificates"):
         ClusterTls(own.certificate, own.key, own.key)
+
+
+@async_test
+async def test_who_connects_and_says_nothing_keeps_nobody_out(tmp_path: Path) -> None:
+    tls = ClusterTls(*files_in(tmp_path))
+    async with door(tls) as port:
+        silent = [await asyncio.open_connection("127.0.0.1", port) for _ in range(2 * STRANGERS_AT_ONCE)]
+        async with asyncio.timeout(
+            cluster_streams.HANDSHAKE_SECONDS / 2
+        ):  # before the silent ones are cut off anyway
+            assert await heard_at(port, tls) == b"hello"
+            reader, _ = silent[0]
+            with contextlib.suppress(ConnectionResetError):
+                assert await reader.read() == b"", "it has waited longest"
+        for _, writer in silent:
+            writer.close()
 
 
 @async_test

@@ -161,7 +161,8 @@ class Exchange:
 
     def _policy_of(self, arn: QueueArn) -> Steps[Policy | None]:
         try:
-            queue = yield from self._front.queues.resolve(native_name_of(self._front.home, arn), self._now_ms)
+            # As it is now: what is remembered may be another queue's, which had the name before.
+            queue = yield from self._front.queues.fresh(native_name_of(self._front.home, arn), self._now_ms)
         except PenstockError as error:
             if error.code is not ErrorCode.QUEUE_NOT_FOUND:
                 raise

@@ -14,8 +14,11 @@ from functools import lru_cache
 
 from penstock.wire.credentials import is_this_machine
 
-FORWARDED_FOR = "x-forwarded-for"
+CLIENT_NAMES = ("x-forwarded-for", "x-real-ip", "x-client-ip", "true-client-ip", "cf-connecting-ip")
+"""Headers in which proxies and tunnels name the client whose request they hand on."""
 FORWARDED = "forwarded"
+BROWSER = "Mozilla/"
+"""What every browser's `User-Agent` begins with, and no SDK's."""
 MAKE_A_USER = "Make a user with `penstock user create NAME --root`, and sign requests with its key."
 _LOCAL = r"(?:(?:[a-z0-9_-]+\.)*localhost|127(?:\.[0-9]{1,3}){3}|\[::1\])(?::[0-9]{1,5})?"
 _LOCAL_HOST = re.compile(_LOCAL, re.IGNORECASE)
@@ -49,8 +52,9 @@ def why_not_served(headers: Mapping[str, str], address: str, *, may_be_typed: bo
     if not is_loopback(address):
         return _FOREIGN_CLIENT
     # A tunnel or proxy that nobody has told us of says so too; a client of this machine has no reason to.
-    passed_on = headers.get(FORWARDED_FOR)
-    if FORWARDED in headers or (passed_on is not None and not _all_loopback(passed_on)):
+    if FORWARDED in headers or not all(
+        _all_loopback(headers[name]) for name in CLIENT_NAMES if name in headers
+    ):
         return _FOREIGN_CLIENT
     return None
 
@@ -74,7 +78,8 @@ def _all_loopback(forwarded_for: str) -> bool:
 def _is_foreign_page(headers: Mapping[str, str], may_be_typed: bool) -> bool:
     """A browser says from where a page comes that makes it ask; SDKs and tools say nothing of the kind.
 
-    Old ones say only which page had the link. A link in a mail has no page: the browser says `none`, as for what was typed.
+    Old ones say only which page had the link, and not even that where the page forbids it: then it may have been typed as well.
+    A link in a mail has no page: the browser says `none`, as for what was typed.
     """
     referer = headers.get("referer")
     if referer is not None and _LOCAL_PAGE.fullmatch(referer) is None:
@@ -83,4 +88,6 @@ def _is_foreign_page(headers: Mapping[str, str], may_be_typed: bool) -> bool:
     if origin is not None:
         return _LOCAL_ORIGIN.fullmatch(origin) is None
     site = headers.get("sec-fetch-site")
+    if site is None and referer is None and headers.get("user-agent", "").startswith(BROWSER):
+        site = "none"
     return site is not None and site != "same-origin" and not (may_be_typed and site == "none")

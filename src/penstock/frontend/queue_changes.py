@@ -43,7 +43,7 @@ def write_metadata(queue: ResolvedQueue, metadata: QueueMetadata) -> Steps[bool]
 def change_metadata(context: Context, change: Callable[[ResolvedQueue], QueueMetadata]) -> Steps[None]:
     """Changes the metadata of the queue that an action works on; `change` may refuse by raising."""
     for _ in range(ATTEMPTS):
-        queue = yield from context.queues.fresh(context.queue.native_name, context.now_ms)
+        queue = yield from context.queues.again(context.queue, context.now_ms)
         if (yield from write_metadata(queue, change(queue))):
             return
     raise too_many_changes()

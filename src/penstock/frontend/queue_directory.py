@@ -62,6 +62,15 @@ class QueueDirectory:
                 yield from refresh(key_of(native_name))
         return self.learn(description, now_ms)
 
+    def again(self, queue: ResolvedQueue, now_ms: int) -> Steps[ResolvedQueue]:
+        """A queue as it is now; raises `PenstockError` where it is gone, also where another one has its name by now.
+
+        What a caller may do was decided by the policy of the one that it was.
+        """
+        now = yield from self.fresh(queue.native_name, now_ms)
+        check_same(queue, now.queue_id)
+        return now
+
     def find(self, native_name: str, now_ms: int) -> Steps[ResolvedQueue | None]:
         """The queue as it is now, or None."""
         try:
@@ -142,6 +151,12 @@ class QueueDirectory:
 
     def _changed(self, change: Change) -> None:
         self.forget(change.key.removeprefix(PREFIX))
+
+
+def check_same(queue: ResolvedQueue, queue_id: int) -> None:
+    """Raises where the name of a queue is another one's by now: who may use that has to be asked about again."""
+    if queue_id != queue.queue_id:
+        raise PenstockError(ErrorCode.QUEUE_NOT_FOUND, f"queue {queue.native_name!r} is another one by now")
 
 
 def _policy(attributes: QueueAttributes) -> Policy | None:

@@ -18,15 +18,14 @@ from penstock.runtime.bad_connections import BadConnections
 from penstock.runtime.proxy_headers import take_header
 from penstock.wire.handshake import HandshakeError
 from penstock.wire.proxy_protocol import ProxyHeader, ProxyHeaderError
+from penstock.wire.strangers import STRANGERS_AT_ONCE, Strangers
 from penstock.wire.tls_reasons import is_wrong_name, speaks_no_tls
 
 log = logging.getLogger(__name__)
 
 HANDSHAKE_SECONDS = 5.0
-STRANGERS_AT_ONCE = 256
-"""So many may be in the middle of showing who they are; more wait in the kernel."""
 PASSED_ON_AT_ONCE = 4_096
-"""The same without TLS, where only what a balancer says is waited for."""
+"""So many may be in the middle of showing who they are without TLS, where only what a balancer says is waited for."""
 BACKLOG = 1_024
 
 Stream = TypeVar("Stream", bound=asyncio.Protocol)
@@ -139,8 +138,8 @@ class _GreetingDoor:
         self._tls = tls
         self._service = service
         self._balanced = balanced
-        self._room = asyncio.Semaphore(STRANGERS_AT_ONCE if tls is not None else PASSED_ON_AT_ONCE)
-        self._greetings: set[asyncio.Task[None]] = set()
+        at_once = STRANGERS_AT_ONCE if tls is not None else PASSED_ON_AT_ONCE
+        self._greetings: Strangers[asyncio.Task[None]] = Strangers(at_once)
         self._bad = BadConnections(log)
         self._accepting = asyncio.create_task(self._accept(), name=f"door of {service}")
         # Not before it has ended, or the loop would look at a file that is another one by then.
@@ -153,17 +152,19 @@ class _GreetingDoor:
     async def _accept(self) -> None:
         loop = asyncio.get_running_loop()
         while True:
-            await self._room.acquire()
             try:
                 connection, place = await loop.sock_accept(self._listener)
             except OSError as error:
-                self._room.release()
                 self._bad.tell("files", "cannot take a connection (%s): %s", self._service, error)
                 await asyncio.sleep(1.0)  # too many files are open; it is tried again
                 continue
             task = loop.create_task(self._greet(connection, str(place[0])))
-            self._greetings.add(task)
-            task.add_done_callback(self._greetings.discard)
+            task.add_done_callback(self._greetings.leave)
+            oldest = self._greetings.enter(task)
+            if oldest is not None:
+                oldest.cancel()
+                self._bad.tell("many", "cut off somebody who does not greet: others come (%s)", self._service)
+            await asyncio.sleep(0)  # the greeting begins before the next one is taken
 
     async def _greet(self, connection: socket.socket, host: str) -> None:
         try:
@@ -181,8 +182,6 @@ class _GreetingDoor:
         except BaseException:
             connection.close()
             raise
-        finally:
-            self._room.release()
 
     async def _header(self, connection: socket.socket, host: str) -> ProxyHeader | None:
         """What a balancer says that is believed."""

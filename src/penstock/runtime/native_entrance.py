@@ -54,6 +54,10 @@ class NativeSockets:
         loop = asyncio.get_running_loop()
         return loop.call_later(self._server.hello_timeout_seconds, self.refuse, connection, late, 0).cancel
 
+    def later(self, seconds: float, call: Callable[[], None]) -> None:
+        """Calls in so many seconds."""
+        asyncio.get_running_loop().call_later(seconds, call)
+
 
 class MetadataLooks:
     """See `Look`: reads the store itself, where the cache may be behind."""

@@ -28,6 +28,7 @@ from penstock.wire.log_messages import ReadLog
 from penstock.wire.messages import PROTOCOL_VERSION, Failed, Hello, Ping, encode_message
 from penstock.wire.read_ticket import ReadTicket, TicketDesk, TicketError
 from penstock.wire.reader_waits import ReaderWaits, ReadsUnderWay
+from penstock.wire.strangers import Strangers
 
 log = logging.getLogger(__name__)
 
@@ -80,7 +81,7 @@ class ReaderDoor:
         self.hello_seconds = hello_timeout_ms / 1000
         self.write_buffer_bytes = write_buffer_bytes
         self._readers: dict[int, Reader] = {}
-        self._strangers: set[Reader] = set()
+        self._strangers: Strangers[Reader] = Strangers(MAX_STRANGERS)
         self._next = FIRST_READER
         self._door: Door | None = None
         self._refused = 0
@@ -116,14 +117,16 @@ class ReaderDoor:
 
     def knocked(self, reader: Reader) -> bool:
         """Somebody has connected; False where there is no room."""
-        if self._closed or len(self._strangers) >= MAX_STRANGERS or len(self._readers) >= MAX_READERS:
+        if self._closed or len(self._readers) >= MAX_READERS:
             return False
-        self._strangers.add(reader)
+        oldest = self._strangers.enter(reader)
+        if oldest is not None:
+            oldest.cut_off("it shows no ticket, and others have come")
         return True
 
     def let_in(self, reader: Reader) -> int:
         """It has shown a ticket; returns its number. The node's greeting is the answer to it."""
-        self._strangers.discard(reader)
+        self._strangers.leave(reader)
         number = self._next
         self._next -= 1
         self._readers[number] = reader
@@ -133,7 +136,7 @@ class ReaderDoor:
 
     def left(self, reader: Reader, number: int) -> None:
         """Its connection is gone."""
-        self._strangers.discard(reader)
+        self._strangers.leave(reader)
         if self._readers.pop(number, None) is not None:
             self.driver.disconnected(number)
 
@@ -169,14 +172,14 @@ class Reader(asyncio.Protocol):
         if name:
             self._peer = str(name[0])
         if not door.knocked(self):
-            self._cut_off("there are too many")
+            self.cut_off("there are too many")
             return
         self._transport.set_write_buffer_limits(high=door.write_buffer_bytes)
         connection = transport.get_extra_info("socket")
         if connection is not None:
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._timer = asyncio.get_running_loop().call_later(
-            door.hello_seconds, self._cut_off, "it shows no ticket"
+            door.hello_seconds, self.cut_off, "it shows no ticket"
         )
 
     def data_received(self, data: bytes) -> None:
@@ -190,7 +193,7 @@ class Reader(asyncio.Protocol):
             if frames:
                 self._read(frames)
         except (TicketError, PenstockError) as error:
-            self._cut_off(str(error))
+            self.cut_off(str(error))
 
     def connection_lost(self, error: Exception | None) -> None:
         self.end()
@@ -272,7 +275,8 @@ class Reader(asyncio.Protocol):
         if self._tally is not None and self._door.record is not None:
             self._door.record.write(self._tally)
 
-    def _cut_off(self, why: str) -> None:
+    def cut_off(self, why: str) -> None:
+        """Ends the connection, and says why in the log."""
         self._door.refused(self._peer, why)
         self.end()
 

@@ -58,6 +58,19 @@ def frames_in(buffers: Sequence[Buffer]) -> Iterator[tuple[int, memoryview, int]
         yield request_id, memoryview(piece)[PREFIX_BYTES : PREFIX_BYTES + head_bytes], size + 4 - PREFIX_BYTES
 
 
+def whole_frames(buffers: Sequence[Buffer]) -> Iterator[tuple[int, memoryview, Sequence[Buffer]]]:
+    """The same frames one by one: the request id, the head, and the buffers that the frame is made of."""
+    index = 0
+    while index < len(buffers):
+        begin, piece = index, buffers[index]
+        size, _, request_id, head_bytes = _unpack_prefix(piece)
+        left = size + 4
+        while left > 0:
+            left -= len(buffers[index])
+            index += 1
+        yield request_id, memoryview(piece)[PREFIX_BYTES : PREFIX_BYTES + head_bytes], buffers[begin:index]
+
+
 class FrameReader:
     """Collects bytes and gives back whole frames; raises once the bytes cannot be the protocol."""
 

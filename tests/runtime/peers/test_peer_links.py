@@ -18,6 +18,7 @@ from penstock.runtime.local_cluster.certificates import ThrowAwayAuthority
 from penstock.runtime.peers import peer_connection, peer_links
 from penstock.runtime.peers.peer_links import PeerLinks
 from penstock.wire.frames import Frame, encode_frame
+from penstock.wire.strangers import STRANGERS_AT_ONCE
 
 SECRET = b"a secret that both of them know."
 WAIT_SECONDS = 20
@@ -100,6 +101,24 @@ class LogWatch(logging.Handler):
                 await self._said.wait()
         finally:
             log.removeHandler(self)
+
+
+def test_strangers_who_say_nothing_are_few_and_keep_no_node_out() -> None:
+    async def scenario() -> None:
+        async with node("a") as (a, heard_a, place_a), node("b") as (b, _, place_b):
+            host, port = place_a.split(":")
+            silent = [await asyncio.open_connection(host, int(port)) for _ in range(STRANGERS_AT_ONCE + 10)]
+            places = {"a": place_a, "b": place_b}
+            b.know(places)
+            a.know(places)
+            await heard_a.until(lambda: heard_a.peers == ["b"])
+            for reader, _ in silent[:10]:
+                with contextlib.suppress(ConnectionResetError):
+                    await asyncio.wait_for(reader.read(), peer_connection.INTRODUCTION_SECONDS / 2)
+            for _, writer in silent:
+                writer.close()
+
+    asyncio.run(scenario())
 
 
 def test_two_nodes_have_one_stream_and_large_frames_pass() -> None:

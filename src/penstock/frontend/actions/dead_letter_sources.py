@@ -15,7 +15,7 @@ from penstock.sqs.shapes.queues import ListDeadLetterSourceQueuesRequest, ListDe
 def list_dead_letter_source_queues(context: Context) -> Steps[ListDeadLetterSourceQueuesResult]:
     """A page of the queues of the same owner that name this one, by name."""
     request = cast(ListDeadLetterSourceQueuesRequest, context.call.parameters)
-    queue = yield from context.queues.fresh(context.queue.native_name, context.now_ms)
+    queue = yield from context.queues.again(context.queue, context.now_ms)
     page, token = yield from list_page(
         context,
         queue.arn._replace(name=""),

@@ -20,7 +20,7 @@ from penstock.wire.messages import DeleteQueue, Done
 
 def delete_queue(context: Context) -> Steps[None]:
     """The queue and all its messages are gone."""
-    queue = yield from context.queues.fresh(context.queue.native_name, context.now_ms)
+    queue = yield from context.queues.again(context.queue, context.now_ms)
     native = queue.native_name
     try:
         yield from ask(DeleteQueue(native), Done)

@@ -14,7 +14,7 @@ REST_MS = 60 * SECOND_MS
 
 def purge_queue(context: Context) -> Steps[None]:
     """Visible, invisible and delayed messages are gone, and so is what deduplication remembered."""
-    queue = yield from context.queues.fresh(context.queue.native_name, context.now_ms)
+    queue = yield from context.queues.again(context.queue, context.now_ms)
     if queue.purged_ms is not None and context.now_ms - queue.purged_ms < REST_MS:
         raise purge_in_progress(queue.arn.name)
     # Noted afterwards: a caller whose purge was interrupted must be able to ask again.

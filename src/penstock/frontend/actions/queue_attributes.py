@@ -7,6 +7,7 @@ from typing import cast
 from penstock.frontend.context import Context
 from penstock.frontend.dead_letter_target import check_attributes, dead_letter_queue_of
 from penstock.frontend.queue_changes import ATTEMPTS, metadata_of, too_many_changes, write_metadata
+from penstock.frontend.queue_directory import check_same
 from penstock.frontend.resolved_queue import ResolvedQueue
 from penstock.frontend.steps import Steps, ask
 from penstock.model.limits import SECOND_MS
@@ -28,6 +29,7 @@ def get_queue_attributes(context: Context) -> Steps[GetQueueAttributesResult]:
     request = cast(GetQueueAttributesRequest, context.call.parameters)
     description = yield from ask(DescribeQueue(context.queue.native_name), QueueDescription)
     queue = context.queues.learn(description, context.now_ms)
+    check_same(context.queue, queue.queue_id)
     held = description.statistics
     facts = QueueFacts(
         arn=queue.arn,
@@ -52,7 +54,7 @@ def set_queue_attributes(context: Context) -> Steps[None]:
     """
     given = cast(SetQueueAttributesRequest, context.call.parameters).attributes
     for _ in range(ATTEMPTS):
-        queue = yield from context.queues.fresh(context.queue.native_name, context.now_ms)
+        queue = yield from context.queues.again(context.queue, context.now_ms)
         changed = changed_attributes(queue.attributes, given, context.compatibility)
         yield from check_attributes(context, queue.arn, changed, given)
         changes = _engine_changes(context, queue, changed)

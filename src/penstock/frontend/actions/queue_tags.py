@@ -28,5 +28,5 @@ def untag_queue(context: Context) -> Steps[None]:
 
 def list_queue_tags(context: Context) -> Steps[ListQueueTagsResult]:
     """All tags of the queue."""
-    queue = yield from context.queues.fresh(context.queue.native_name, context.now_ms)
+    queue = yield from context.queues.again(context.queue, context.now_ms)
     return ListQueueTagsResult(tags=queue.tags)

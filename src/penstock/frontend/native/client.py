@@ -7,6 +7,7 @@ from collections.abc import Callable
 from penstock.frontend.native.permissions import Visit
 from penstock.frontend.native.reception import Challenged, Guest
 from penstock.frontend.native.record import Asked, Who, who_is
+from penstock.model.errors import PenstockError
 from penstock.sqs.http import Peer
 
 
@@ -16,11 +17,13 @@ class Client:
     __slots__ = (
         "asked",
         "challenged",
+        "ended",
         "guest",
         "name",
         "peer",
         "proof",
         "proven",
+        "receives",
         "unrecorded",
         "visit",
         "who",
@@ -40,6 +43,10 @@ class Client:
         """What the welcome is to show."""
         self.asked: dict[int, Asked] = {}
         """By request id."""
+        self.receives: dict[int, set[int]] = {}
+        """By the ids of receives and reads of logs under way, which may wait for an hour: the queues that they are about."""
+        self.ended: dict[int, PenstockError] = {}
+        """By the ids of those that were ended because they are allowed no longer: what their client is told."""
         self.unrecorded: dict[int, int] = {}
         """By the ids of requests under way that leave no row: the subscription that ends with the answer, or 0. An id is in
         use until its answer, recorded or not: a second request under it could pass for the first."""

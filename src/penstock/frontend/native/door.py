@@ -14,9 +14,10 @@ from functools import partial
 import msgspec
 
 from penstock.frontend.native.client import Client
+from penstock.frontend.native.ended_receives import RECEIVES, without_ended
 from penstock.frontend.native.greeter import Greeter, with_proof
 from penstock.frontend.native.limits import NativeLimits
-from penstock.frontend.native.permissions import AccessDeniedError, Permissions, Visit
+from penstock.frontend.native.permissions import AccessDeniedError, Permissions, Visit, queue_ids_of
 from penstock.frontend.native.reception import Reception
 from penstock.frontend.native.record import Asked, NativeRecord, leaves_rows, queue_of, subscription_of
 from penstock.frontend.native.rules import RULES, UNREADABLE, About
@@ -63,7 +64,15 @@ class NativeDoor:
         self._look = look
         self._now_ms = now_ms
         self._clients: dict[int, Client] = {}
-        self._subscriptions = Subscriptions(permissions, limits, now_ms, self._end_subscription)
+        self._subscriptions = Subscriptions(
+            permissions,
+            limits,
+            self._clients,
+            now_ms,
+            outside.later,
+            self._end_subscription,
+            self._end_receive,
+        )
         self.inside: Inside
         """Whoever is behind it; set before the first connection."""
         metadata.listen(USERS, self._users_changed)
@@ -165,6 +174,10 @@ class NativeDoor:
         subscription = request.queue_id if isinstance(request, messages.Subscribe) else 0
         asked = record.asked(rule.recorded_as, queue, frame, now_ms, timer_us, subscription)
         client.asked[request_id] = asked
+        if type(request) in RECEIVES:
+            client.receives[request_id] = queue_ids_of(rule, request)
+        if visit.conditional:
+            self._subscriptions.watch()
         if rule.about is About.NAME and not looked and (onward := onward_queues(request)):
             # What another front end has just written of these queues may not have been heard of here.
             again = partial(self._admit_again, connection, client, frame, now_ms, timer_us)
@@ -207,6 +220,14 @@ class NativeDoor:
         client.unrecorded[request_id] = request_id
         self.inside.handle(connection, (Frame(request_id, memoryview(ending), _NOTHING),))
 
+    def _end_receive(self, connection: int, client: Client, request_id: int, error: PenstockError) -> None:
+        """Ends the wait of a receive; its client is told why in place of the answer, which is empty."""
+        del client.receives[request_id]
+        client.ended[request_id] = error
+        client.unrecorded[request_id] = 0  # the id is in use until the `Done` of this `Unsubscribe`, too
+        ending = messages.encode_message(messages.Unsubscribe(request_id))
+        self.inside.handle(connection, (Frame(request_id, memoryview(ending), _NOTHING),))
+
     def _refuse(
         self,
         connection: int,
@@ -227,6 +248,8 @@ class NativeDoor:
         """What whoever is inside has for a client: it leaves when it is on record."""
         client = self._clients.get(connection)
         if client is not None:
+            if client.ended:
+                buffers = without_ended(client, buffers)
             if client.asked or client.unrecorded:
                 self._answered(client, buffers)
             if client.proof:
@@ -248,6 +271,8 @@ class NativeDoor:
             answer = messages.decode_answer(head)
             if not subscription_of(asked) or isinstance(answer, messages.Failed):
                 del asked_by_id[request_id]
+                if client.receives:
+                    client.receives.pop(request_id, None)
             elif isinstance(answer, messages.Done):  # what the door ended has ended
                 del asked_by_id[request_id]
                 client.unrecorded.pop(request_id, None)

@@ -71,13 +71,15 @@ _LOOKS_UP = Rule(About.QUEUE_ID, "GetQueueAttributes", "")
 class Visit:
     """What is remembered of one connection's rights."""
 
-    __slots__ = ("agent", "peer", "rulings", "session")
+    __slots__ = ("agent", "conditional", "peer", "rulings", "session")
 
     def __init__(self, session: Session, peer: Peer, agent: str) -> None:
         self.session = session
         self.peer = peer
         self.agent = agent
         self.rulings: dict[tuple[str, int], Ruling] = {}
+        self.conditional = False
+        """Whether something was decided that may be decided otherwise later, though nobody changes a policy."""
 
 
 class Permissions:
@@ -233,7 +235,9 @@ class Permissions:
                 owner_only=rule.owner_only,
             )
         ruling = Ruling(allowed, str(arn))
-        if lasting and queue_id is not None:
+        if not lasting:
+            visit.conditional = True
+        elif queue_id is not None:
             if len(visit.rulings) >= REMEMBERED:
                 visit.rulings.clear()
             visit.rulings[rule.permission, queue_id] = ruling

@@ -49,3 +49,7 @@ class Outside(Protocol):
     def expect(self, connection: int) -> Callable[[], None]:
         """Ends the connection unless what is returned is called soon."""
         ...
+
+    def later(self, seconds: float, call: Callable[[], None]) -> None:
+        """Calls in so many seconds."""
+        ...

@@ -26,9 +26,8 @@ from penstock.metadata.server.watching import BEAT_SECONDS, Watching
 from penstock.metadata.store.interface import MetadataStore
 from penstock.model.limits import MEBIBYTE
 from penstock.wire.metadata_messages import Description, Welcome
+from penstock.wire.strangers import Strangers
 
-STRANGERS_AT_ONCE = 256
-"""How many may be connected that have not proven themselves yet."""
 STOP_SECONDS = 3.0
 """How long a stop waits for requests that are under way."""
 REFUSALS_SAID_EVERY_SECONDS = 60.0
@@ -99,7 +98,7 @@ class MetadataServer:
         self.registration: Registration | None = None
         self._server: Door | None = None
         self._connections: set[ClientConnection] = set()
-        self._strangers: set[ClientConnection] = set()
+        self._strangers: Strangers[ClientConnection] = Strangers()
         self._full = False
         self._refusals = 0
         self._silent_until = 0.0
@@ -138,10 +137,7 @@ class MetadataServer:
 
     def admit(self, connection: ClientConnection) -> bool:
         """Whether there is room for one more."""
-        full = (
-            len(self._connections) >= self._settings.max_connections
-            or len(self._strangers) >= STRANGERS_AT_ONCE
-        )
+        full = len(self._connections) >= self._settings.max_connections
         if full and not self._full:
             _log.warning(
                 "%d connections, %d of them strangers: no more are taken until some end",
@@ -150,12 +146,15 @@ class MetadataServer:
         self._full = full
         if not full:
             self._connections.add(connection)
-            self._strangers.add(connection)
+            oldest = self._strangers.enter(connection)
+            if oldest is not None:
+                self.refused("somebody who does not say who it is, for whoever comes after it")
+                oldest.close()
         return not full
 
     def proven(self, connection: ClientConnection) -> None:
         """It knows the secret."""
-        self._strangers.discard(connection)
+        self._strangers.leave(connection)
 
     def refused(self, why: str) -> None:
         """Somebody was sent away; said now and then only, so that nobody fills the log by trying on and on."""
@@ -168,7 +167,7 @@ class MetadataServer:
     def gone(self, connection: ClientConnection) -> None:
         """It has ended."""
         self._connections.discard(connection)
-        self._strangers.discard(connection)
+        self._strangers.leave(connection)
 
     def describe(self) -> Description:
         """The server as its operator sees it."""

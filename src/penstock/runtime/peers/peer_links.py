@@ -20,6 +20,7 @@ from penstock.runtime.cluster_tls import ClusterTls
 from penstock.runtime.peers.peer_connection import PeerConnection
 from penstock.wire.frames import Frame
 from penstock.wire.handshake import HandshakeError
+from penstock.wire.strangers import Strangers
 
 log = logging.getLogger(__name__)
 
@@ -57,6 +58,8 @@ class PeerLinks:
         self._addresses: dict[str, str] = {}
         self._connections: dict[str, PeerConnection] = {}
         self._unnamed: set[PeerConnection] = set()
+        self._strangers: Strangers[PeerConnection] = Strangers()
+        """Those of them that have connected to this node."""
         self._dialling: dict[str, asyncio.Task[None]] = {}
         self._wanted: dict[str, asyncio.Event] = {}
         """By node that is dialled: set when its stream has ended."""
@@ -78,6 +81,9 @@ class PeerLinks:
     def _new(self, expected: str | None) -> PeerConnection:
         connection = PeerConnection(self, expected)
         self._unnamed.add(connection)
+        oldest = self._strangers.enter(connection) if expected is None else None
+        if oldest is not None:
+            oldest.end("it does not say who it is, and others have come")
         return connection
 
     def know(self, addresses: Mapping[str, str]) -> None:
@@ -134,6 +140,7 @@ class PeerLinks:
         """Both ends have proven who they are."""
         name = connection.peer
         self._unnamed.discard(connection)
+        self._strangers.leave(connection)
         if name is None or name == self.name or self._closed:
             return False
         older = self._connections.get(name)
@@ -159,6 +166,7 @@ class PeerLinks:
     def ended(self, connection: PeerConnection, why: str) -> None:
         """A connection is gone."""
         self._unnamed.discard(connection)
+        self._strangers.leave(connection)
         name = connection.peer
         if name is None:
             if not self._closed and connection.expected is None:

@@ -1,0 +1,40 @@
+"""Receives that wait and are ended at the door, because their user may receive no longer: what their clients are answered."""
+
+from __future__ import annotations
+
+from penstock.frontend.native.answers import messages_in
+from penstock.frontend.native.client import Client
+from penstock.model.batch import Buffer
+from penstock.wire import messages
+from penstock.wire.frames import encode_frame, whole_frames
+
+RECEIVES = frozenset({messages.Receive, messages.ReceiveAny, messages.ReadLog})
+"""Requests whose answers bring messages, and that may wait for them."""
+
+
+def without_ended(client: Client, buffers: list[Buffer]) -> list[Buffer]:
+    """What a client is sent: of a receive that was ended, why, in place of an empty answer.
+
+    Two answers come under its id, in either order: its own, and the `Done` of the `Unsubscribe` with which the door has
+    ended it, which is nobody's business. An answer with messages was on its way before, and is passed on.
+    """
+    kept: list[Buffer] = []
+    for request_id, head, frame in whole_frames(buffers):
+        error = client.ended.get(request_id)
+        if error is None:
+            kept += frame
+            continue
+        answer = messages.decode_answer(head)
+        if isinstance(answer, messages.Done):
+            client.unrecorded.pop(request_id, None)
+            if request_id not in client.asked:
+                del client.ended[request_id]
+            continue
+        if request_id not in client.unrecorded:
+            del client.ended[request_id]
+        if isinstance(answer, messages.Failed) or messages_in(answer):
+            kept += frame
+        else:
+            failed = messages.encode_message(messages.Failed(error.code, error.message))
+            kept += encode_frame(request_id, failed)
+    return kept
