@@ -68,7 +68,7 @@ def _delay(delivery: DeliveredMessage, history: History) -> Iterator[Violation]:
 def _time_to_live(delivery: DeliveredMessage, history: History) -> Iterator[Violation]:
     message = delivery.message
     assert message is not None
-    late_ms = delivery.granted_at_least_ms - delivery.sent_ms - message.most_ttl_ms()
+    late_ms = delivery.granted_at_least_ms - delivery.sent_ms - message.most_ttl_ms() - history.skew_ms
     if late_ms > TIMER_SLOT_MS + _TURN_MS and _disk_was_well(delivery, late_ms, history):
         yield Violation(
             NAME,
@@ -79,7 +79,7 @@ def _time_to_live(delivery: DeliveredMessage, history: History) -> Iterator[Viol
 
 def _retention(delivery: DeliveredMessage, history: History) -> Iterator[Violation]:
     most_ms = max(settings.retention_ms for settings in delivery.life.settings)
-    late_ms = delivery.granted_at_least_ms - delivery.sent_ms - most_ms
+    late_ms = delivery.granted_at_least_ms - delivery.sent_ms - most_ms - history.skew_ms
     if (
         late_ms > RETENTION_SLOT_MS + _TURN_MS
         and _disk_was_well(delivery, late_ms, history)
