@@ -83,6 +83,8 @@ class Machine:
         self.identity = Identity("simulated", random.randbytes(32))
         self.starts = 0
         self.observer: Callable[[AppendedRecord], None] = lambda record: None
+        self.opening: list[Callable[[SimulatedDisk], None]] = []
+        """Called before each start, with what the process will find."""
         self.booted: list[Callable[[Node], None]] = []
         """Called after each start, before anything is served."""
         self.going_down: list[Callable[[ObservedStore], None]] = []
@@ -113,6 +115,8 @@ class Machine:
         """Starts the process; False if it did not come up. Raises what it refuses to start for."""
         assert self._driver is None
         self.starts += 1
+        for look in self.opening:
+            look(self.disk)
         try:
             opened = open_directory(self.disk, self.options, self.identity)
             store = ObservedStore(self.disk, self.options, opened)

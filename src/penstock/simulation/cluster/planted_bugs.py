@@ -22,7 +22,7 @@ from penstock.replication.primary_secondary import secondary
 from penstock.replication.primary_secondary.epochs import EpochHistory
 from penstock.replication.primary_secondary.primary import Primary
 from penstock.replication.primary_secondary.secondary import Secondary
-from penstock.simulation import planted_deletion, planted_order
+from penstock.simulation import planted_deletion, planted_opening, planted_order
 from penstock.simulation.cluster import planted_numbers
 from penstock.simulation.cluster.hunts import HuntName
 from penstock.simulation.cluster.planted_changes import (
@@ -375,6 +375,12 @@ CLUSTER_BUGS: dict[str, ClusterBug] = {
         "a generation of a group of readers has the number of one that a failover lost",
         planted_numbers.generations_come_back,
         lambda scenario: scenario.keeps_numbers,
+    ),
+    "restart-forgets-whole-states": ClusterBug(
+        ("ledger",),
+        "after a restart a replica has not got the state that it was sent whole",
+        planted_opening.whole_states_are_forgotten,
+        _hunts("whole-state"),
     ),
     "any-batch-is-taken": ClusterBug(
         ("order",),

@@ -7,9 +7,11 @@ from collections.abc import Callable
 from random import Random
 from types import MappingProxyType
 
+from penstock.backend.node import Node
 from penstock.cluster import layout
 from penstock.cluster.layout import NodeEntry, PartitionEntry, QueueEntry
 from penstock.cluster.shares import share_of
+from penstock.simulation import opened_ledger
 from penstock.simulation.checkers import CHECKERS
 from penstock.simulation.clocks import NodeClock
 from penstock.simulation.cluster import layout_history, loose_queues, work
@@ -32,6 +34,8 @@ from penstock.simulation.cluster.witness import Witness
 from penstock.simulation.disk import SimulatedDisk
 from penstock.simulation.history import History
 from penstock.simulation.message_history import Span
+from penstock.simulation.observed_store import AppendedRecord
+from penstock.simulation.opened_ledger import OpenedLedger
 from penstock.simulation.recorder import Recorder
 from penstock.simulation.schedule import Schedule
 from penstock.simulation.sizes.small_sizes import SmallSizes, draw_sizes, put_on, told, with_small_options
@@ -94,6 +98,7 @@ class ClusterWorld:
                 self.members,
             )
             machine.max_unflushed_bytes = base.max_unflushed_bytes
+            self._watch_openings(machine)
             self.machines[name] = machine
         machines = list(self.machines.values())
         self.fabric = Fabric(machines, self.metadata, schedule, random)
@@ -129,6 +134,23 @@ class ClusterWorld:
             self.keeping = NumberKeeping(self.stage, hunter, chance, scenario.replicas, self.faults.counts)
         self._decoded: dict[str, tuple[int, PartitionEntry]] = {}
         self.violations: list[Violation] = []
+
+    def _watch_openings(self, machine: ClusterMachine) -> None:
+        """Every start of a node is checked against what its disk held."""
+        ledger, observer = OpenedLedger(machine.identity.seed), machine.observer
+
+        def appended(record: AppendedRecord) -> None:
+            observer(record)
+            ledger.appended(record)
+
+        def booted(node: Node) -> None:
+            is_harmed = bool(self.scenario.faults.flips_ms) and machine is self.faults.damaged
+            for sentence in ledger.opened(node, machine.disk, is_harmed=is_harmed):
+                self._violated(opened_ledger.NAME, f"{machine.name}: {sentence}")
+
+        machine.observer = appended
+        machine.opening.append(ledger.opening)
+        machine.booted.append(booted)
 
     def run(self) -> Outcome:
         """Lives through it."""
