@@ -16,7 +16,7 @@ from crc32c import crc32c
 
 from penstock.model.records import CATALOGUE, QueueRemoved, decode_record
 from penstock.simulation.disk import SimulatedDisk
-from penstock.simulation.inode import SECTOR_BYTES
+from penstock.simulation.stored_batches import readable
 from penstock.storage import journal_file, snapshot
 from penstock.storage.entry import (
     BATCH,
@@ -38,7 +38,7 @@ _HEADER_SIZE = 24
 class Standing(NamedTuple):
     """Where the records of one partition end."""
 
-    index: int
+    last: int
     says: str
     """What says so."""
 
@@ -70,9 +70,9 @@ class LedgerReading:
         for position, header, head in self._entries(table.replay_from):
             self._take(position, header, head)
         for partition, index in self._early.items():
-            if partition in snapshots and index != snapshots[partition].index:
+            if partition in snapshots and index != snapshots[partition].last:
                 self.disagreeing[partition] = (
-                    f"the snapshot stands at record {snapshots[partition].index}, the journal before it at {index}"
+                    f"the snapshot stands at record {snapshots[partition].last}, the journal before it at {index}"
                 )
 
     # -- the journal -----------------------------------------------------------------------------------------
@@ -136,7 +136,7 @@ class LedgerReading:
 
     def _stand(self, partition: int, standing: Standing, *, is_early: bool) -> None:
         if is_early:
-            self._early[partition] = standing.index
+            self._early[partition] = standing.last
         else:
             self.standings[partition] = standing
 
@@ -145,9 +145,9 @@ class LedgerReading:
             self._early[partition] = index
         else:
             last = self.standings.get(partition, Standing(0, "nothing"))
-            if index != last.index + 1:
+            if index != last.last + 1:
                 self.broken.setdefault(
-                    partition, f"record {index} stands behind record {last.index} ({last.says})"
+                    partition, f"record {index} stands behind record {last.last} ({last.says})"
                 )
             self.standings[partition] = Standing(index, "the journal")
         self.places.setdefault(partition, {})[index] = position
@@ -157,21 +157,8 @@ class LedgerReading:
         record = decode_record(head)
         if isinstance(record, QueueRemoved):
             for known in (self.standings, self.places, self.broken, self._early, self._parts):
-                known.pop(record.queue_id, None)  # type: ignore[attr-defined]  # dicts, all of them
+                known.pop(record.queue_id, None)
             self._taken.pop(record.queue_id, None)
-
-
-def readable(disk: SimulatedDisk, name: str) -> bytes:
-    """The bytes of a file, zeros where the device cannot read; looking changes nothing."""
-    inode = disk.inode(name)
-    if not inode.unreadable:
-        return bytes(inode.content)
-    data = bytearray(inode.content)
-    for sector in inode.unreadable:
-        start = min(sector * SECTOR_BYTES, len(data))
-        end = min(start + SECTOR_BYTES, len(data))
-        data[start:end] = bytes(end - start)
-    return bytes(data)
 
 
 def _newest_table(disk: SimulatedDisk) -> snapshot.Table | None:

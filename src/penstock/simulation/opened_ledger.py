@@ -12,24 +12,14 @@ from collections import Counter
 from collections.abc import Iterator
 
 from penstock.backend.node import Node
-from penstock.model.records import CATALOGUE, Sent, decode_record
+from penstock.model.records import CATALOGUE
 from penstock.queue import chunk, living_files
 from penstock.queue.chunk_image import ELSEWHERE
 from penstock.queue.partition import Partition
 from penstock.simulation.disk import SimulatedDisk
-from penstock.simulation.ledger_reading import LedgerReading, readable
+from penstock.simulation.ledger_reading import LedgerReading
 from penstock.simulation.observed_store import AppendedRecord
-from penstock.storage.copy import segment_name
-from penstock.storage.entry import (
-    BATCH,
-    HEADER_BYTES,
-    OFFSET_MASK,
-    POSITION_SHIFT,
-    RECORD,
-    decode_header,
-    payload_is_whole,
-)
-from penstock.storage.journal_file import journal_name
+from penstock.simulation.stored_batches import StoredBatches
 
 NAME = "ledger"
 
@@ -83,16 +73,16 @@ class OpenedLedger:
         parts = node._parts
         standing = reading.standings.get(CATALOGUE)
         index = parts.logbook.catalogue_index - self._appended[CATALOGUE]
-        if index != (standing.index if standing is not None else 0):
+        if index != (standing.last if standing is not None else 0):
             yield f"the catalogue is opened at record {index}, and {standing} is the last on disk"
         for queue_id, stands in sorted(reading.standings.items()):
-            if queue_id != CATALOGUE and stands.index and queue_id not in parts.catalogue.partitions:
-                yield f"partition {queue_id} is not there, and the disk has it as of record {stands.index} ({stands.says})"
+            if queue_id != CATALOGUE and stands.last and queue_id not in parts.catalogue.partitions:
+                yield f"partition {queue_id} is not there, and the disk has it as of record {stands.last} ({stands.says})"
 
     def _stands(self, reading: LedgerReading, node: Node, partition: Partition) -> Iterator[str]:
         store, queue_id = node._parts.store, partition.queue_id
         standing, new = reading.standings.get(queue_id), self._appended[queue_id]
-        expected = (standing.index if standing is not None else 0) + new
+        expected = (standing.last if standing is not None else 0) + new
         if partition.index != expected:
             says = standing.says if standing is not None else "nothing"
             yield f"is opened at record {partition.index}, and its last one on disk is {expected} ({says})"
@@ -114,13 +104,14 @@ class OpenedLedger:
 
     def _lies(self, partition: Partition, disk: SimulatedDisk) -> Iterator[str]:
         """Whether what lives lies where the table and the log say."""
-        contents: dict[str, bytes] = {}
+        stored = StoredBatches(disk, self._seed)
         for position, number, piece in living_files.living_places(
             partition, living_files.files_of(partition), set()
         ):
             if not 0 <= position < ELSEWHERE:
                 continue  # a replica waits for its batch, and says so
-            sent = self._stored(partition.queue_id, position, disk, contents)
+            found = stored.at(partition.queue_id, position)
+            sent = found.sent if found is not None else None
             if piece >= 0:
                 first = (number << chunk.CHUNK_BITS) + partition.table.chunks[number].starts[piece]
             else:
@@ -129,25 +120,3 @@ class OpenedLedger:
             if sent is None or not sent.first <= first < sent.first + sent.count:
                 yield f"message {first} is said to lie at {position:#x}, and there is {sent}"
                 return
-
-    def _stored(
-        self, queue_id: int, position: int, disk: SimulatedDisk, contents: dict[str, bytes]
-    ) -> Sent | None:
-        """The head of the batch that is stored at a position; None where there is none of the partition, or not whole."""
-        number, offset = position >> POSITION_SHIFT, position & OFFSET_MASK
-        name = segment_name(queue_id, number)
-        if name not in contents:
-            files = disk.files()
-            name = name if name in files else journal_name(number)
-            if name not in files:
-                return None
-            contents.setdefault(name, readable(disk, name))
-        data = contents[name]
-        header = decode_header(data, offset, self._seed)
-        if header is None or header.partition != queue_id or header.kind not in (RECORD, BATCH):
-            return None
-        if not payload_is_whole(header, data, offset):
-            return None
-        start = offset + HEADER_BYTES
-        record = decode_record(data[start : start + header.head_size])
-        return record if isinstance(record, Sent) else None

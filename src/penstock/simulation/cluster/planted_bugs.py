@@ -22,7 +22,7 @@ from penstock.replication.primary_secondary import secondary
 from penstock.replication.primary_secondary.epochs import EpochHistory
 from penstock.replication.primary_secondary.primary import Primary
 from penstock.replication.primary_secondary.secondary import Secondary
-from penstock.simulation import planted_deletion, planted_opening, planted_order
+from penstock.simulation import planted_deletion, planted_order
 from penstock.simulation.cluster import planted_numbers
 from penstock.simulation.cluster.hunts import HuntName
 from penstock.simulation.cluster.planted_changes import (
@@ -31,6 +31,7 @@ from penstock.simulation.cluster.planted_changes import (
     sends_by_name,
 )
 from penstock.simulation.cluster.planted_membership import MEMBERSHIP_BUGS
+from penstock.simulation.cluster.planted_storage import STORAGE_BUGS
 from penstock.simulation.cluster.scenario import ClusterScenario
 from penstock.simulation.planted_patches import Patch, forget_leases, forget_producers
 
@@ -376,12 +377,6 @@ CLUSTER_BUGS: dict[str, ClusterBug] = {
         planted_numbers.generations_come_back,
         lambda scenario: scenario.keeps_numbers,
     ),
-    "restart-forgets-whole-states": ClusterBug(
-        ("ledger",),
-        "after a restart a replica has not got the state that it was sent whole",
-        planted_opening.whole_states_are_forgotten,
-        _hunts("whole-state"),
-    ),
     "any-batch-is-taken": ClusterBug(
         ("order",),
         "a batch is stored though the one before it was refused",
@@ -395,4 +390,4 @@ CLUSTER_BUGS: dict[str, ClusterBug] = {
         lambda scenario: _fails_over(scenario) and _sends_in_order(scenario),
     ),
 }
-CLUSTER_BUGS.update({name: ClusterBug(*bug) for name, bug in MEMBERSHIP_BUGS.items()})
+CLUSTER_BUGS.update({name: ClusterBug(*bug) for name, bug in {**MEMBERSHIP_BUGS, **STORAGE_BUGS}.items()})

@@ -168,7 +168,18 @@ def draw_cluster_scenario(random: Random, nodes: int) -> ClusterScenario:
     )
     _loosen_dead_letters(scenario)
     _delay_dead_letters(scenario)
+    _shorten_logs(scenario)
     return scenario
+
+
+def _shorten_logs(scenario: ClusterScenario) -> None:
+    """Some logs keep little, so that they are cut at their front all the time. With dice of their own, as above."""
+    dice = Random(f"short logs: {scenario.base.duration_ms}")
+    for plan in scenario.base.queues:
+        if plan.settings.has_log and dice.random() < 0.6:
+            plan.settings = msgspec.structs.replace(
+                plan.settings, retain_bytes=dice.choice((500, 2_000, 8_000))
+            )
 
 
 def _delay_dead_letters(scenario: ClusterScenario) -> None:

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from random import Random
 from types import MappingProxyType
 
-from penstock.backend.node import Node
 from penstock.cluster import layout
 from penstock.cluster.layout import NodeEntry, PartitionEntry, QueueEntry
 from penstock.cluster.shares import share_of
-from penstock.simulation import opened_ledger
 from penstock.simulation.checkers import CHECKERS
 from penstock.simulation.clocks import NodeClock
-from penstock.simulation.cluster import layout_history, loose_queues, work
+from penstock.simulation.cluster import layout_history, loose_queues, machine_checks, work
 from penstock.simulation.cluster.fabric import Fabric
 from penstock.simulation.cluster.faults import ClusterFaults
 from penstock.simulation.cluster.hunts import Hunter
@@ -34,8 +33,6 @@ from penstock.simulation.cluster.witness import Witness
 from penstock.simulation.disk import SimulatedDisk
 from penstock.simulation.history import History
 from penstock.simulation.message_history import Span
-from penstock.simulation.observed_store import AppendedRecord
-from penstock.simulation.opened_ledger import OpenedLedger
 from penstock.simulation.recorder import Recorder
 from penstock.simulation.schedule import Schedule
 from penstock.simulation.sizes.small_sizes import SmallSizes, draw_sizes, put_on, told, with_small_options
@@ -47,7 +44,23 @@ from penstock.simulation.workload.auditor import Auditor
 from penstock.simulation.world import START_MS, Outcome
 from penstock.wire.messages import CreateQueue, QueueDescription
 
-CHECKED = ("I1", "I2", "I3", "I4", "I5", "I6", "I7", "I10", "fifo", "order", "log", "groups", "time", "late")
+CHECKED = (
+    "I1",
+    "I2",
+    "I3",
+    "I4",
+    "I5",
+    "I6",
+    "I7",
+    "I10",
+    "fifo",
+    "order",
+    "log",
+    "log-cut",
+    "groups",
+    "time",
+    "late",
+)
 """What is promised to clients of one node is promised to those of a cluster."""
 _CROWDING = ("model.limits.WAITING_PER_CONNECTION", "model.limits.WAITING_RECEIVERS_PER_QUEUE")
 _BEGUN_MS = 30_000
@@ -98,7 +111,7 @@ class ClusterWorld:
                 self.members,
             )
             machine.max_unflushed_bytes = base.max_unflushed_bytes
-            self._watch_openings(machine)
+            machine_checks.watch(machine, self.witness, partial(self._is_harmed, machine), self._violated)
             self.machines[name] = machine
         machines = list(self.machines.values())
         self.fabric = Fabric(machines, self.metadata, schedule, random)
@@ -134,23 +147,6 @@ class ClusterWorld:
             self.keeping = NumberKeeping(self.stage, hunter, chance, scenario.replicas, self.faults.counts)
         self._decoded: dict[str, tuple[int, PartitionEntry]] = {}
         self.violations: list[Violation] = []
-
-    def _watch_openings(self, machine: ClusterMachine) -> None:
-        """Every start of a node is checked against what its disk held."""
-        ledger, observer = OpenedLedger(machine.identity.seed), machine.observer
-
-        def appended(record: AppendedRecord) -> None:
-            observer(record)
-            ledger.appended(record)
-
-        def booted(node: Node) -> None:
-            is_harmed = bool(self.scenario.faults.flips_ms) and machine is self.faults.damaged
-            for sentence in ledger.opened(node, machine.disk, is_harmed=is_harmed):
-                self._violated(opened_ledger.NAME, f"{machine.name}: {sentence}")
-
-        machine.observer = appended
-        machine.opening.append(ledger.opening)
-        machine.booted.append(booted)
 
     def run(self) -> Outcome:
         """Lives through it."""
@@ -245,6 +241,9 @@ class ClusterWorld:
                 yield Pause(100)
         if self.keeping is not None:
             yield from self.keeping.keepers.create()
+
+    def _is_harmed(self, machine: ClusterMachine) -> bool:
+        return bool(self.scenario.faults.flips_ms) and machine is self.faults.damaged
 
     # -- checks ----------------------------------------------------------------------------------------------
 
