@@ -78,7 +78,7 @@ class Machine:
         self.refusals = Refusals()
         """Which appends find no room in the journal."""
         self.max_unflushed_bytes = 64 * 1024
-        self.most_unflushed_bytes = 0
+        self._most_unflushed_bytes = 0
         self.name = "machine"
         self.identity = Identity("simulated", random.randbytes(32))
         self.starts = 0
@@ -108,6 +108,12 @@ class Machine:
     def store(self) -> ObservedStore | None:
         """Its store, while it serves."""
         return self._driver.store if self._driver is not None else None
+
+    @property
+    def most_unflushed_bytes(self) -> int:
+        """The most that ever waited for the disk."""
+        present = self._driver.most_unflushed_bytes if self._driver is not None else 0
+        return max(self._most_unflushed_bytes, present)
 
     # -- start and stop --------------------------------------------------------------------------------------
 
@@ -273,7 +279,7 @@ class Machine:
     def _end(self, *, power: bool) -> None:
         assert self._driver is not None
         self._driver.ended = True
-        self.most_unflushed_bytes = max(self.most_unflushed_bytes, self._driver.most_unflushed_bytes)
+        self._most_unflushed_bytes = self.most_unflushed_bytes
         self._driver = self.trap = None
         self._paused = self._in_turn = False
         self._held.clear()
@@ -351,6 +357,8 @@ class Machine:
             client.link.break_off()
             return
         driver = self._driver
+        if driver is not None:
+            driver.taken_bytes += len(data)
         for frame in frames:
             if driver is not None:  # after its end it does nothing
                 driver.call(partial(self._handle, client.link.number, frame))

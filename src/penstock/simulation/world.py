@@ -238,8 +238,7 @@ class World:
             self.violations.append(Violation("I10", at_ms, f"the node refused to start: {sentence}"))
         if history.has_deletions:
             history.whereabouts = Whereabouts(self._partition_logs(there), history.lives.values())
-        if not self.scenario.faults.turn_pauses_ms:  # what arrived in a pause is read at once
-            history.most_unflushed_bytes = self.machine.most_unflushed_bytes
+        history.most_unflushed_bytes = self.machine.most_unflushed_bytes
         history.max_unflushed_bytes = self.machine.max_unflushed_bytes
         for check in CHECKERS.values():
             self.violations += check(history)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+from penstock.backend.replication.peer_stream import PeerStream
 from penstock.simulation import planted_opening, planted_ordering
 from penstock.simulation.cluster import planted_cuts
 from penstock.simulation.cluster.scenario import ClusterScenario
@@ -33,6 +34,15 @@ def _short_logs(scenario: ClusterScenario) -> bool:
     return any(queue.settings.retain_bytes is not None for queue in scenario.base.queues)
 
 
+def _floods(scenario: ClusterScenario) -> bool:
+    return scenario.base.flood
+
+
+def _ignores_windows() -> Sequence[Patch]:
+    """A primary sends on however much of it a replica has not got on its disk yet."""
+    return [(PeerStream, "has_room", property(lambda self: True))]
+
+
 STORAGE_BUGS: dict[str, StorageBug] = {
     "restart-forgets-whole-states": StorageBug(
         ("ledger",),
@@ -51,6 +61,12 @@ STORAGE_BUGS: dict[str, StorageBug] = {
         "a replica that cut its log has forgotten which batches are stored",
         planted_cuts.cuts_forget_producers,
         _parts_logs,
+    ),
+    "windows-are-ignored": StorageBug(
+        ("I13",),
+        "a primary sends on however much of it a replica has not got on its disk yet",
+        _ignores_windows,
+        _floods,
     ),
     "logs-are-cut-early": StorageBug(
         ("log-cut",),

@@ -169,6 +169,16 @@ def draw_cluster_scenario(random: Random, nodes: int) -> ClusterScenario:
     _loosen_dead_letters(scenario)
     _delay_dead_letters(scenario)
     _shorten_logs(scenario)
+    dice = Random(f"flood: {base.duration_ms}")
+    base.flood = bool(faults.slow_disk_ms) and dice.random() < 0.5
+    if base.flood:
+        sizes = ("backend.replication.peer_stream.WINDOW_BYTES", "backend.replication.leading.APPEND_BYTES")
+        scenario.wants_small = (
+            *scenario.wants_small,
+            *sizes,
+            "storage.replica_log.READ_BYTES",
+            "storage.replica_log.IMAGE_PART_BYTES",
+        )
     return scenario
 
 

@@ -45,21 +45,8 @@ from penstock.simulation.world import START_MS, Outcome
 from penstock.wire.messages import CreateQueue, QueueDescription
 
 CHECKED = (
-    "I1",
-    "I2",
-    "I3",
-    "I4",
-    "I5",
-    "I6",
-    "I7",
-    "I10",
-    "fifo",
-    "order",
-    "log",
-    "log-cut",
-    "groups",
-    "time",
-    "late",
+    *("I1", "I2", "I3", "I4", "I5", "I6", "I7", "I10", "I13"),
+    *("fifo", "order", "log", "log-cut", "groups", "time", "late"),
 )
 """What is promised to clients of one node is promised to those of a cluster."""
 _CROWDING = ("model.limits.WAITING_PER_CONNECTION", "model.limits.WAITING_RECEIVERS_PER_QUEUE")
@@ -111,7 +98,9 @@ class ClusterWorld:
                 self.members,
             )
             machine.max_unflushed_bytes = base.max_unflushed_bytes
-            machine_checks.watch(machine, self.witness, partial(self._is_harmed, machine), self._violated)
+            machine_checks.watch(
+                machine, self.witness, self.history, partial(self._is_harmed, machine), self._violated
+            )
             self.machines[name] = machine
         machines = list(self.machines.values())
         self.fabric = Fabric(machines, self.metadata, schedule, random)
@@ -361,6 +350,8 @@ class ClusterWorld:
             self.violations.append(Violation("engine", at_ms, f"a front end failed by itself: {sentence}"))
         for at_ms, sentence in self.faults.refusals:
             self.violations.append(Violation("I10", at_ms, f"a node refused to start: {sentence}"))
+        history.most_unflushed_bytes = max(machine.most_unflushed_bytes for machine in self.machines.values())
+        history.max_unflushed_bytes = self.scenario.base.max_unflushed_bytes
         tight = loose_queues.without(history)
         for name in CHECKED:
             self.violations += CHECKERS[name](tight)
