@@ -70,6 +70,10 @@ class SimulatedDriver:
         self.ended = False
         self.congested = False
         self.most_unflushed_bytes = 0
+        """Without what came in the one turn in which the bound was passed."""
+        self.taken_bytes = 0
+        """What clients sent and the node took in since its last turn."""
+        self._burst_bytes = 0
         self._flush: Flush | None = None
         self._flush_has_run = False
         self._job: Job | None = None
@@ -150,8 +154,13 @@ class SimulatedDriver:
 
     def _follow_congestion(self, node: Node) -> None:
         # Moves have a bound of their own, and happen only when a flush takes them along at once.
-        unflushed_bytes = self.store.unflushed_bytes - self.store.moved_bytes
-        self.most_unflushed_bytes = max(self.most_unflushed_bytes, unflushed_bytes)
+        store, taken, self.taken_bytes = self.store, self.taken_bytes, 0
+        unflushed_bytes = store.unflushed_bytes - store.moved_bytes - store.foreign_bytes
+        if (
+            not self.congested
+        ):  # what came at once, after a cut or a pause, was taken before anybody could stop it
+            self._burst_bytes = min(taken, max(0, unflushed_bytes - node._parts.max_unflushed_bytes))
+        self.most_unflushed_bytes = max(self.most_unflushed_bytes, unflushed_bytes - self._burst_bytes)
         self.congested = node.congested()
         if not self.congested and self._host.read_on():
             self.wake()

@@ -143,14 +143,16 @@ class Faults:
         disk.flip_bit(victim.file, victim.offset, bit)
         self.counts["bit flip at the start"] += 1
         self._stage.trace.add("faults", f"flips bit {bit} of byte {victim.offset} of {victim.file}")
+        flip = BitFlip(self._schedule.now_ms, victim.file, None)
+        self._history.flips.append(flip)
         try:
             booted = self._machine.boot()
         except StorageError:
+            self._history.flips.remove(flip)
             self._machine.disk.flip_bit(victim.file, victim.offset, bit)
             self._stage.trace.add("faults", "flips it back")
             self._boot_plainly()
         else:
-            self._history.flips.append(BitFlip(self._schedule.now_ms, victim.file, None))
             self._booted(booted)
 
     # -- the network -----------------------------------------------------------------------------------------

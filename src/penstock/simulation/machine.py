@@ -82,11 +82,13 @@ class Machine:
         self.refusals = Refusals()
         """Which appends find no room in the journal."""
         self.max_unflushed_bytes = 64 * 1024
-        self.most_unflushed_bytes = 0
+        self._most_unflushed_bytes = 0
         self.name = "machine"
         self.identity = Identity("simulated", random.randbytes(32))
         self.starts = 0
         self.observer: Callable[[AppendedRecord], None] = lambda record: None
+        self.opening: list[Callable[[SimulatedDisk], None]] = []
+        """Called before each start, with what the process will find."""
         self.booted: list[Callable[[Node], None]] = []
         """Called after each start, before anything is served."""
         self.going_down: list[Callable[[ObservedStore], None]] = []
@@ -111,12 +113,20 @@ class Machine:
         """Its store, while it serves."""
         return self._driver.store if self._driver is not None else None
 
+    @property
+    def most_unflushed_bytes(self) -> int:
+        """The most that ever waited for the disk."""
+        present = self._driver.most_unflushed_bytes if self._driver is not None else 0
+        return max(self._most_unflushed_bytes, present)
+
     # -- start and stop --------------------------------------------------------------------------------------
 
     def boot(self) -> bool:
         """Starts the process; False if it did not come up. Raises what it refuses to start for."""
         assert self._driver is None
         self.starts += 1
+        for look in self.opening:
+            look(self.disk)
         try:
             opened = open_directory(self.disk, self.options, self.identity)
             store = ObservedStore(self.disk, self.options, opened)
@@ -273,7 +283,7 @@ class Machine:
     def _end(self, *, power: bool) -> None:
         assert self._driver is not None
         self._driver.ended = True
-        self.most_unflushed_bytes = max(self.most_unflushed_bytes, self._driver.most_unflushed_bytes)
+        self._most_unflushed_bytes = self.most_unflushed_bytes
         self._driver = self.trap = None
         self._paused = self._in_turn = False
         self._held.clear()
@@ -355,6 +365,8 @@ class Machine:
             client.link.break_off()
             return
         driver = self._driver
+        if driver is not None:
+            driver.taken_bytes += len(data)
         for frame in frames:
             if driver is not None:  # after its end it does nothing
                 driver.call(partial(self._handle, client.link.number, frame))

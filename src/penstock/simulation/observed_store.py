@@ -8,6 +8,7 @@ from typing import NamedTuple
 from penstock.model.batch import Buffer
 from penstock.storage.disk import Disk
 from penstock.storage.entry import RECORD
+from penstock.storage.flush import Flush
 from penstock.storage.opening import OpenedDirectory
 from penstock.storage.options import StorageOptions
 from penstock.storage.store import Store
@@ -32,9 +33,13 @@ class ObservedStore(Store):
     observer: Callable[[AppendedRecord], None] | None = None
     moved_bytes: int = 0
     """Appended for moves between queues since it was last set to 0."""
+    is_foreign: Callable[[int], bool] = staticmethod(lambda partition: False)
+    """Whether what is appended to a partition comes from another node."""
 
     def __init__(self, disk: Disk, options: StorageOptions, opened: OpenedDirectory) -> None:
         super().__init__(disk, options, opened)
+        self._foreign_bytes = [0, 0]
+        """In the flush under way, and since."""
         self._assured = 0
         """So many appends were told that there is room for them."""
         put = self._journal._put
@@ -46,9 +51,28 @@ class ObservedStore(Store):
                 self._assured -= 1
             elif self.before_append is not None:
                 self.before_append(kind, partition, head, reserve)
-            return put(kind, partition, index, head, payload, reserve=reserve)
+            before = self.unflushed_bytes
+            position = put(kind, partition, index, head, payload, reserve=reserve)
+            if kind != RECORD or self.is_foreign(partition):
+                self._foreign_bytes[1] += self.unflushed_bytes - before
+            return position
 
         self._journal._put = put_if_allowed  # type: ignore[method-assign]  # of this journal alone
+
+    @property
+    def foreign_bytes(self) -> int:
+        """What waits for the disk and came from other nodes: the windows of streams bound it."""
+        return sum(self._foreign_bytes)
+
+    def take_flush(self) -> Flush | None:
+        flush = super().take_flush()
+        if flush is not None:
+            self._foreign_bytes = [self.foreign_bytes, 0]
+        return flush
+
+    def flushed(self, flush: Flush) -> int:
+        self._foreign_bytes[0] = 0
+        return super().flushed(flush)
 
     def check_room(
         self, partition: int, records: Sequence[tuple[bytes, Sequence[Buffer]]], *, reserve: bool
@@ -64,7 +88,8 @@ class ObservedStore(Store):
     ) -> int:
         before = self.unflushed_bytes
         position = super().append(partition, index, head, payload, reserve=reserve)
-        if payload and reserve:  # with what the entry costs beside the messages: they may move one by one
+        if payload and reserve and not self.is_foreign(partition):
+            # With what the entry costs beside the messages: they may move one by one.
             self.moved_bytes += self.unflushed_bytes - before
         if self.observer is not None:
             self.observer(AppendedRecord(position, partition, index, head, b"".join(payload)))

@@ -16,6 +16,7 @@ from penstock.simulation import (
     planted_deletion,
     planted_faults,
     planted_lifecycle,
+    planted_opening,
     planted_order,
     planted_ordering,
 )
@@ -337,6 +338,18 @@ BUGS: dict[str, PlantedBug] = {
         "after a restart groups of readers begin at the front",
         lambda: after_recovery(planted_ordering.forget_offsets),
         _with_queue("log", "both"),
+    ),
+    "snapshots-claim-more": PlantedBug(
+        "ledger",
+        "a snapshot says that it was taken later than it was, and what was written meanwhile is not replayed",
+        planted_opening.snapshots_claim_more,
+        _crashes,
+    ),
+    "starts-fall-short": PlantedBug(
+        "ledger",
+        "a start leaves out the last record of the journal",
+        planted_opening.starts_fall_short,
+        _crashes,
     ),
     "reports-lose-a-row": PlantedBug(
         "lifecycle",

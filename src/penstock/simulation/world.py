@@ -11,6 +11,7 @@ from penstock.backend.lifecycle_reports import rows_waiting
 from penstock.backend.node import Node
 from penstock.columnar.lifecycle import LIFECYCLE_QUEUE
 from penstock.model.records import CATALOGUE, QueueCreated, decode_record
+from penstock.simulation import opened_ledger
 from penstock.simulation.checkers import CHECKERS
 from penstock.simulation.clocks import NodeClock
 from penstock.simulation.disk import SimulatedDisk
@@ -19,6 +20,7 @@ from penstock.simulation.history import History
 from penstock.simulation.machine import Machine
 from penstock.simulation.network import Network
 from penstock.simulation.observed_store import AppendedRecord, ObservedStore
+from penstock.simulation.opened_ledger import OpenedLedger
 from penstock.simulation.partition_state import inconsistencies
 from penstock.simulation.record_log import RecordLog
 from penstock.simulation.recorder import Recorder
@@ -97,8 +99,10 @@ class World:
         self.faults = Faults(self.stage, machine)
         self.replica = Replica()
         self.record_log = RecordLog(self.history.records)
+        self.opened_ledger = OpenedLedger(machine.identity.seed)
         self.violations: list[Violation] = []
         machine.observer = self._record_written
+        machine.opening.append(self.opened_ledger.opening)
         machine.booted.append(self._check_recovery)
         machine.going_down += [self._note_committed, self.faults.watch]
 
@@ -186,11 +190,16 @@ class World:
     def _record_written(self, record: AppendedRecord) -> None:
         self.replica.observer(self.machine.starts, record)
         self.record_log.observer(record)
+        self.opened_ledger.appended(record)
 
     def _note_committed(self, store: ObservedStore) -> None:
         self.replica.stopping(store.committed_position)
 
     def _check_recovery(self, node: Node) -> None:
+        for sentence in self.opened_ledger.opened(
+            node, self.machine.disk, is_harmed=bool(self.history.flips)
+        ):
+            self._violated(opened_ledger.NAME, sentence)
         self.record_log.recovered(node)
         for sentence in self.replica.recovered(self.machine.starts, node):
             self._violated("recovery", sentence)
@@ -229,8 +238,7 @@ class World:
             self.violations.append(Violation("I10", at_ms, f"the node refused to start: {sentence}"))
         if history.has_deletions:
             history.whereabouts = Whereabouts(self._partition_logs(there), history.lives.values())
-        if not self.scenario.faults.turn_pauses_ms:  # what arrived in a pause is read at once
-            history.most_unflushed_bytes = self.machine.most_unflushed_bytes
+        history.most_unflushed_bytes = self.machine.most_unflushed_bytes
         history.max_unflushed_bytes = self.machine.max_unflushed_bytes
         for check in CHECKERS.values():
             self.violations += check(history)

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from penstock.model.batch import Batch
 from penstock.model.records import Sent, decode_record
+from penstock.simulation.checkers import log_cut_records
 from penstock.simulation.history import History
 from penstock.simulation.log_history import BoundsSeen, OffsetGone
 from penstock.simulation.message_history import ENDLESS_MS, QueueLife
@@ -31,6 +32,7 @@ class _Logged(NamedTuple):
 
 def check(history: History) -> Iterator[Violation]:
     """Cuts that came too early, and those that never came."""
+    yield from log_cut_records.check(history)
     last: dict[int, BoundsSeen] = {}
     contents: dict[int, dict[int, _Logged]] = {}
     gone: list[tuple[QueueLife, int, int]] = [
@@ -43,7 +45,7 @@ def check(history: History) -> Iterator[Violation]:
         logged = contents.setdefault(life.queue_id, {})
         if not logged:
             logged.update(_contents(life, history))
-        if offset in logged and not _may_go(life, offset, at_ms, logged):
+        if offset in logged and not _may_go(life, offset, at_ms + history.skew_ms, logged):
             yield Violation(
                 NAME,
                 at_ms,

@@ -17,6 +17,7 @@ from penstock.simulation.disk import SimulatedDisk
 from penstock.simulation.driver import DiskPace
 from penstock.simulation.history import BitFlip, History
 from penstock.simulation.machine_faults import MachineFaults
+from penstock.simulation.message_history import Span
 from penstock.simulation.schedule import Schedule
 from penstock.simulation.trace import Trace
 from penstock.storage.errors import StorageError
@@ -280,9 +281,12 @@ class ClusterFaults:
         machine.disk.capacity = machine.disk.used_bytes() + self._random.choice((0, 5_000, 60_000))
         self._trace.add("faults", f"the disk of {machine.name} is nearly full")
         self.counts["full disk"] += 1
+        span = Span(self._schedule.now_ms)
+        self._history.full_disks.append(span)
 
         def free() -> None:
             machine.disk.capacity = None
+            span.answered_ms = self._schedule.now_ms
 
         self._later(500, 5_000, free)
 

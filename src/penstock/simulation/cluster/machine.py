@@ -66,6 +66,8 @@ class ClusterMachine(Machine):
         """The same before it writes the layout, as the manager or for a partition."""
         self.node_started: list[Callable[[str, ReplicatedNode], None]] = [members.started]
         """Told of every life of the node, before it does anything."""
+        self.turned: list[Callable[[ReplicatedNode], None]] = []
+        """Called after each turn of the node."""
         self._members = members
         self.member: Member | None = None
         self._witness = witness
@@ -186,6 +188,8 @@ class ClusterMachine(Machine):
             if self.member is not None:
                 self.member.propose(proposal)
         self._witness.turned(self.name, self.starts, node)
+        for call in self.turned:
+            call(node)
 
     def peer_opened(self, name: str, write: Callable[[bytes], None], link: Link) -> None:
         """There is a stream to another machine."""

@@ -31,6 +31,7 @@ from penstock.simulation.cluster.planted_changes import (
     sends_by_name,
 )
 from penstock.simulation.cluster.planted_membership import MEMBERSHIP_BUGS
+from penstock.simulation.cluster.planted_storage import STORAGE_BUGS
 from penstock.simulation.cluster.scenario import ClusterScenario
 from penstock.simulation.planted_patches import Patch, forget_leases, forget_producers
 
@@ -389,4 +390,4 @@ CLUSTER_BUGS: dict[str, ClusterBug] = {
         lambda scenario: _fails_over(scenario) and _sends_in_order(scenario),
     ),
 }
-CLUSTER_BUGS.update({name: ClusterBug(*bug) for name, bug in MEMBERSHIP_BUGS.items()})
+CLUSTER_BUGS.update({name: ClusterBug(*bug) for name, bug in {**MEMBERSHIP_BUGS, **STORAGE_BUGS}.items()})

@@ -13,11 +13,12 @@ from penstock.cluster.membership.node_lease import NodeLease
 from penstock.cluster.membership.store_requests import Outcome, Renewed
 from penstock.metadata.cache import MetadataCache
 from penstock.metadata.store.interface import Change, Listing
-from penstock.routing import creating
+from penstock.routing import creating, deleting
 from penstock.routing.context import FreeIds
-from penstock.routing.steps import Look, Put, Steps, Stored
+from penstock.routing.steps import Look, Put, Reply, Steps, Stored
 from penstock.simulation.cluster.scenario import ClusterScenario
 from penstock.simulation.planted_patches import Patch
+from penstock.wire.messages import DeleteQueue, Done
 
 
 class MembershipBug(NamedTuple):
@@ -136,6 +137,16 @@ def uses_ids_again() -> Sequence[Patch]:
     return [(creating, "_count_on", count_on)]
 
 
+def only_says_deleted() -> Sequence[Patch]:
+    """A front end says that a queue is deleted, and nothing is written."""
+
+    def delete(request: DeleteQueue) -> Steps[Reply]:
+        yield from deleting.stored_queue(request.name)
+        return Reply(Done())
+
+    return [(deleting, "delete", delete)]
+
+
 def _is_besieged(scenario: ClusterScenario) -> bool:
     return bool(scenario.store.siege_ms)
 
@@ -216,6 +227,12 @@ MEMBERSHIP_BUGS: dict[str, MembershipBug] = {
         "news of the store that comes late replaces what is newer",
         takes_old_news,
         _is_besieged,
+    ),
+    "deletion-is-only-said": MembershipBug(
+        ("I11",),
+        "a front end says that a queue is deleted, and it is there",
+        only_says_deleted,
+        _makes_queues_again,
     ),
     "ids-used-again": MembershipBug(
         ("I11",),

@@ -168,6 +168,17 @@ def draw_cluster_scenario(random: Random, nodes: int) -> ClusterScenario:
     _delay_dead_letters(scenario)
     _give_limits(scenario)
     _give_many_partitions(scenario)
+    _shorten_logs(scenario)
+    dice = Random(f"flood: {base.duration_ms}")
+    base.flood = bool(faults.slow_disk_ms) and dice.random() < 0.5
+    if base.flood:
+        sizes = ("backend.replication.peer_stream.WINDOW_BYTES", "backend.replication.leading.APPEND_BYTES")
+        scenario.wants_small = (
+            *scenario.wants_small,
+            *sizes,
+            "storage.replica_log.READ_BYTES",
+            "storage.replica_log.IMAGE_PART_BYTES",
+        )
     return scenario
 
 
@@ -209,6 +220,16 @@ def _give_many_partitions(scenario: ClusterScenario) -> None:
         base.queues.append(plan)
     base.producers += 3
     base.consumers += 3
+
+
+def _shorten_logs(scenario: ClusterScenario) -> None:
+    """Some logs keep little, so that they are cut at their front all the time. With dice of their own, as above."""
+    dice = Random(f"short logs: {scenario.base.duration_ms}")
+    for plan in scenario.base.queues:
+        if plan.settings.has_log and dice.random() < 0.6:
+            plan.settings = msgspec.structs.replace(
+                plan.settings, retain_bytes=dice.choice((500, 2_000, 8_000))
+            )
 
 
 def _delay_dead_letters(scenario: ClusterScenario) -> None:

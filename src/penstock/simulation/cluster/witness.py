@@ -7,6 +7,8 @@ which every later primary must have too.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from penstock.backend.outbox import Need
 from penstock.backend.replication.replicated_node import ReplicatedNode
 from penstock.model.records import CATALOGUE, EpochBegan, decode_record
@@ -38,8 +40,8 @@ class Witness:
 
     def __init__(self, schedule: Schedule) -> None:
         self._schedule = schedule
-        self._lineage = Lineage()
-        self.confirmations = Confirmations(self._lineage)
+        self.lineage = Lineage()
+        self.confirmations = Confirmations(self.lineage)
         self._nodes: dict[str, ReplicatedNode] = {}
         self._leaders: dict[tuple[int, int], tuple[str, int]] = {}
         self._committed: dict[int, _Committed] = {}
@@ -95,7 +97,7 @@ class Witness:
             began = decode_record(record.head)
             if isinstance(began, EpochBegan):  # it is not applied yet: the last epoch is the one before
                 partition = self._nodes[name]._parts.catalogue.partitions[record.partition]
-                self._lineage.begin(record.partition, began.epoch, record.number, partition.epochs.last)
+                self.lineage.begin(record.partition, began.epoch, record.number, partition.epochs.last)
 
     def turned(self, name: str, life: int, node: ReplicatedNode) -> None:
         """A node has ended its turn."""
@@ -136,9 +138,14 @@ class Witness:
             return []
         return self._log(queue_id, known.newest_epoch, known.newest_index)
 
+    def committed(self, queue_id: int) -> Mapping[int, int]:
+        """Epoch → the highest record of it that all in sync are known to have had."""
+        known = self._committed.get(queue_id)
+        return known.marks if known is not None else {}
+
     def _log(self, queue_id: int, last_epoch: int, last: int) -> list[AppendedRecord]:
         keys = (
-            (queue_id, index, self._lineage.at(queue_id, last_epoch, index)) for index in range(1, last + 1)
+            (queue_id, index, self.lineage.at(queue_id, last_epoch, index)) for index in range(1, last + 1)
         )
         return [self._records[key][0] for key in keys]
 
@@ -151,7 +158,7 @@ class Witness:
             partition = partitions.get(queue_id)
             if partition is None or index > partition.index:
                 continue  # it was dropped or cut meanwhile
-            epoch = self._lineage.at(queue_id, partition.epochs.last, index)
+            epoch = self.lineage.at(queue_id, partition.epochs.last, index)
             first, writer = self._records.setdefault((queue_id, index, epoch), (record, name))
             if (first.head, first.payload) != (record.head, record.payload):
                 self._violated(
@@ -177,19 +184,19 @@ class Witness:
                 f"{index} in epoch {epoch}",
             )
         if synchronous:  # what a primary committed alone may be lost, also where the queue is `sync` by now
-            writer = self._lineage.at(queue_id, epoch, index)
+            writer = self.lineage.at(queue_id, epoch, index)
             known.marks[writer] = max(index, known.marks.get(writer, 0))
 
     def _has(self, known: _Committed, queue_id: int, epoch: int, index: int) -> bool:
         """Whether the newest primary has the record that a primary of an older epoch has under an index."""
-        at = self._lineage.at
+        at = self.lineage.at
         return index <= known.newest_index and at(queue_id, known.newest_epoch, index) == at(
             queue_id, epoch, index
         )
 
     def _check_has_all(self, known: _Committed, name: str, queue_id: int, epoch: int, index: int) -> None:
         for writer, marked in known.marks.items():
-            if index < marked or self._lineage.at(queue_id, epoch, marked) != writer:
+            if index < marked or self.lineage.at(queue_id, epoch, marked) != writer:
                 self._violated(
                     "I10",
                     f"partition {queue_id}: {name} leads epoch {epoch} without record {marked} of epoch "
@@ -199,7 +206,7 @@ class Witness:
     def _count_lost(self, known: _Committed, queue_id: int, epoch: int, index: int, *, bounded: bool) -> None:
         """With `async` a new primary need not have everything."""
         newest = (known.newest_epoch, known.newest_index)
-        common = self._lineage.last_common(queue_id, newest, (epoch, index))
+        common = self.lineage.last_common(queue_id, newest, (epoch, index))
         rows = self._loose.get(queue_id, [])
         lost = [(when_ms, by) for acknowledged, when_ms, by in rows if acknowledged > common]
         self.lost[queue_id] = self.lost.get(queue_id, 0) + len(lost)

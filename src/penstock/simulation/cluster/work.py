@@ -9,9 +9,13 @@ from penstock.simulation.cluster.router import ClusterStage
 from penstock.simulation.cluster.scenario import ClusterScenario
 from penstock.simulation.workload.consumer import Consumer
 from penstock.simulation.workload.failing_consumer import FailingConsumer
+from penstock.simulation.workload.flooder import Flooder
 from penstock.simulation.workload.log_reader import GroupMember, LogReader
 from penstock.simulation.workload.ordered_producer import OrderedProducer
 from penstock.simulation.workload.producer import Producer
+
+_FLOOD = 500
+"""So many batches, most of them when a disk is slow, are enough to see what gives."""
 
 
 def start(stage: ClusterStage, scenario: ClusterScenario, seed: int, counts: Counter[str]) -> None:
@@ -21,6 +25,8 @@ def start(stage: ClusterStage, scenario: ClusterScenario, seed: int, counts: Cou
         tasks.start(Producer(stage, f"producer-{number}").run())
     for number in range(base.ordered_producers):
         tasks.start(OrderedProducer(stage, f"ordered-{number}").run())
+    if base.flood:
+        tasks.start(Flooder(stage, _FLOOD).run())
     for number in range(base.consumers):
         tasks.start(Consumer(stage, f"consumer-{number}").run())
     fails = seed % 4 or scenario.faults.hunt == "late-move"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from random import Random
 from types import MappingProxyType
 
@@ -12,7 +13,7 @@ from penstock.cluster.layout import NodeEntry, PartitionEntry, QueueEntry
 from penstock.cluster.shares import share_of
 from penstock.simulation.checkers import CHECKERS
 from penstock.simulation.clocks import NodeClock
-from penstock.simulation.cluster import layout_history, loose_queues, work
+from penstock.simulation.cluster import layout_history, loose_queues, machine_checks, work
 from penstock.simulation.cluster.fabric import Fabric
 from penstock.simulation.cluster.faults import ClusterFaults
 from penstock.simulation.cluster.hunts import Hunter
@@ -43,7 +44,10 @@ from penstock.simulation.workload.auditor import Auditor
 from penstock.simulation.world import START_MS, Outcome
 from penstock.wire.messages import CreateQueue, QueueDescription
 
-CHECKED = ("I1", "I2", "I3", "I4", "I5", "I6", "I7", "I10", "fifo", "order", "log", "groups", "time", "late")
+CHECKED = (
+    *("I1", "I2", "I3", "I4", "I5", "I6", "I7", "I10", "I13"),
+    *("fifo", "order", "log", "log-cut", "groups", "time", "late"),
+)
 """What is promised to clients of one node is promised to those of a cluster."""
 _CROWDING = ("model.limits.WAITING_PER_CONNECTION", "model.limits.WAITING_RECEIVERS_PER_QUEUE")
 _BEGUN_MS = 30_000
@@ -94,6 +98,9 @@ class ClusterWorld:
                 self.members,
             )
             machine.max_unflushed_bytes = base.max_unflushed_bytes
+            machine_checks.watch(
+                machine, self.witness, self.history, partial(self._is_harmed, machine), self._violated
+            )
             self.machines[name] = machine
         machines = list(self.machines.values())
         self.fabric = Fabric(machines, self.metadata, schedule, random)
@@ -225,6 +232,9 @@ class ClusterWorld:
         if self.keeping is not None:
             yield from self.keeping.keepers.create()
 
+    def _is_harmed(self, machine: ClusterMachine) -> bool:
+        return bool(self.scenario.faults.flips_ms) and machine is self.faults.damaged
+
     # -- checks ----------------------------------------------------------------------------------------------
 
     def _queues(self) -> dict[int, QueueEntry]:
@@ -341,6 +351,8 @@ class ClusterWorld:
             self.violations.append(Violation("engine", at_ms, f"a front end failed by itself: {sentence}"))
         for at_ms, sentence in self.faults.refusals:
             self.violations.append(Violation("I10", at_ms, f"a node refused to start: {sentence}"))
+        history.most_unflushed_bytes = max(machine.most_unflushed_bytes for machine in self.machines.values())
+        history.max_unflushed_bytes = self.scenario.base.max_unflushed_bytes
         tight = loose_queues.without(history)
         for name in CHECKED:
             self.violations += CHECKERS[name](tight)

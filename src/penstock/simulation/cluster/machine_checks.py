@@ -1,0 +1,62 @@
+"""What is looked at on each machine of a cluster while it runs: its starts, and its turns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from penstock.backend.node import Node
+from penstock.backend.replication.replicated_node import ReplicatedNode
+from penstock.model.records import CATALOGUE
+from penstock.simulation import opened_ledger
+from penstock.simulation.cluster import replicas_checked, stream_bounds
+from penstock.simulation.cluster.machine import ClusterMachine
+from penstock.simulation.cluster.replicas_checked import ReplicaCheck
+from penstock.simulation.cluster.witness import Witness
+from penstock.simulation.history import History
+from penstock.simulation.message_history import Span
+from penstock.simulation.observed_store import AppendedRecord, ObservedStore
+from penstock.simulation.opened_ledger import OpenedLedger
+
+
+def watch(
+    machine: ClusterMachine,
+    witness: Witness,
+    history: History,
+    is_harmed: Callable[[], bool],
+    violated: Callable[[str, str], None],
+) -> None:
+    """Checks a machine from now on; on one that is harmed the disk does not hold what was written to it."""
+    ledger, observer = OpenedLedger(machine.identity.seed), machine.observer
+    replica = ReplicaCheck(machine.name, witness, machine.identity.seed)
+
+    def appended(record: AppendedRecord) -> None:
+        observer(record)
+        ledger.appended(record)
+        replica.appended(record)
+
+    def booted(node: Node) -> None:
+        assert isinstance(node, ReplicatedNode)
+        assert machine.store is not None
+        led = node.replication.state.led
+        machine.store.is_foreign = lambda partition: partition != CATALOGUE and partition not in led
+        for sentence in ledger.opened(node, machine.disk, is_harmed=is_harmed()):
+            violated(opened_ledger.NAME, f"{machine.name}: {sentence}")
+        for sentence in replica.opened(node, machine.disk, is_harmed=is_harmed()):
+            violated(opened_ledger.NAME, sentence)
+
+    def going_down(store: ObservedStore) -> None:
+        # A restart makes what is kept for deletes on a full disk less, as `overload` knows.
+        history.downtimes.append(Span(machine.time.now_ms, machine.time.now_ms))
+
+    def turned(node: ReplicatedNode) -> None:
+        if not is_harmed():
+            for sentence in stream_bounds.passed(machine.name, node, machine.options):
+                violated(stream_bounds.NAME, sentence)
+        for sentence in replica.turned(node, machine.disk, is_harmed=is_harmed()):
+            violated(replicas_checked.NAME, sentence)
+
+    machine.observer = appended
+    machine.opening.append(ledger.opening)
+    machine.booted.append(booted)
+    machine.going_down.append(going_down)
+    machine.turned.append(turned)

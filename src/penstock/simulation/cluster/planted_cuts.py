@@ -1,0 +1,34 @@
+"""Bugs to plant where replicas cut their logs; `planted_bugs` names them and their checkers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from penstock.backend.replication import cutting, whole_state
+from penstock.backend.replication.cutting import Cutter
+from penstock.backend.replication.followed import FollowedPartition
+from penstock.queue.partition import Partition
+from penstock.simulation.planted_patches import Patch, forget_producers
+
+
+def cuts_one_too_many() -> Sequence[Patch]:
+    """A replica cuts the last record that it has in common with its primary too; it is sent that one again."""
+
+    def cut(self: Cutter, followed: FollowedPartition, last: int) -> None:
+        real(self, followed, max(1, last - 1))
+
+    real = Cutter.cut
+    return [(Cutter, "cut", cut)]
+
+
+def cuts_forget_producers() -> Sequence[Patch]:
+    """The state that is made anew without what was cut has forgotten which batches of which producer are stored."""
+
+    def build(*arguments: Any) -> Partition:
+        partition = real(*arguments)
+        forget_producers(partition)
+        return partition
+
+    real = whole_state.build
+    return [(cutting, "build", build)]

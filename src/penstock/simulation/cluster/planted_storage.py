@@ -1,0 +1,77 @@
+"""Bugs to plant in what replicas keep: starts, cuts, retention; `planted_bugs` names them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from penstock.backend.replication.peer_stream import PeerStream
+from penstock.simulation import planted_opening, planted_ordering
+from penstock.simulation.cluster import planted_cuts
+from penstock.simulation.cluster.scenario import ClusterScenario
+from penstock.simulation.planted_patches import Patch
+
+
+class StorageBug(NamedTuple):
+    """See `planted_bugs.ClusterBug`."""
+
+    checkers: tuple[str, ...]
+    sentence: str
+    patches: Callable[[], Sequence[Patch]]
+    shows: Callable[[ClusterScenario], bool]
+
+
+def _whole_states(scenario: ClusterScenario) -> bool:
+    return scenario.faults.hunt == "whole-state"
+
+
+def _parts_logs(scenario: ClusterScenario) -> bool:
+    """Where a primary is hunted that writes what nobody else gets."""
+    return scenario.faults.hunt in ("old-primary", "standstill", "left-behind")
+
+
+def _short_logs(scenario: ClusterScenario) -> bool:
+    return any(queue.settings.retain_bytes is not None for queue in scenario.base.queues)
+
+
+def _floods(scenario: ClusterScenario) -> bool:
+    return scenario.base.flood
+
+
+def _ignores_windows() -> Sequence[Patch]:
+    """A primary sends on however much of it a replica has not got on its disk yet."""
+    return [(PeerStream, "has_room", property(lambda self: True))]
+
+
+STORAGE_BUGS: dict[str, StorageBug] = {
+    "restart-forgets-whole-states": StorageBug(
+        ("ledger",),
+        "after a restart a replica has not got the state that it was sent whole",
+        planted_opening.whole_states_are_forgotten,
+        _whole_states,
+    ),
+    "cut-one-too-many": StorageBug(
+        ("log-cut",),
+        "a replica that cuts its log cuts one record that is committed",
+        planted_cuts.cuts_one_too_many,
+        _parts_logs,
+    ),
+    "cut-forgets-producers": StorageBug(
+        ("log-cut",),
+        "a replica that cut its log has forgotten which batches are stored",
+        planted_cuts.cuts_forget_producers,
+        _parts_logs,
+    ),
+    "windows-are-ignored": StorageBug(
+        ("I13",),
+        "a primary sends on however much of it a replica has not got on its disk yet",
+        _ignores_windows,
+        _floods,
+    ),
+    "logs-are-cut-early": StorageBug(
+        ("log-cut",),
+        "a log is cut at half the bytes that it should keep",
+        planted_ordering.logs_are_cut_early,
+        _short_logs,
+    ),
+}

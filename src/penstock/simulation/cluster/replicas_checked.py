@@ -1,0 +1,110 @@
+"""Whether what a replica has is what the records of its log make of it: at every start, and whenever its log was cut or replaced.
+
+The witness has seen every record of every log. They are applied once more, from the first on, and the two states compared,
+value by value; what lives must lie on the disk as it was written. And a replica that cuts its log, or takes a whole state in place
+of it, keeps what it has of everything that is committed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from penstock.backend.node import Node
+from penstock.backend.replication.replicated_node import ReplicatedNode
+from penstock.model.batch import Batch
+from penstock.model.records import CATALOGUE, QueueCreated, QueueDeleted, QueueRemoved, Sent, decode_record
+from penstock.queue import living_files
+from penstock.queue.chunk_image import ELSEWHERE
+from penstock.queue.partition import Partition
+from penstock.simulation.cluster.witness import Witness
+from penstock.simulation.disk import SimulatedDisk
+from penstock.simulation.observed_store import AppendedRecord
+from penstock.simulation.partition_state import differences
+from penstock.simulation.stored_batches import StoredBatches
+
+NAME = "log-cut"
+
+
+class ReplicaCheck:
+    """The check of one machine."""
+
+    def __init__(self, name: str, witness: Witness, seed: int) -> None:
+        self._name = name
+        self._witness = witness
+        self._seed = seed
+        self._logs: dict[int, tuple[int, int]] = {}
+        """By partition: the newest epoch of its log and its last record, after the last turn."""
+
+    def opened(self, node: Node, disk: SimulatedDisk, *, is_harmed: bool) -> Iterator[str]:
+        """A process is up: what is not as the records say."""
+        self._logs.clear()
+        catalogue = node._parts.catalogue
+        for queue_id, partition in sorted(catalogue.partitions.items()):
+            if queue_id not in catalogue.damage:
+                yield from self._unlike(node, partition, None if is_harmed else disk)
+
+    def appended(self, record: AppendedRecord) -> None:
+        """The node wrote a record: what it gives up, because the layout says so, is not cut."""
+        if record.partition == CATALOGUE and isinstance(removed := decode_record(record.head), QueueRemoved):
+            self._logs.pop(removed.queue_id, None)
+
+    def turned(self, node: ReplicatedNode, disk: SimulatedDisk, *, is_harmed: bool) -> Iterator[str]:
+        """A turn is over: what is wrong about what was cut in it."""
+        catalogue, lineage = node._parts.catalogue, self._witness.lineage
+        for queue_id, partition in catalogue.partitions.items():
+            now, before = (partition.epochs.last, partition.index), self._logs.get(queue_id)
+            if now == before:
+                continue
+            self._logs[queue_id] = now
+            if before is None or (now[0] == before[0] and now[1] >= before[1]):
+                continue
+            common = lineage.last_common(queue_id, before, now)
+            if common == before[1]:
+                continue  # nothing is gone
+            for writer, index in self._witness.committed(queue_id).items():
+                if common < index <= before[1] and lineage.at(queue_id, before[0], index) == writer:
+                    yield (
+                        f"partition {queue_id}: {self._name} goes back from record {before[1]} to {common}, and "
+                        f"record {index} of epoch {writer} is committed"
+                    )
+            if queue_id not in catalogue.damage:
+                yield from self._unlike(node, partition, None if is_harmed else disk)
+
+    def _unlike(self, node: Node, partition: Partition, disk: SimulatedDisk | None) -> Iterator[str]:
+        """What is not as the records of its log say; without a disk bytes are not looked at."""
+        if not partition.index:
+            return
+        where = f"partition {partition.queue_id} on {self._name} at record {partition.index}"
+        records = self._witness.log_of(partition)
+        for sentence in differences(_replayed(partition, records), partition):
+            yield f"{where}: {sentence}"
+        if disk is not None:
+            yield from self._lies(node, partition, records, disk, where)
+
+    def _lies(
+        self, node: Node, partition: Partition, records: list[AppendedRecord], disk: SimulatedDisk, where: str
+    ) -> Iterator[str]:
+        stored, committed = StoredBatches(disk, self._seed), node._parts.store.committed_position
+        payloads: dict[int, bytes] = {}
+        for written in records:
+            record = decode_record(written.head)
+            if isinstance(record, Sent):
+                payloads[record.first] = written.payload
+        for position in living_files.living_positions(partition):
+            if position >= ELSEWHERE or (
+                node._parts.store.is_journal(position >> 32) and position >= committed
+            ):
+                continue  # it is sent later; or it is not on the disk yet
+            found = stored.at(partition.queue_id, position)
+            if found is None or payloads.get(found.sent.first) != found.payload:
+                yield f"{where}: what lies at {position:#x} is not what was written ({found and found.sent})"
+                return
+
+
+def _replayed(partition: Partition, records: list[AppendedRecord]) -> Partition:
+    state = Partition(partition.queue_id, partition.name, partition.settings, partition.created_ms)
+    for written in records:
+        record = decode_record(written.head)
+        assert not isinstance(record, QueueCreated | QueueDeleted | QueueRemoved)
+        state.apply(record, Batch(written.payload) if isinstance(record, Sent) else None, written.position)
+    return state

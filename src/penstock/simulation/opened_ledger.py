@@ -1,0 +1,122 @@
+"""Index = ledger, at every open: a node that starts stands where the journal on its disk ends, or says that it does not.
+
+What the disk holds is read before the process starts (`ledger_reading`), by other rules than recovery's. After the start every
+partition that is not fenced must stand at the last record, the journal must go on from there, whoever reads the log for replicas
+must find each record where it is, and every message must lie where the table says. What is fenced must have a reason: a disk that
+does not hold what was written to it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from penstock.backend.node import Node
+from penstock.model.records import CATALOGUE
+from penstock.queue import chunk, living_files
+from penstock.queue.chunk_image import ELSEWHERE
+from penstock.queue.partition import Partition
+from penstock.simulation.disk import SimulatedDisk
+from penstock.simulation.ledger_reading import LedgerReading
+from penstock.simulation.observed_store import AppendedRecord
+from penstock.simulation.stored_batches import StoredBatches
+
+NAME = "ledger"
+
+
+class OpenedLedger:
+    """The check of one machine."""
+
+    def __init__(self, seed: int) -> None:
+        self._seed = seed
+        self._reading: LedgerReading | None = None
+        self._appended: Counter[int] = Counter()
+        self._fenced: set[int] = set()
+        """Partitions that were said to be fenced for nothing."""
+
+    def opening(self, disk: SimulatedDisk) -> None:
+        """A process is about to start on the disk."""
+        self._reading = LedgerReading(disk, self._seed)
+        self._appended.clear()
+
+    def appended(self, record: AppendedRecord) -> None:
+        """The process wrote a record; the first ones while it starts."""
+        if self._reading is not None:
+            self._appended[record.partition] += 1
+
+    def opened(self, node: Node, disk: SimulatedDisk, *, is_harmed: bool) -> Iterator[str]:
+        """The process is up: what is not as the disk says. With `is_harmed` the disk does not hold what was written to it."""
+        reading, self._reading = self._reading, None
+        assert reading is not None
+        parts = node._parts
+        fenced = parts.catalogue.damage
+        yield from self._catalogue(reading, node)
+        for queue_id, partition in sorted(parts.catalogue.partitions.items()):
+            where = f"partition {queue_id} of {partition.name!r}"
+            if queue_id in reading.disagreeing and not is_harmed:
+                yield f"{where}: {reading.disagreeing[queue_id]}"
+            if queue_id in fenced:
+                if not is_harmed and queue_id not in self._fenced:
+                    self._fenced.add(queue_id)
+                    yield f"{where} is fenced, and nothing was done to the disk: {fenced[queue_id]}"
+                continue
+            if queue_id in reading.broken:
+                yield f"{where} is opened as if it were whole, though {reading.broken[queue_id]}"
+            for sentence in self._stands(reading, node, partition):
+                yield f"{where} {sentence}"
+            if not is_harmed:
+                for sentence in self._lies(partition, disk):
+                    yield f"{where}: {sentence}"
+
+    def _catalogue(self, reading: LedgerReading, node: Node) -> Iterator[str]:
+        """Whether everything that the disk has records of is there."""
+        parts = node._parts
+        standing = reading.standings.get(CATALOGUE)
+        index = parts.logbook.catalogue_index - self._appended[CATALOGUE]
+        if index != (standing.last if standing is not None else 0):
+            yield f"the catalogue is opened at record {index}, and {standing} is the last on disk"
+        for queue_id, stands in sorted(reading.standings.items()):
+            if queue_id != CATALOGUE and stands.last and queue_id not in parts.catalogue.partitions:
+                yield f"partition {queue_id} is not there, and the disk has it as of record {stands.last} ({stands.says})"
+
+    def _stands(self, reading: LedgerReading, node: Node, partition: Partition) -> Iterator[str]:
+        store, queue_id = node._parts.store, partition.queue_id
+        standing, new = reading.standings.get(queue_id), self._appended[queue_id]
+        expected = (standing.last if standing is not None else 0) + new
+        if partition.index != expected:
+            says = standing.says if standing is not None else "nothing"
+            yield f"is opened at record {partition.index}, and its last one on disk is {expected} ({says})"
+            return
+        if store._journal.indexes.get(queue_id, 0) != expected:
+            yield f"stands at record {expected}, and the journal goes on behind {store._journal.indexes.get(queue_id, 0)}"
+        replica_log = store.replica_log
+        first = replica_log.oldest(queue_id) if replica_log is not None else None
+        if replica_log is None or first is None:
+            return
+        found = list(replica_log._map.positions(queue_id, first, 2**62))
+        if first + len(found) != expected + 1:
+            yield f"stands at record {expected}, and replicas would be read records {first} to {first + len(found) - 1}"
+        places = reading.places.get(queue_id, {})
+        for index, position in enumerate(found[: len(found) - new], first):
+            if places.get(index) != position:
+                yield f"has record {index} at {places.get(index)}, and replicas would be read what is at {position}"
+                break
+
+    def _lies(self, partition: Partition, disk: SimulatedDisk) -> Iterator[str]:
+        """Whether what lives lies where the table and the log say."""
+        stored = StoredBatches(disk, self._seed)
+        for position, number, piece in living_files.living_places(
+            partition, living_files.files_of(partition), set()
+        ):
+            if not 0 <= position < ELSEWHERE:
+                continue  # a replica waits for its batch, and says so
+            found = stored.at(partition.queue_id, position)
+            sent = found.sent if found is not None else None
+            if piece >= 0:
+                first = (number << chunk.CHUNK_BITS) + partition.table.chunks[number].starts[piece]
+            else:
+                assert partition.log is not None
+                first = partition.log._firsts[number - partition.log._base]
+            if sent is None or not sent.first <= first < sent.first + sent.count:
+                yield f"message {first} is said to lie at {position:#x}, and there is {sent}"
+                return
