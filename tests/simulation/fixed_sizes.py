@@ -47,6 +47,7 @@ FIXED: dict[str, tuple[str, ...]] = {
         "routing.numbers._ID_BYTES",
         "routing.numbers._TOKEN_BYTES",
         "routing.sending._COLUMNS_AT",
+        "routing.sending._COUNTER_MAX",
         "model.partition_numbers.LARGEST_NUMBER",
         "model.partition_numbers.ORDINAL_SHIFT",
         "ordering.timestamp_id.COUNTERS",

@@ -17,7 +17,13 @@ from penstock.simulation.campaign import run_seed, run_seeds
 from penstock.simulation.cluster import scenario
 from penstock.simulation.cluster.hunts import HUNTS
 from penstock.simulation.cluster.machine import ClusterMachine
-from penstock.simulation.cluster.scenario import CLUSTER_KINDS, ClusterFaultPlan, draw_cluster_scenario
+from penstock.simulation.cluster.scenario import (
+    CLUSTER_KINDS,
+    LIMITED_KINDS,
+    MANY_PARTITIONS,
+    ClusterFaultPlan,
+    draw_cluster_scenario,
+)
 from penstock.simulation.cluster.world import ClusterWorld
 from penstock.simulation.queue_plan import QueuePlan
 
@@ -83,8 +89,9 @@ def test_everything_is_drawn() -> None:
     assert {one.late_nodes for one in drawn} == {0, 1}
     assert {(one.base.operators, one.destructive) for one in drawn} == {(0, False), (1, False), (1, True)}
     assert {one.altered_replicas for one in drawn} == {(), (2, 3, 4), (2, 3, 4, 5)}
-    queues = [queue for one in drawn for queue in one.base.queues]
-    assert {queue.name for queue in queues} == set(CLUSTER_KINDS)
+    assert {one.base.kind for one in drawn} == {"", MANY_PARTITIONS}
+    queues = [queue for one in drawn if not one.base.kind for queue in one.base.queues]
+    assert {queue.name for queue in queues} == {*CLUSTER_KINDS, *LIMITED_KINDS}
     assert {queue.settings.replication for queue in queues} == {"sync", "async"}
     assert {queue.settings.partitions for queue in queues} == {1, 2, 3}
 
