@@ -59,6 +59,8 @@ class History:
     full_journals: list[int] = field(default_factory=list)
     """When an append was refused as on a disk whose reserve is used up."""
     slow_disks: list[Span] = field(default_factory=list)
+    loose: set[int] = field(default_factory=set)
+    """Queues that a failover may lose messages of."""
     flips: list[BitFlip] = field(default_factory=list)
     stuck: list[str] = field(default_factory=list)
     """What did not come to an end when everything was well again."""

@@ -87,6 +87,11 @@ class OpenedLedger:
             says = standing.says if standing is not None else "nothing"
             yield f"is opened at record {partition.index}, and its last one on disk is {expected} ({says})"
             return
+        if not expected and queue_id in reading.former:
+            # What the journal has of it counts no more, and the node must know that it once had something.
+            if store.replica_log is not None and not store.replica_log.had(queue_id):
+                yield "was given up and is held again, and is opened as one that never had anything"
+            return
         if store._journal.indexes.get(queue_id, 0) != expected:
             yield f"stands at record {expected}, and the journal goes on behind {store._journal.indexes.get(queue_id, 0)}"
         replica_log = store.replica_log

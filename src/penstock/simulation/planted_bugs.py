@@ -190,6 +190,12 @@ BUGS: dict[str, PlantedBug] = {
         planted_deletion.forgets_delayed,
         _rescues,
     ),
+    "deletion-drops-dead-letters": PlantedBug(
+        "I1",
+        "with a deleted queue goes what is in its dead-letter queue",
+        planted_deletion.drops_dead_letters,
+        _dead_letters,
+    ),
     "deletion-removes-what-moves": PlantedBug(
         "I6",
         "a deleted queue is removed with messages that are on their way to another",

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from penstock.backend import moves
+from penstock.backend import administration, moves
+from penstock.backend.parts import NodeParts
 from penstock.backend.replication.arrivals import Arrivals
 from penstock.backend.replication.draining import Draining
 from penstock.backend.replication.leading import LedPartition
-from penstock.queue import moving
+from penstock.model.records import Dropped
+from penstock.model.runs import runs_of
+from penstock.queue import moving, states
 from penstock.queue.decision import Written
 from penstock.queue.partition import Partition
 from penstock.simulation.planted_patches import Patch
@@ -21,6 +24,29 @@ def forgets_delayed() -> Sequence[Patch]:
         return []
 
     return [(moving, "rescue", rescue)]
+
+
+def drops_dead_letters() -> Sequence[Patch]:
+    """With a queue the node drops what is in its dead-letter queue."""
+
+    def delete_partition(parts: NodeParts, partition: Partition, now_ms: int) -> None:
+        target = parts.catalogue.named(partition.settings.dead_letter_queue or "")
+        real(parts, partition, now_ms)
+        if target is not None and target.queue_id not in parts.catalogue.damage:
+            drop_ready(parts, target, now_ms)
+
+    real = administration.delete_partition
+    return [(administration, "delete_partition", delete_partition)]
+
+
+def drop_ready(parts: NodeParts, partition: Partition, now_ms: int) -> None:
+    """Writes that everything is dropped that could be received."""
+    table = partition.table
+    ready = [
+        number for number in range(1, table.next) if table.state(number) & states.STATE_BITS == states.READY
+    ]
+    if ready:
+        parts.write(partition, [Written(Dropped(runs_of(ready), now_ms))])
 
 
 def removes_what_moves() -> Sequence[Patch]:

@@ -7,12 +7,24 @@ are applied once more, to the product's own `Partition`, and each message is fol
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from types import MappingProxyType
+from typing import Literal, NamedTuple
 
 from penstock.model.batch import Batch
 from penstock.model.move_target import target_of
-from penstock.model.records import MoveFinished, QueueCreated, QueueDeleted, QueueRemoved, Sent, decode_record
+from penstock.model.records import (
+    Deleted,
+    Dropped,
+    Expired,
+    MoveFinished,
+    Purged,
+    QueueCreated,
+    QueueDeleted,
+    QueueRemoved,
+    Sent,
+    decode_record,
+)
 from penstock.model.runs import Runs, count_of, intersection
 from penstock.model.settings import QueueSettings
 from penstock.queue import states
@@ -20,6 +32,11 @@ from penstock.queue.partition import Partition
 from penstock.routing.numbers import inward
 from penstock.simulation.message_history import QueueLife, SentMessage
 from penstock.simulation.observed_store import AppendedRecord
+
+FateKind = Literal[
+    "deleted", "expired", "dropped", "purged", "left", "living", "went with its queue", "lost", "absent"
+]
+_ENDS: dict[type, FateKind] = {Deleted: "deleted", Expired: "expired", Dropped: "dropped"}
 
 Place = tuple[int, int]
 """(partition, sequence number there)."""
@@ -39,17 +56,38 @@ class PartitionLog(NamedTuple):
     """Whether anybody holds it at the end of the run."""
 
 
+class Fate(NamedTuple):
+    """What the records say became of a message at the last place it came to."""
+
+    kind: FateKind
+    queue_id: int
+    at_ms: int = 0
+    """By the clock of the node that wrote the record; 0: no record says so."""
+    is_first_place: bool = True
+    """Whether it never left the queue that it was sent to."""
+
+
 class _Replayed(NamedTuple):
     log: PartitionLog
     state: Partition
     left: set[int]
     """What is recorded as arrived elsewhere."""
+    living: set[int]
+    ended: dict[int, tuple[FateKind, int]]
+    """What a record ended: how, and when."""
 
 
 class Whereabouts:
     """All partitions of a run, replayed."""
 
-    def __init__(self, logs: Iterable[PartitionLog], lives: Iterable[QueueLife]) -> None:
+    def __init__(
+        self,
+        logs: Iterable[PartitionLog],
+        lives: Iterable[QueueLife],
+        elsewhere: Mapping[int, Collection[int]] = MappingProxyType({}),
+    ) -> None:
+        """`elsewhere`: by partition, the numbers of messages in any log of it, also in those that a failover cut."""
+        self._elsewhere = elsewhere
         self._arrivals: dict[Place, list[Place]] = {}
         self._replayed: dict[int, _Replayed] = {}
         self._broken: list[str] = []
@@ -72,6 +110,7 @@ class Whereabouts:
 
     def _replay(self, log: PartitionLog) -> _Replayed:
         state, left = Partition(log.partition, log.name, log.settings, 0), set[int]()
+        living, ended = set[int](), dict[int, tuple[FateKind, int]]()
         for written in log.records:
             record = decode_record(written.head)
             assert not isinstance(record, QueueCreated | QueueDeleted | QueueRemoved)
@@ -85,12 +124,47 @@ class Whereabouts:
             elif isinstance(record, MoveFinished):
                 left.update(s for first, count in record.runs for s in range(first, first + count))
             state.apply(record, batch, written.position)
-        return _Replayed(log, state, left)
+            match record:
+                case Sent():
+                    living.update(range(record.first, record.first + record.count))
+                case MoveFinished():
+                    living -= left
+                case Deleted() | Expired() | Dropped():
+                    named = {s for first, count in record.runs for s in range(first, first + count)}
+                    _end(state, living, ended, named, _ENDS[type(record)], record.at_ms)
+                case Purged():
+                    named = {number for number in living if number < record.end}
+                    _end(state, living, ended, named, "purged", record.at_ms)
+                case _:
+                    pass
+        return _Replayed(log, state, left, living, ended)
 
     def _is_gone(self, target: str) -> bool:
         """Whether the queue that messages were on their way to may have been deleted as well."""
         name = target_of(target).name.partition("~")[0]
         return self._deleted.get(name, True)
+
+    def fates(self, message: SentMessage) -> list[Fate] | None:
+        """What became of a stored message, at every place that it came to; None: nobody has the records of its partition."""
+        ordinal, number = inward(message.sequence)
+        partition = self._partitions.get((message.life.queue_id, ordinal))
+        return None if partition is None else self._fates((partition, number), is_first=True)
+
+    def _fates(self, place: Place, *, is_first: bool) -> list[Fate]:
+        arrivals = [arrival for arrival in self._arrivals.get(place, ()) if arrival != place]
+        if arrivals:
+            return [fate for arrival in arrivals for fate in self._fates(arrival, is_first=False)]
+        partition, number = place
+        log, _, left, living, ended = self._replayed[partition]
+        if number in ended:
+            kind, at_ms = ended[number]
+            return [Fate(kind, log.queue_id, at_ms, is_first)]
+        if number in left:
+            return [Fate("left", log.queue_id, 0, is_first)]
+        if number in living:
+            return [Fate("living" if log.is_there else "went with its queue", log.queue_id, 0, is_first)]
+        is_lost = number in self._elsewhere.get(partition, ())
+        return [Fate("lost" if is_lost else "absent", log.queue_id, 0, is_first)]
 
     # -- questions -------------------------------------------------------------------------------------------
 
@@ -109,7 +183,7 @@ class Whereabouts:
         partition, number = place
         if partition not in self._replayed:
             return None
-        log, state, left = self._replayed[partition]
+        log, state, left, *_ = self._replayed[partition]
         where = f"{number} of partition {partition} of queue {log.name!r}"
         if number in left:
             return f"{where} left it and arrived nowhere"
@@ -131,7 +205,7 @@ class Whereabouts:
     def dropped(self) -> Iterator[str]:
         """Partitions that were dropped with messages that were to leave them."""
         yield from self._broken
-        for log, state, _ in self._replayed.values():
+        for log, state, *_ in self._replayed.values():
             if log.is_there:
                 continue
             where = f"partition {log.partition} of queue {log.name!r} was dropped"
@@ -150,3 +224,18 @@ class Whereabouts:
             for number in range(first, first + count)
         )
         return count_of(runs) - arrived
+
+
+def _end(
+    state: Partition,
+    living: set[int],
+    ended: dict[int, tuple[FateKind, int]],
+    named: set[int],
+    kind: FateKind,
+    at_ms: int,
+) -> None:
+    """Notes which of the messages that a record names it has ended."""
+    for number in named & living:
+        if state.table.state(number) & states.STATE_BITS == states.GONE:
+            living.discard(number)
+            ended[number] = (kind, at_ms)

@@ -236,8 +236,7 @@ class World:
             self.violations.append(Violation("engine", at_ms, f"the node failed by itself: {sentence}"))
         for at_ms, sentence in self.faults.refusals:
             self.violations.append(Violation("I10", at_ms, f"the node refused to start: {sentence}"))
-        if history.has_deletions:
-            history.whereabouts = Whereabouts(self._partition_logs(there), history.lives.values())
+        history.whereabouts = Whereabouts(self._partition_logs(there), history.lives.values())
         history.most_unflushed_bytes = self.machine.most_unflushed_bytes
         history.max_unflushed_bytes = self.machine.max_unflushed_bytes
         for check in CHECKERS.values():

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from penstock.simulation.checkers import exact_endings
 from penstock.simulation.checkers.endings import dies_properly, ending_of, reachable
 from penstock.simulation.history import History
 from penstock.simulation.message_history import QueueLife
@@ -19,6 +20,7 @@ NAME = "I1"
 
 def check(history: History) -> Iterator[Violation]:
     """Lost messages, and books that do not balance."""
+    yield from exact_endings.check(history)
     excused: dict[int, int] = {}
     stored: dict[int, int] = {}
     for message in history.messages.values():

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from penstock.model.batch import Batch
-from penstock.model.records import Sent, decode_record
+from penstock.model.records import Purged, Sent, decode_record
 from penstock.simulation.checkers import log_cut_records
 from penstock.simulation.history import History
 from penstock.simulation.log_history import BoundsSeen, OffsetGone
@@ -35,12 +35,15 @@ def check(history: History) -> Iterator[Violation]:
     yield from log_cut_records.check(history)
     last: dict[int, BoundsSeen] = {}
     contents: dict[int, dict[int, _Logged]] = {}
+    purged: dict[int, int] = {}
     gone: list[tuple[QueueLife, int, int]] = [
         (seen.life, seen.begin - 1, seen.answered_ms) for seen in history.log.bounds if seen.begin > 1
     ]
     gone += [(seen.life, seen.start, seen.answered_ms) for seen in history.log.gone if _is_offset(seen)]
     for life, offset, at_ms in gone:
-        if life.damaged_ms is not None or _may_be_purged(life, at_ms):
+        if life.damaged_ms is not None or offset < purged.setdefault(
+            life.queue_id, _purged_end(life, history)
+        ):
             continue
         logged = contents.setdefault(life.queue_id, {})
         if not logged:
@@ -75,8 +78,10 @@ def _contents(life: QueueLife, history: History) -> dict[int, _Logged]:
     return found
 
 
-def _may_be_purged(life: QueueLife, at_ms: int) -> bool:
-    return any(purge.asked_ms <= at_ms for purge in life.purges)
+def _purged_end(life: QueueLife, history: History) -> int:
+    """Below it everything was purged."""
+    records = (decode_record(entry.head) for entry in history.records.get(life.queue_id, []))
+    return max((record.end for record in records if isinstance(record, Purged)), default=0)
 
 
 def _least_bytes(life: QueueLife) -> int:

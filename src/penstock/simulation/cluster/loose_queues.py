@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator, Mapping
 
+from penstock.simulation.checkers import exact_endings
 from penstock.simulation.checkers.endings import ending_of
 from penstock.simulation.history import History
 from penstock.simulation.message_history import QueueLife, SentMessage
@@ -51,6 +52,8 @@ def check(history: History, lost_records: Mapping[int, int]) -> Iterator[Violati
             yield Violation(
                 "I2", delivery.arrived_ms, f"a delivery of {delivery.life.name!r}: {delivery.problem}"
             )
+    loose = {number: sent for number, sent in history.messages.items() if is_loose(sent.life)}
+    yield from exact_endings.check(dataclasses.replace(history, messages=loose))
     by_queue: dict[int, list[SentMessage]] = {}
     for message in lost_messages(history):
         by_queue.setdefault(message.life.queue_id, []).append(message)

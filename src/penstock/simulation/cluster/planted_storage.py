@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+from penstock.backend.replication.layout_view import KnownEntry
+from penstock.backend.replication.leadership import Leadership
+from penstock.backend.replication.leading import LedPartition
 from penstock.backend.replication.peer_stream import PeerStream
-from penstock.simulation import planted_opening, planted_ordering
+from penstock.simulation import planted_deletion, planted_opening, planted_ordering
 from penstock.simulation.cluster import planted_cuts
 from penstock.simulation.cluster.scenario import ClusterScenario
 from penstock.simulation.planted_patches import Patch
@@ -38,6 +41,28 @@ def _floods(scenario: ClusterScenario) -> bool:
     return scenario.base.flood
 
 
+def _failover_drops() -> Sequence[Patch]:
+    """A node that has taken an `async` partition over drops what could be received."""
+
+    def update(self: Leadership, led: LedPartition, known: KnownEntry) -> None:
+        real(self, led, known)
+        partition = self.state.parts.catalogue.partitions[led.queue_id]
+        is_new = led.epoch > 1 and known.entry.serving == led.epoch and id(led) not in done
+        if is_new and partition.settings.replication == "async":
+            done[id(led)] = led
+            planted_deletion.drop_ready(self.state.parts, partition, self.state.now_ms)
+
+    done: dict[int, LedPartition] = {}
+    real = Leadership.update
+    return [(Leadership, "update", update)]
+
+
+def _loses_async(scenario: ClusterScenario) -> bool:
+    faults, queues = scenario.faults, scenario.base.queues
+    is_loose = any(queue.settings.replication == "async" for queue in queues)
+    return is_loose and bool(faults.crashes_ms or faults.cuts_ms or faults.hunt)
+
+
 def _ignores_windows() -> Sequence[Patch]:
     """A primary sends on however much of it a replica has not got on its disk yet."""
     return [(PeerStream, "has_room", property(lambda self: True))]
@@ -61,6 +86,12 @@ STORAGE_BUGS: dict[str, StorageBug] = {
         "a replica that cut its log has forgotten which batches are stored",
         planted_cuts.cuts_forget_producers,
         _parts_logs,
+    ),
+    "failover-drops-messages": StorageBug(
+        ("I1",),
+        "a node that takes over an async partition drops what could be received",
+        _failover_drops,
+        _loses_async,
     ),
     "windows-are-ignored": StorageBug(
         ("I13",),

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 from penstock.backend.outbox import Need
 from penstock.backend.replication.replicated_node import ReplicatedNode
-from penstock.model.records import CATALOGUE, EpochBegan, decode_record
+from penstock.model.records import CATALOGUE, EpochBegan, Sent, decode_record
 from penstock.queue.partition import Partition
 from penstock.simulation.cluster.lineage import Lineage
 from penstock.simulation.cluster.restarts import Confirmations
@@ -142,6 +142,16 @@ class Witness:
         """Epoch → the highest record of it that all in sync are known to have had."""
         known = self._committed.get(queue_id)
         return known.marks if known is not None else {}
+
+    def written(self) -> dict[int, set[int]]:
+        """By partition: the numbers of all messages that any primary ever wrote, lost ones too."""
+        found: dict[int, set[int]] = {}
+        for (queue_id, _, _), (written, _) in self._records.items():
+            record = decode_record(written.head)
+            if isinstance(record, Sent):
+                numbers = range(record.first, record.first + record.count)
+                found.setdefault(queue_id, set()).update(numbers)
+        return found
 
     def _log(self, queue_id: int, last_epoch: int, last: int) -> list[AppendedRecord]:
         keys = (

@@ -331,11 +331,12 @@ class ClusterWorld:
         history = self.history
         self._say_when_sent()
         self._gather_logs()
-        if history.has_deletions:
-            history.whereabouts = Whereabouts(
-                partition_logs(self.metadata, self.machines, self.witness, self.entries()),
-                history.lives.values(),
-            )
+        history.whereabouts = Whereabouts(
+            partition_logs(self.metadata, self.machines, self.witness, self.entries()),
+            history.lives.values(),
+            self.witness.written(),
+        )
+        history.loose = {life.queue_id for life in history.lives.values() if loose_queues.is_loose(life)}
         history.ended_ms = self.schedule.now_ms
         self.violations += self.witness.violations + self.members.violations + self.stage.answers.violations
         self.violations += self.members.check_lives()
