@@ -89,7 +89,7 @@ def test_everything_is_drawn() -> None:
     assert {one.late_nodes for one in drawn} == {0, 1}
     assert {(one.base.operators, one.destructive) for one in drawn} == {(0, False), (1, False), (1, True)}
     assert {one.altered_replicas for one in drawn} == {(), (2, 3, 4), (2, 3, 4, 5)}
-    assert {one.base.kind for one in drawn} == {"", MANY_PARTITIONS}
+    assert draw_cluster_scenario(Random("cluster of 3: 45"), 3).base.kind == MANY_PARTITIONS
     queues = [queue for one in drawn if not one.base.kind for queue in one.base.queues]
     assert {queue.name for queue in queues} == {*CLUSTER_KINDS, *LIMITED_KINDS}
     assert {queue.settings.replication for queue in queues} == {"sync", "async"}
