@@ -102,6 +102,7 @@ class ClusterMachine(Machine):
 
     def _stands_still(self) -> None:
         self._members.stood_still(self.name, self._schedule.now_ms, self._metadata.version)
+        self._witness.stood_still(self.name, self._schedule.now_ms)
 
     def _make_node(self, store: ObservedStore, environment: Environment) -> Node:
         now_ms = self._schedule.now_ms

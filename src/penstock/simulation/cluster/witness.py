@@ -33,6 +33,8 @@ class _Committed:
         self.newest_epoch = 0
         """Of the newest primary that committed something: its epoch is the newest of its log."""
         self.newest_index = 0
+        self.newest_began_ms = 0
+        """When it first did, in elapsed time."""
 
 
 class Witness:
@@ -49,6 +51,8 @@ class Witness:
         """(partition, epoch) → how much of it was committed when last looked."""
         self._records: dict[tuple[int, int, int], tuple[AppendedRecord, str]] = {}
         """(partition, index, epoch that wrote it) → (record, who wrote it first)."""
+        self._stood: dict[str, tuple[int, int]] = {}
+        """By node: when it last stood still in the middle of a turn, by its own clock and in elapsed time."""
         self.violations: list[Violation] = []
         self._said: set[str] = set()
         self._written: dict[str, dict[tuple[int, int], AppendedRecord]] = {}
@@ -88,6 +92,10 @@ class Witness:
             return state
 
         outbox.is_committed = asked
+
+    def stood_still(self, name: str, since_ms: int) -> None:
+        """A process is about to stand still in the middle of a turn: since when by its own clock."""
+        self._stood[name] = (since_ms, self._schedule.elapsed_ms)
 
     def appended(self, name: str, record: AppendedRecord) -> None:
         """A node appended a record of its own, or one that it was sent."""
@@ -186,6 +194,7 @@ class Witness:
                 # An operator who lets a replica lead that is not in sync accepts that it may lack any amount.
                 bounded = unclean <= known.newest_epoch
                 self._count_lost(known, queue_id, epoch, index, bounded=bounded)
+                known.newest_began_ms = self._schedule.elapsed_ms
             known.newest_epoch, known.newest_index = epoch, index
         elif synchronous and not self._has(known, queue_id, epoch, index):
             self._violated(
@@ -242,6 +251,14 @@ class Witness:
                 acknowledged.append((index, self._schedule.elapsed_ms, led.epoch))
         if known is None or epoch >= known.newest_epoch:
             return
+        since_ms, elapsed_ms = self._stood.get(name, (-1, 0))
+        if (
+            led is not None
+            and not led.primary.synchronous
+            and node.replication.state.now_ms <= since_ms
+            and elapsed_ms <= known.newest_began_ms
+        ):
+            return  # it decided that before it stood still; it is as an answer that is slow on its way
         if not self._has(known, queue_id, epoch, index):
             self._violated(
                 "I8",
