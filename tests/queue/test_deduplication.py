@@ -160,3 +160,24 @@ def test_origins_know_what_arrived_until_told_to_forget() -> None:
     table.forget(1, [(10, 2)])
     table.forget(1, [(10, 2)])
     assert dict(table) == {2: [(10, 1)]}
+
+
+def test_a_batch_of_duplicates_is_not_stored_when_it_comes_again_after_the_window() -> None:
+    """Its answer was lost. What its producer sent after it is stored by then, and it would come behind that."""
+    rig = rig_with_window()
+    send(rig, b"a", producer=7, number=1)
+    answer = send(rig, b"a", b"a", now_ms=START_MS + 500, producer=7, number=2)
+    send(rig, b"b", now_ms=START_MS + 600, producer=7, number=3)
+    rig.reload()
+    again = send(rig, b"a", b"a", now_ms=START_MS + 2 * WINDOW_MS, producer=7, number=2)
+    assert (again.runs, again.duplicates) == (answer.runs, answer.duplicates)
+    assert rig.partition.table.messages == 2
+    assert send(rig, b"a", now_ms=START_MS + 2 * WINDOW_MS, producer=7, number=4).runs == [(3, 1)]
+
+
+def test_duplicates_of_nobody_in_particular_are_not_written() -> None:
+    rig = rig_with_window()
+    send(rig, b"a")
+    before = rig.partition.index
+    assert send(rig, b"a").duplicates == [0]
+    assert rig.partition.index == before

@@ -197,6 +197,7 @@ LARGEST: list[Record] = [
     records.IdsBarred(IDS, [BIG] * len(IDS), AT_MS, AT_MS),
     records.EpochBegan(BIG, AT_MS),
     records.NumbersSkipped(BIG, AT_MS, BIG),
+    records.DuplicatesSent(BIG, BIG, SENT, AT_MS),
     records.LifecycleReported(BIG, AT_MS),
     records.LifecycleEnded(AT_MS),
     records.QueueCreated(BIG, NAME, SETTINGS, AT_MS),

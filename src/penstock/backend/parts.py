@@ -71,6 +71,9 @@ class ClusterPart(Protocol):
     def check_takes_sends(self, queue_id: int) -> None:
         """Raises where too few replicas are in sync."""
 
+    def understood(self, queue_id: int) -> bool:
+        """Whether all living replicas can read every kind of record (`KINDS`)."""
+
     def found_idle(self, queue_id: int) -> None:
         """Nobody has used the partition for as long as its idle expiry is."""
 

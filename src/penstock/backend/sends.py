@@ -12,11 +12,12 @@ from penstock.backend.parts import NodeParts
 from penstock.model import limits
 from penstock.model.batch import Batch, Buffer
 from penstock.model.errors import ErrorCode, PenstockError
-from penstock.model.records import MoveStarted
+from penstock.model.records import DuplicatesSent, MoveStarted
 from penstock.model.reserved_queues import check_not_reserved
 from penstock.ordering.clock_interval import ClockInterval
 from penstock.ordering.commit_wait import answerable_us, wait_us
 from penstock.queue import sending, upkeep
+from penstock.queue.decision import Admitted, Decision
 from penstock.queue.partition import Partition
 from penstock.queue.stamping import NOT_STAMPED, ProducerStamps, why_not_now
 from penstock.wire.messages import Failed, Send, SendResult
@@ -119,6 +120,8 @@ def _take_in(
         said=said,
         now=now,
     )
+    if _is_unreadable(parts, partition, decision):
+        decision = Decision((), decision.reply)
     if partition.sorting is not None and decision.records and parts.cluster is None:
         last = decision.records[-1].record
         if isinstance(last, MoveStarted) and last.late is not None:
@@ -134,6 +137,14 @@ def _take_in(
             raise
         # The batch is stored, so it is not refused: upkeep writes what found no room in the journal behind it.
     return SendResult(admitted.runs, admitted.duplicates, admitted.sent_ms, admitted.stamp_us)
+
+
+def _is_unreadable(parts: NodeParts, partition: Partition, decision: Decision[Admitted]) -> bool:
+    """Whether replicas of an earlier version would follow no further: then what was sent before goes unnoted, as it did for them."""
+    if parts.cluster is None or not decision.records:
+        return False
+    record = decision.records[0].record
+    return isinstance(record, DuplicatesSent) and not parts.cluster.understood(partition.queue_id)
 
 
 # -- what waits for the clock --------------------------------------------------------------------------------

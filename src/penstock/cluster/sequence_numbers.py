@@ -97,7 +97,7 @@ def first_row(entry: PartitionEntry) -> int:
 
 
 def understood(replicas: Iterable[str], nodes: Mapping[str, NodeEntry]) -> bool:
-    """Whether all replicas that live can read that numbers were skipped."""
+    """Whether all replicas that live can read every kind of record, among them that numbers were skipped."""
     return all(nodes[name].records >= KINDS for name in replicas if name in nodes)
 
 

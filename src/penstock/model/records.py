@@ -23,7 +23,7 @@ KINDS = 1
 """Rises with a kind of record that earlier versions cannot read. A node says in its entry which number it knows, and a primary writes
 such a kind only where all living replicas know it: replicas of the version before would follow no further.
 
-1: `NumbersSkipped`."""
+1: `NumbersSkipped`, `DuplicatesSent`."""
 
 ReleaseReason = Literal["released", "lease-ended", "undelivered", "unreceived"]
 """`unreceived`: nobody ever saw the messages, and the receive that leased them does not count."""
@@ -278,6 +278,16 @@ class NumbersSkipped(msgspec.Struct, frozen=True, array_like=True, tag=31):
     """The number of the next row of the table of lifecycles, where rows may have been lost as well; 0: those go on as they were."""
 
 
+class DuplicatesSent(msgspec.Struct, frozen=True, array_like=True, tag=32):
+    """A producer's batch of which every message was sent before: nothing is stored, and it is remembered by its number."""
+
+    producer: int
+    number: int
+    duplicates: list[tuple[int, int]]
+    """See `Sent`."""
+    sent_ms: int
+
+
 class LifecycleReported(msgspec.Struct, frozen=True, array_like=True, tag=26):
     """The rows of the partition's lifecycle up to this number are in the log `penstock.lifecycle`."""
 
@@ -341,6 +351,7 @@ QueueRecord = (
     | GroupRemoved
     | EpochBegan
     | NumbersSkipped
+    | DuplicatesSent
     | LifecycleReported
     | LifecycleEnded
 )

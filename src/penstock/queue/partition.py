@@ -191,6 +191,11 @@ class Partition:
                     self.lifecycle = None  # the settings that begin it are on record, and come next
                 self.epochs.begin(record.epoch, self.index)
                 self.leases.begin_epoch(record.epoch)
+            case records.DuplicatesSent():
+                self.last_sent_ms = record.sent_ms
+                self.producers.add(
+                    record.producer, record.number, self.table.next, 0, record.sent_ms, record.duplicates
+                )
             case records.NumbersSkipped():
                 leave_out(record.first, self.table, self.log, self.gaps)
             case records.LifecycleReported() | records.LifecycleEnded():

@@ -8,7 +8,7 @@ from itertools import islice
 from penstock.model import limits
 from penstock.model.batch import DEDUPLICATION, DELAYS, PRIORITIES, STAMPS, UNSET, Batch
 from penstock.model.errors import ErrorCode, PenstockError
-from penstock.model.records import Dropped, MoveStarted, Sent
+from penstock.model.records import Dropped, DuplicatesSent, MoveStarted, Sent
 from penstock.model.runs import Runs, normalized, pieces_of, runs_in_order
 from penstock.ordering.clock_interval import ClockInterval
 from penstock.queue import states
@@ -52,7 +52,7 @@ def admit(
         known = {index for index, _ in duplicates}
         fresh = [index for index in range(batch.count) if index not in known]
         if not fresh:
-            return Decision((), Admitted(runs_in_order([s for _, s in duplicates]), sorted(known), sent_ms))
+            return _nothing_new(producer, number, duplicates, sent_ms)
         batch = batch.select(fresh)
     settings = partition.settings
     if batch.columns & STAMPS and settings.server_stamped:
@@ -92,6 +92,17 @@ def admit(
         return Decision((Written(record, batch), *room, late_move(partition, record, batch, stamps)), answer)
     # What makes room comes behind the batch: where the journal has no room for the batch, nothing goes for its sake.
     return Decision((Written(record, batch), *room), answer)
+
+
+def _nothing_new(
+    producer: int, number: int, duplicates: list[tuple[int, int]], sent_ms: int
+) -> Decision[Admitted]:
+    """Every message was sent before. The batch is remembered, so that it is not stored when it comes again after the ids are
+    forgotten: what its producer sent after it may be stored by then."""
+    answer = Admitted(runs_in_order([s for _, s in duplicates]), [index for index, _ in duplicates], sent_ms)
+    if not producer:
+        return Decision((), answer)
+    return Decision((Written(DuplicatesSent(producer, number, duplicates, sent_ms)),), answer)
 
 
 def _stored(partition: Partition, producer: int, number: int, sent_ms: int) -> StoredBatch | None:

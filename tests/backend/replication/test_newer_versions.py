@@ -7,7 +7,7 @@ import logging
 import msgspec
 import pytest
 
-from penstock.model.batch import encode_parts
+from penstock.model.batch import encode, encode_parts
 from penstock.model.document import TooOldError
 from penstock.model.records import OffsetCommitted
 from penstock.model.settings import QueueSettings
@@ -145,3 +145,35 @@ def buffers_of(partition: Partition) -> list[bytes]:
     while not capture.is_done:
         capture.step(1)
     return capture.buffers
+
+
+def _send_duplicate(cluster: Cluster, number: int) -> messages.Answer:
+    body = encode([b"x"], deduplication_ids=[b"a"])
+    return cluster.ask(messages.Send(1, 7, number), body.data)
+
+
+def test_a_batch_of_duplicates_is_remembered_through_a_failover() -> None:
+    cluster = Cluster()
+    cluster.create(deduplication_window_ms=1_000)
+    cluster.settle(500)
+    for number in (1, 2):
+        assert isinstance(_send_duplicate(cluster, number), messages.SendResult)
+    cluster.settle(200)
+    cluster.leader.crash()
+    cluster.settle(3_000)
+    again = _send_duplicate(cluster, 2)
+    assert isinstance(again, messages.SendResult)
+    assert (again.runs, again.duplicates) == ([(1, 1)], [0])
+    assert held(cluster.leader).table.messages == 1
+
+
+def test_replicas_of_an_earlier_version_hear_of_no_batch_of_duplicates() -> None:
+    cluster = Cluster()
+    cluster.create(deduplication_window_ms=1_000)
+    cluster.settle(500)
+    cluster.records["c" if cluster.leader.name != "c" else "b"] = 0
+    cluster.tell_nodes()
+    _send_duplicate(cluster, 1)
+    before = held(cluster.leader).index
+    assert isinstance(_send_duplicate(cluster, 2), messages.SendResult)
+    assert held(cluster.leader).index == before

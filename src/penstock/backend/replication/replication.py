@@ -23,6 +23,7 @@ from penstock.backend.replication.peer_stream import PeerStream
 from penstock.backend.replication.proposing import Proposer
 from penstock.backend.replication.state import ClusterState
 from penstock.cluster.layout import NodeEntry, PartitionEntry
+from penstock.cluster.sequence_numbers import understood
 from penstock.model.batch import Buffer
 from penstock.model.errors import PenstockError
 from penstock.storage.entry_read import EntryReadJob
@@ -70,6 +71,11 @@ class Replication:
     def check_takes_sends(self, queue_id: int) -> None:
         """See `ClusterPart`."""
         self.leadership.check_takes_sends(queue_id)
+
+    def understood(self, queue_id: int) -> bool:
+        """See `ClusterPart`."""
+        known = self.state.layout.get(queue_id)
+        return known is not None and understood(known.entry.replicas, self.state.nodes)
 
     def found_idle(self, queue_id: int) -> None:
         """See `ClusterPart`."""

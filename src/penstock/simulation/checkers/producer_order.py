@@ -1,8 +1,7 @@
 """Order of producers: what a client sends to a queue without waiting for answers is stored in the order sent.
 
 That is promised to clients that say which batch each one follows (ADR 30), within each partition, and for messages whose
-producer was told that they are stored. A batch of nothing but duplicates is remembered by no number, so one whose messages
-all have deduplication ids may be stored when it is sent again later; those are left out.
+producer was told that they are stored.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ NAME = "order"
 def check(history: History) -> Iterator[Violation]:
     """Messages that are stored before one that their producer sent earlier."""
     last: dict[tuple[int, int, int], tuple[int, SentBatch]] = {}
-    batches = [batch for batch in history.batches if batch.is_ordered and _is_held_to_it(batch)]
+    batches = [batch for batch in history.batches if batch.is_ordered and batch.life.damaged_ms is None]
     for batch in sorted(batches, key=lambda batch: (batch.life.queue_id, batch.producer, batch.number)):
         for message in batch.messages:
             if message.fate != "stored":
@@ -35,7 +34,3 @@ def check(history: History) -> Iterator[Violation]:
                     f"{message.sequence}, and batch {other.number}, which was sent before it, at {before}",
                 )
             last[place] = (message.sequence, batch)
-
-
-def _is_held_to_it(batch: SentBatch) -> bool:
-    return batch.life.damaged_ms is None and not all(message.deduplication_id for message in batch.messages)
