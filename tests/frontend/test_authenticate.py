@@ -299,6 +299,10 @@ def test_without_users_a_web_page_from_elsewhere_is_not_let_in(
         {"origin": "http://localhost:3000", "referer": "http://localhost:3000"},
         {"user_agent": "Mozilla/5.0", "host": "localhost:9324", "sec_fetch_site": "same-origin"},
         {"user_agent": "Mozilla/5.0", "host": "localhost:9324", "referer": "http://localhost:3000/"},
+        {
+            "user_agent": "Mozilla/5.0 (compatible; pycurl)",
+            "authorization": "AWS4-HMAC-SHA256 Credential=x/y",
+        },
         {"user_agent": "Boto3/1.40", "host": "us-east-1.queue.localhost:9324"},
         {"host": "[::1]:9324"},
         {"host": "127.0.0.53"},

@@ -18,7 +18,7 @@ CLIENT_NAMES = ("x-forwarded-for", "x-real-ip", "x-client-ip", "true-client-ip",
 """Headers in which proxies and tunnels name the client whose request they hand on."""
 FORWARDED = "forwarded"
 BROWSER = "Mozilla/"
-"""What every browser's `User-Agent` begins with, and no SDK's."""
+"""What every browser's `User-Agent` begins with, and that of some programs (Celery's transport)."""
 MAKE_A_USER = "Make a user with `penstock user create NAME --root`, and sign requests with its key."
 _LOCAL = r"(?:(?:[a-z0-9_-]+\.)*localhost|127(?:\.[0-9]{1,3}){3}|\[::1\])(?::[0-9]{1,5})?"
 _LOCAL_HOST = re.compile(_LOCAL, re.IGNORECASE)
@@ -88,6 +88,11 @@ def _is_foreign_page(headers: Mapping[str, str], may_be_typed: bool) -> bool:
     if origin is not None:
         return _LOCAL_ORIGIN.fullmatch(origin) is None
     site = headers.get("sec-fetch-site")
-    if site is None and referer is None and headers.get("user-agent", "").startswith(BROWSER):
+    if site is None and referer is None and _may_be_old_browser(headers):
         site = "none"
     return site is not None and site != "same-origin" and not (may_be_typed and site == "none")
+
+
+def _may_be_old_browser(headers: Mapping[str, str]) -> bool:
+    """A page cannot make a browser sign in a header without asking first; programs do."""
+    return headers.get("user-agent", "").startswith(BROWSER) and "authorization" not in headers
