@@ -45,7 +45,7 @@ EXAMPLES: list[Record] = [
     records.GroupRemoved("billing", 10),
     records.EpochBegan(3, 10),
     records.NumbersSkipped(1 << 36, 1_000, 7 << 36),
-    records.DuplicatesSent(2**63, 2**40, [(0, 4), (1, 4)], 10),
+    records.DuplicatesSent(2**63, 2**40, [(4, 2), (4, 1)], 10),
     records.LifecycleReported(2**40, 10),
     records.LifecycleEnded(10),
     records.QueueCreated(1, "orders", QueueSettings(), 10),

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
+
+from penstock.model import limits
 from penstock.model.batch import encode
+from penstock.model.errors import PenstockError
 from penstock.model.settings import QueueSettings
 from penstock.queue import settling
 from penstock.queue.decision import Admitted
@@ -181,3 +185,19 @@ def test_duplicates_of_nobody_in_particular_are_not_written() -> None:
     before = rig.partition.index
     assert send(rig, b"a").duplicates == [0]
     assert rig.partition.index == before
+
+
+def test_batches_of_duplicates_are_answered_by_their_ids_where_too_many_are_remembered(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(limits, "PRODUCER_DUPLICATES_BYTES", 1)
+    rig = rig_with_window()
+    send(rig, b"a", b"b", producer=7, number=1)
+    answers = [send(rig, b"b", b"a", b"b", producer=7, number=number) for number in (2, 3)]
+    again = [send(rig, b"b", b"a", b"b", producer=7, number=number) for number in (2, 3)]
+    assert [(one.runs, one.duplicates) for one in again] == [(one.runs, one.duplicates) for one in answers]
+    assert expand(again[0].runs) == [2, 1, 2]
+    send(rig, b"c", now_ms=START_MS + 2 * WINDOW_MS, producer=7, number=4)
+    with pytest.raises(PenstockError, match="nobody can tell"):
+        send(rig, b"b", b"a", b"b", now_ms=START_MS + 2 * WINDOW_MS, producer=7, number=2)
+    assert rig.partition.table.messages == 3

@@ -8,7 +8,7 @@ import pytest
 
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.routing.line import Line
-from penstock.routing.line_call import Call
+from penstock.routing.line_call import Call, State
 from penstock.routing.partition_line import DEPOSED_SECONDS
 from penstock.routing.steps import Ask, Outcome, Reply
 from penstock.wire.messages import Delivery, Purge, Receive, Redrive, Request, Send
@@ -293,3 +293,16 @@ def test_who_follows_a_send_is_found_in_mixed_lines_as_in_orderly_ones() -> None
                 if one is not call and one.after and (one.before is call or one.predecessor() is call)
             ]
             assert set(map(id, line.followers(call))) == set(map(id, every))
+
+
+def test_a_receive_that_was_cancelled_is_not_asked_again_of_the_next_primary() -> None:
+    """It would wait there for as long as it said, and nothing would end it."""
+    world = LineWorld()
+    world.publish()
+    told: list[Outcome] = []
+    call = world.start(Receive(1, wait_ms=3_600_000), told.append)
+    world.lines.cancel(call)
+    world.lines.take()
+    world.lines.answered(call, call.attempt, PenstockError(ErrorCode.UNREACHABLE, "it is gone"), world.now)
+    world.lines.take()
+    assert call.state is State.ENDED

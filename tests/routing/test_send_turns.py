@@ -283,6 +283,7 @@ def test_a_counter_that_no_share_could_carry_is_refused_before_anything_is_asked
         ((None, ErrorCode.QUEUE_FULL), ErrorCode.UNREACHABLE),
         ((ErrorCode.DISK_FULL, None), ErrorCode.UNREACHABLE),
         ((ErrorCode.QUEUE_FULL, ErrorCode.DISK_FULL), ErrorCode.QUEUE_FULL),
+        ((ErrorCode.QUEUE_FULL, ErrorCode.UNREACHABLE), ErrorCode.UNREACHABLE),  # it may be stored
         ((None, ErrorCode.OUT_OF_ORDER), ErrorCode.OUT_OF_ORDER),
         ((None, ErrorCode.QUEUE_NOT_FOUND), ErrorCode.QUEUE_NOT_FOUND),
         ((None, ErrorCode.STAMP_IN_FUTURE), ErrorCode.STAMP_IN_FUTURE),  # no further attempt would help

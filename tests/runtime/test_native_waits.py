@@ -98,6 +98,11 @@ async def test_an_id_whose_wait_was_ended_can_be_used_again(tmp_path: Path) -> N
         assert frame is not None
         assert isinstance(messages.decode_answer(frame.head), Delivery)
         assert frame.request_id == 70
+        for number in (71, 72):
+            client.write(Ping(), request_id=number)
+            frame = await client.frame()
+            assert frame is not None
+            assert (frame.request_id, messages.decode_answer(frame.head)) == (number, Done())
 
 
 @async_test

@@ -283,8 +283,8 @@ class DuplicatesSent(msgspec.Struct, frozen=True, array_like=True, tag=32):
 
     producer: int
     number: int
-    duplicates: list[tuple[int, int]]
-    """See `Sent`."""
+    originals: Runs
+    """The numbers of the messages that were sent before, in the order of the batch."""
     sent_ms: int
 
 

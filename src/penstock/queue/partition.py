@@ -194,7 +194,7 @@ class Partition:
             case records.DuplicatesSent():
                 self.last_sent_ms = record.sent_ms
                 self.producers.add(
-                    record.producer, record.number, self.table.next, 0, record.sent_ms, record.duplicates
+                    record.producer, record.number, self.table.next, 0, record.sent_ms, record.originals
                 )
             case records.NumbersSkipped():
                 leave_out(record.first, self.table, self.log, self.gaps)

@@ -88,8 +88,11 @@ class ProducerTable:
 
     # -- asking ----------------------------------------------------------------------------------------------
 
-    def find(self, producer: int, number: int) -> StoredBatch | Literal["new", "unknown"]:
-        """The batch as it was stored; `new` where it was not, `unknown` where nobody can tell any more."""
+    def find(self, producer: int, number: int) -> StoredBatch | Literal["new", "unknown", "nothing"]:
+        """The batch as it was stored; `new` where it was not, `unknown` where it cannot be told any more.
+
+        `nothing`: every message of it had been sent before, and which those were is no longer remembered.
+        """
         slot = self._recent.get(producer) or self._find(producer)
         if not slot or number > self._numbers[self._highest[slot]]:
             return "new"
@@ -102,8 +105,10 @@ class ProducerTable:
         if count & HAS_DUPLICATES:
             pack = self._duplicates.get(row)
             if pack is None:
-                return "unknown"
+                return "unknown" if count & ~HAS_DUPLICATES else "nothing"
             duplicates = unpacked(pack)
+            if not count & ~HAS_DUPLICATES:  # they are runs there
+                duplicates = list(enumerate(s for first, n in duplicates for s in range(first, first + n)))
         stamp_us = self._stamps[row] if self._stamps else 0
         count &= ~HAS_DUPLICATES
         return StoredBatch(self._firsts[row], count, self._sent_ms[row], duplicates, stamp_us)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from itertools import islice
+from typing import Literal
 
 from penstock.model import limits
 from penstock.model.batch import DEDUPLICATION, DELAYS, PRIORITIES, STAMPS, UNSET, Batch
@@ -42,10 +43,9 @@ def admit(
     ordered by the clock.
     """
     sent_ms = max(now_ms, partition.last_sent_ms)
-    if producer:
-        stored = _stored(partition, producer, number, sent_ms)
-        if stored is not None:
-            return Decision((), _answer(stored))
+    stored = _stored(partition, producer, number, sent_ms) if producer else None
+    if isinstance(stored, StoredBatch):
+        return Decision((), _answer(stored))
     _check(partition, batch)
     duplicates = _duplicates(partition, batch, now_ms) if batch.columns & DEDUPLICATION else []
     if duplicates:
@@ -54,6 +54,8 @@ def admit(
         if not fresh:
             return _nothing_new(producer, number, duplicates, sent_ms)
         batch = batch.select(fresh)
+    if stored == "nothing":
+        raise _forgotten(producer, number)
     settings = partition.settings
     if batch.columns & STAMPS and settings.server_stamped:
         batch = batch.without_stamps()  # else readers would take them for the stamps that the queue goes by
@@ -99,14 +101,20 @@ def _nothing_new(
 ) -> Decision[Admitted]:
     """Every message was sent before. The batch is remembered, so that it is not stored when it comes again after the ids are
     forgotten: what its producer sent after it may be stored by then."""
-    answer = Admitted(runs_in_order([s for _, s in duplicates]), [index for index, _ in duplicates], sent_ms)
+    originals = runs_in_order([sequence for _, sequence in duplicates])
+    answer = Admitted(originals, [index for index, _ in duplicates], sent_ms)
     if not producer:
         return Decision((), answer)
-    return Decision((Written(DuplicatesSent(producer, number, duplicates, sent_ms)),), answer)
+    return Decision((Written(DuplicatesSent(producer, number, originals, sent_ms)),), answer)
 
 
-def _stored(partition: Partition, producer: int, number: int, sent_ms: int) -> StoredBatch | None:
-    """The batch of a producer if it is stored already; raises where it cannot be told, or not be remembered."""
+def _stored(
+    partition: Partition, producer: int, number: int, sent_ms: int
+) -> StoredBatch | Literal["nothing"] | None:
+    """The batch of a producer if it is stored already; raises where it cannot be told, or not be remembered.
+
+    `nothing`: every message of it had been sent before. Their ids tell which, for as long as they are remembered.
+    """
     producers = partition.producers
     found = producers.find(producer, number)
     if found == "new":
@@ -123,13 +131,17 @@ def _stored(partition: Partition, producer: int, number: int, sent_ms: int) -> S
             )
         return None
     if found == "unknown":
-        raise PenstockError(
-            ErrorCode.BAD_REQUEST,
-            f"batch {number} of producer {producer} is older than those that are remembered "
-            f"({limits.PRODUCER_BATCHES_REMEMBERED} at most, fewer where there are many producers), so nobody can "
-            "tell whether it was stored",
-        )
+        raise _forgotten(producer, number)
     return found
+
+
+def _forgotten(producer: int, number: int) -> PenstockError:
+    return PenstockError(
+        ErrorCode.BAD_REQUEST,
+        f"batch {number} of producer {producer} is older than those that are remembered "
+        f"({limits.PRODUCER_BATCHES_REMEMBERED} at most, fewer where there are many producers), so nobody can "
+        "tell whether it was stored",
+    )
 
 
 def _check(partition: Partition, batch: Batch) -> None:

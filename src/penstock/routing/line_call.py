@@ -34,6 +34,7 @@ class Call(Attempts):
         "before",
         "behind",
         "broken",
+        "cancelled",
         "done",
         "give_up",
         "is_send",
@@ -89,6 +90,8 @@ class Call(Attempts):
         self.producer, self.number, self.after = (
             (request.producer, request.number, request.after) if isinstance(request, Send) else (0, 0, 0)
         )
+        self.cancelled = False
+        """Whether nobody waits for messages any more: where it cannot be answered it is not asked again."""
         self.wait_end = now + request.wait_ms / 1000 if isinstance(request, WAITING) else 0.0
 
     def follows(self) -> int:

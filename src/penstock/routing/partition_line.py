@@ -122,6 +122,7 @@ class PartitionLines:
         if call.state is State.WAITS:
             self._end(self._lines[call.ask.partition], call, self._too_late(call))
         elif call.state is State.UNDER_WAY:
+            call.cancelled = True
             self._effects.append(Cancel(call))
 
     def answered(self, call: Call, attempt: int, outcome: Outcome, now: float) -> None:
@@ -272,7 +273,7 @@ class PartitionLines:
         line.landed(call)
         call.reason, call.last_refusal = reason, error
         call.give_up = min(call.give_up, now + call.ask.patience_ms / 1000)
-        if self._closed or now >= call.give_up:
+        if self._closed or call.cancelled or now >= call.give_up:
             self._end(line, call, self._too_late(call))
             return
         line.parks(call)

@@ -88,8 +88,12 @@ def _send_shares(
     error = _first_error(outcomes)
     if error is not None and error.code is ErrorCode.OVERLOADED and has_ids:
         # What follows this send is refused until it ends (`send_turns`), so it may be sent again here.
-        yield from claims.lift_bars()
-        outcomes = yield AskAll(asks)
+        try:
+            yield from claims.lift_bars()
+        except PenstockError:
+            pass  # what the partitions said is told
+        else:
+            outcomes = yield AskAll(asks)
     results = _stored(outcomes)
     if len(shares) == 1 and shares[0].places is None:
         return _outward(shares[0].ordinal, results[0])
@@ -109,6 +113,9 @@ def _stored(outcomes: Sequence[Outcome]) -> list[SendResult]:
     error = _first_error(outcomes)
     if error is None:
         return [expected(raised(outcome), SendResult) for outcome in outcomes]
+    for outcome in outcomes:
+        if isinstance(outcome, PenstockError) and outcome.code is ErrorCode.UNREACHABLE:
+            raise outcome  # a share may be stored, whatever was said of the others
     if error.code in _TOLD_AS_IT_IS or all(isinstance(outcome, PenstockError) for outcome in outcomes):
         raise error
     code = ErrorCode.UNREACHABLE if error.retryable else error.code

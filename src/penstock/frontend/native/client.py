@@ -11,6 +11,20 @@ from penstock.model.errors import PenstockError
 from penstock.sqs.http import Peer
 
 
+class EndedReceive:
+    """A receive that the door has ended: two answers are still to come under its id, in either order."""
+
+    __slots__ = ("error", "is_answered", "is_done")
+
+    def __init__(self, error: PenstockError) -> None:
+        self.error = error
+        """What its client is told."""
+        self.is_answered = False
+        """Whether its own answer has come."""
+        self.is_done = False
+        """Whether the `Done` of the `Unsubscribe` has come that ended it."""
+
+
 class Client:
     """One connection."""
 
@@ -45,8 +59,8 @@ class Client:
         """By request id."""
         self.receives: dict[int, set[int]] = {}
         """By the ids of receives and reads of logs under way, which may wait for an hour: the queues that they are about."""
-        self.ended: dict[int, PenstockError] = {}
-        """By the ids of those that were ended because they are allowed no longer: what their client is told."""
+        self.ended: dict[int, EndedReceive] = {}
+        """By the ids of those that were ended because they are allowed no longer."""
         self.unrecorded: dict[int, int] = {}
         """By the ids of requests under way that leave no row: the subscription that ends with the answer, or 0. An id is in
         use until its answer, recorded or not: a second request under it could pass for the first."""

@@ -13,7 +13,7 @@ from functools import partial
 
 import msgspec
 
-from penstock.frontend.native.client import Client
+from penstock.frontend.native.client import Client, EndedReceive
 from penstock.frontend.native.ended_receives import RECEIVES, without_ended
 from penstock.frontend.native.greeter import Greeter, with_proof
 from penstock.frontend.native.limits import NativeLimits
@@ -223,7 +223,7 @@ class NativeDoor:
     def _end_receive(self, connection: int, client: Client, request_id: int, error: PenstockError) -> None:
         """Ends the wait of a receive; its client is told why in place of the answer, which is empty."""
         del client.receives[request_id]
-        client.ended[request_id] = error
+        client.ended[request_id] = EndedReceive(error)
         client.unrecorded[request_id] = 0  # the id is in use until the `Done` of this `Unsubscribe`, too
         ending = messages.encode_message(messages.Unsubscribe(request_id))
         self.inside.handle(connection, (Frame(request_id, memoryview(ending), _NOTHING),))

@@ -20,21 +20,21 @@ def without_ended(client: Client, buffers: list[Buffer]) -> list[Buffer]:
     """
     kept: list[Buffer] = []
     for request_id, head, frame in whole_frames(buffers):
-        error = client.ended.get(request_id)
-        if error is None:
+        ended = client.ended.get(request_id)
+        if ended is None:
             kept += frame
             continue
         answer = messages.decode_answer(head)
         if isinstance(answer, messages.Done):
             client.unrecorded.pop(request_id, None)
-            if request_id not in client.asked:
-                del client.ended[request_id]
-            continue
-        if request_id not in client.unrecorded:
-            del client.ended[request_id]
-        if isinstance(answer, messages.Failed) or messages_in(answer):
-            kept += frame
+            ended.is_done = True
         else:
-            failed = messages.encode_message(messages.Failed(error.code, error.message))
-            kept += encode_frame(request_id, failed)
+            ended.is_answered = True
+            if isinstance(answer, messages.Failed) or messages_in(answer):
+                kept += frame
+            else:
+                failed = messages.Failed(ended.error.code, ended.error.message)
+                kept += encode_frame(request_id, messages.encode_message(failed))
+        if ended.is_done and ended.is_answered:
+            del client.ended[request_id]  # the id is free
     return kept
