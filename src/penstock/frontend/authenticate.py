@@ -51,7 +51,7 @@ class Authenticator:
         self._known: dict[str, _Known] = {}
         """Who signed rightly before, by what their headers begin with."""
         self._proven: set[str] = set()
-        """Keys that signed rightly before. Nobody drives others out of here: each key is in it once, for whatever region."""
+        """Keys that signed rightly before. Each key is in it once, for all regions, so one user cannot drive others out."""
 
     def authenticate(self, request: HttpRequest, address: str, wall_ms: int, now_ms: int) -> Session:
         """Who signed the request that came from an address; raises where nobody known did.

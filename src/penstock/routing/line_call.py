@@ -91,7 +91,7 @@ class Call(Attempts):
             (request.producer, request.number, request.after) if isinstance(request, Send) else (0, 0, 0)
         )
         self.cancelled = False
-        """Whether nobody waits for messages any more: where it cannot be answered it is not asked again."""
+        """Whether its client has stopped waiting: where it cannot be answered it is not asked again."""
         self.wait_end = now + request.wait_ms / 1000 if isinstance(request, WAITING) else 0.0
 
     def follows(self) -> int:

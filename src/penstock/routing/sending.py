@@ -32,7 +32,7 @@ from penstock.wire.messages import Send, SendResult
 
 _COLUMNS_AT = 1
 """Where in an encoded batch its columns are named."""
-_TOLD_AS_IT_IS = (ErrorCode.UNREACHABLE, ErrorCode.OUT_OF_ORDER, ErrorCode.QUEUE_NOT_FOUND)
+_TOLD_AS_IT_IS = (ErrorCode.OUT_OF_ORDER, ErrorCode.QUEUE_NOT_FOUND)
 """After these a sender sends the same batch again, or nothing is left of what was stored."""
 _COUNTER_MAX = 2**64 - 1
 """The largest number that fits into a request. What counters may be is the node's to say."""
@@ -108,7 +108,7 @@ def _stored(outcomes: Sequence[Outcome]) -> list[SendResult]:
     """What the partitions stored; raises where one of them did not.
 
     A refusal says that nothing was stored. Where another partition has stored its share that is not so. If the refusal may pass, the
-    sender is told that nobody knows, and sends the batch again under its number. What is stored already is not stored twice then.
+    sender is told that it is not known, and sends the batch again under its number. What is stored already is not stored twice then.
     """
     error = _first_error(outcomes)
     if error is None:

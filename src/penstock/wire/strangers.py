@@ -1,6 +1,6 @@
 """Those who have connected and have not shown yet who they are: few at once, and none can keep the others out.
 
-Whoever opens connections and says nothing would else take all places. So where there are too many, the one that has waited
+Else clients that open connections and say nothing would take all places. So where there are too many, the one that has waited
 longest has to go: who means to show something does so at once.
 """
 

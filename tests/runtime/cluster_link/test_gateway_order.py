@@ -121,7 +121,7 @@ async def test_an_answer_that_cannot_be_encoded_is_told_as_a_defect_and_holds_up
     huge = messages.SendResult([(2**64, 1)], [], 1)
     cluster.asked[0][1](Reply(huge, memoryview(b"")))
     cluster.answer(1)
-    await asyncio.sleep(0)
+    await until(lambda: cluster.told.keys() >= {1, 2})
     assert code(cluster.told[1]) == ErrorCode.INTERNAL
     assert isinstance(cluster.told[2], messages.SendResult)
 
@@ -145,6 +145,6 @@ async def test_answers_of_others_leave_though_those_of_one_connection_cannot(
     cluster.send(2, connection=2)
     cluster.answer(0)
     cluster.answer(1)
-    await asyncio.sleep(0)
+    await until(lambda: 2 in cluster.told)
     assert 1 not in cluster.told
     assert isinstance(cluster.told[2], messages.SendResult)

@@ -16,7 +16,7 @@ def without_ended(client: Client, buffers: list[Buffer]) -> list[Buffer]:
     """What a client is sent: of a receive that was ended, why, in place of an empty answer.
 
     Two answers come under its id, in either order: its own, and the `Done` of the `Unsubscribe` with which the door has
-    ended it, which is nobody's business. An answer with messages was on its way before, and is passed on.
+    ended it, which the client does not see. An answer with messages was on its way before, and is passed on.
     """
     kept: list[Buffer] = []
     for request_id, head, frame in whole_frames(buffers):

@@ -79,7 +79,7 @@ class Visit:
         self.agent = agent
         self.rulings: dict[tuple[str, int], Ruling] = {}
         self.conditional = False
-        """Whether something was decided that may be decided otherwise later, though nobody changes a policy."""
+        """Whether something was decided that may be decided otherwise later, without a change of a policy."""
 
 
 class Permissions:

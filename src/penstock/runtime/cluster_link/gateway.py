@@ -263,7 +263,7 @@ class Gateway:
             return
         try:
             head = messages.encode_message(answer)
-        except Exception as error:  # whoever asked is told, else it would wait for ever
+        except Exception as error:  # the client is told, else it would wait for ever
             log.exception("an answer cannot be encoded: this is a defect of Penstock; please report it")
             message = f"a defect of the front end: {type(error).__name__}: {error}"
             head, body = messages.encode_message(messages.Failed(ErrorCode.INTERNAL, message)), b""
