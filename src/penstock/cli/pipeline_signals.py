@@ -6,11 +6,11 @@ import logging
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
-from threading import Event
 from types import SimpleNamespace
 from typing import Any
 
 from penstock.cli.output import error_console
+from penstock.runtime.stop_flag import StopFlag
 
 
 @contextmanager
@@ -59,16 +59,16 @@ def _without_handler_of_spark() -> Iterator[None]:
 
 
 @contextmanager
-def stop_signals() -> Iterator[Event]:
+def stop_signals() -> Iterator[StopFlag]:
     """A first Ctrl-C or SIGTERM lets the batch that runs be finished; a second one ends at once, which is safe too."""
     with _told_first("stopping after this batch; once more: at once") as stop:
         yield stop
 
 
 @contextmanager
-def _told_first(sentence: str) -> Iterator[Event]:
-    """The event is set by a first Ctrl-C or SIGTERM, which is answered with the sentence; a second one interrupts."""
-    told = Event()
+def _told_first(sentence: str) -> Iterator[StopFlag]:
+    """The flag is set by a first Ctrl-C or SIGTERM, which is answered with the sentence; a second one interrupts."""
+    told = StopFlag()
 
     def handle(number: int, frame: Any) -> None:
         if told.is_set():

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from threading import Event
-from typing import Any
+from typing import Any, Protocol
 
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
@@ -41,6 +41,13 @@ _WITHOUT_PROGRAMS = (
     "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 )
 """The other one starts a program of the system (`stat`, `chmod`) for every look at a file of the checkpoint."""
+
+
+class Stop(Protocol):
+    """Ends a run after the batch that is under way; an `Event`, or a flag that a signal handler sets."""
+
+    def wait(self, timeout: float, /) -> bool:
+        """Waits so many seconds at most; True: the run is to end."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +83,7 @@ def run_job(
     options: RunOptions,
     progress: Progress,
     *,
-    stop: Event | None = None,
+    stop: Stop | None = None,
     watch: Watch = lambda progress: None,
 ) -> None:
     """Until everything that is there now was read, or with `follow` until `stop` is set."""
@@ -119,7 +126,7 @@ class JobRun:
         self._progress.add_batch(done)
         self._watch(self._progress)
 
-    def run(self, checkpoint: str, stop: Event) -> None:
+    def run(self, checkpoint: str, stop: Stop) -> None:
         """Reads, rolls up, compacts."""
         self._note_missing()
         self._read(checkpoint, stop)
@@ -128,7 +135,7 @@ class JobRun:
         self._roller.compact(everything=self._roller.small_directories() > TOO_MANY_DIRECTORIES)
         self._watch(self._progress)
 
-    def _read(self, checkpoint: str, stop: Event) -> None:
+    def _read(self, checkpoint: str, stop: Stop) -> None:
         """Begins anew, from the checkpoint, where all that went wrong is that a Python process of Spark's was lost."""
         query, tries, batches = None, 0, self._progress.batches
         try:
@@ -181,7 +188,7 @@ class JobRun:
         except Exception as error:
             raise _explained(error) from None
 
-    def _wait(self, query: StreamingQuery, stop: Event) -> None:
+    def _wait(self, query: StreamingQuery, stop: Stop) -> None:
         """Looks now and then; Spark's own waiting would not hear of `stop`."""
         rolled = asked = time.monotonic()
         while query.isActive and not stop.wait(_LOOK_SECONDS):

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import os
 import signal
-import threading
 from collections.abc import Callable
 from types import FrameType
 
@@ -14,6 +13,7 @@ import msgspec
 
 from penstock.runtime.local_cluster.cluster import LocalCluster, StartFailedError
 from penstock.runtime.local_cluster.running import identified, is_alive
+from penstock.runtime.stop_flag import StopFlag
 
 LOOK_SECONDS = 0.3
 INTERRUPTS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -29,7 +29,7 @@ class Watcher:
         self._cluster = cluster
         self._tell = tell
         self._supervise = supervise
-        self._interrupted = threading.Event()
+        self._interrupted = StopFlag()
         self._told: set[tuple[str, int]] = set()
         self._pauses: dict[str, int] = {}
 
