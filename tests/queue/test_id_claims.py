@@ -68,6 +68,18 @@ def test_what_was_stored_is_found_and_what_was_not_is_barred() -> None:
     assert send(rig, b"x", START_MS + WINDOW_MS) == 2, "nothing is deduplicated for longer than the window"
 
 
+def test_a_bar_outlasts_a_send_that_was_held_up_for_longer_than_a_short_window() -> None:
+    rig = Rig(QueueSettings(ordering="fifo", deduplication_window_ms=1_000))
+    (version,) = claim(rig, b"x", 1).versions
+    find(rig, b"x", version)
+    with pytest.raises(PenstockError):
+        send(again(rig), b"x", START_MS + id_claims.HELD_MS - 1)
+    assert send(rig, b"x", START_MS + id_claims.HELD_MS) == 1
+    home = Rig(QueueSettings(ordering="fifo", deduplication_window_ms=1_000))
+    claim(home, b"x", 1)
+    assert claim(home, b"x", 2, now_ms=START_MS + id_claims.HELD_MS + 999).owners == [1]
+
+
 def test_a_bar_is_lifted_by_a_younger_claim_only() -> None:
     rig = Rig(QueueSettings(ordering="fifo"))
     find(rig, b"x", 5)

@@ -119,7 +119,7 @@ FIXED: dict[str, tuple[str, ...]] = {
         "ordering.clock_estimator.GRANULARITY_US",
         "ordering.own_timeline.JUMP_US",
         "ordering.own_timeline.SLEW_PPM",
-        "queue.id_claims.WINDOWS",
+        "queue.id_claims.HELD_MS",
     ),
     "beyond it a request is refused and nothing else happens: unit tests": (
         "model.limits.ATTEMPT_ID_BYTES",

@@ -18,8 +18,9 @@ from penstock.queue.decision import Decision, Written
 from penstock.queue.partition import Partition
 
 IDS_AT_ONCE = limits.BATCH_MESSAGES
-WINDOWS = 2
-"""A claim lasts for so many windows: it has to outlast the window of what was sent under it, a held up send's too."""
+HELD_MS = 60_000
+"""A send may be under way for so long after its ids were claimed: while a partition has no primary, or over a slow connection. A bar
+lasts at least as long. With a shorter window it would end first, and the send that it is there for would be stored."""
 
 
 class Claims(NamedTuple):
@@ -48,7 +49,8 @@ def claim(
         answer.versions.append(version if owner is not None or held is None else held.version)
     if not taken:
         return Decision((), answer)
-    until_ms = now_ms + WINDOWS * partition.settings.deduplication_window_ms
+    # It has to outlast the window of what was sent under it, also where that was held up.
+    until_ms = now_ms + partition.settings.deduplication_window_ms + _bar_ms(partition)
     record = IdsClaimed(list(taken), list(taken.values()), version, until_ms, now_ms)
     return Decision((Written(record),), answer)
 
@@ -73,8 +75,12 @@ def find(
             bars.append(version)
     if not changed:
         return Decision((), found)
-    until_ms = now_ms + partition.settings.deduplication_window_ms
+    until_ms = now_ms + _bar_ms(partition)
     return Decision((Written(IdsBarred(changed, bars, until_ms, now_ms)),), found)
+
+
+def _bar_ms(partition: Partition) -> int:
+    return max(partition.settings.deduplication_window_ms, HELD_MS)
 
 
 def refuse_barred(name: str) -> PenstockError:

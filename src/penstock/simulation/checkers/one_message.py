@@ -37,8 +37,8 @@ def _answers(batch: SentBatch) -> Iterator[Violation]:
     if len(first.duplicates) == len(batch.messages):
         return
     for answer in batch.answers[1:]:
-        if batch.life.settings[0].partitions > 1 and _stored(first, batch) == _stored(answer, batch, first):
-            continue  # shares of other partitions may have been left out as duplicates
+        if batch.life.settings[0].partitions > 1 and _agree(first, answer, batch):
+            continue
         if answer != first:
             yield Violation(
                 NAME,
@@ -48,11 +48,23 @@ def _answers(batch: SentBatch) -> Iterator[Violation]:
             )
 
 
-def _stored(answer: SendAnswer, batch: SentBatch, first: SendAnswer | None = None) -> list[int]:
-    """Where those messages of a batch are that its first answer calls no duplicates."""
-    sequences = [number for start, count in answer.runs for number in range(start, start + count)]
-    duplicates = set((first or answer).duplicates)
-    return [sequences[place] for place in range(len(batch.messages)) if place not in duplicates]
+def _agree(first: SendAnswer, again: SendAnswer, batch: SentBatch) -> bool:
+    """Whether two answers name the same places of all messages that were stored, where partitions shared the batch.
+
+    What the first calls a duplicate may have another original later. What it calls stored may be called a duplicate later only
+    where the id was free in between: its window was over, and the id was sent again to another partition.
+    """
+    left_out = set(first.duplicates)
+    if again.sent_ms >= first.sent_ms + batch.life.least_ms("deduplication_window_ms"):
+        left_out.update(again.duplicates)
+    one, other = _sequences(first), _sequences(again)
+    return len(one) == len(other) and all(
+        one[place] == other[place] for place in range(len(one)) if place not in left_out
+    )
+
+
+def _sequences(answer: SendAnswer) -> list[int]:
+    return [number for start, count in answer.runs for number in range(start, start + count)]
 
 
 def _places(message: SentMessage) -> Iterator[Violation]:

@@ -10,7 +10,7 @@ from penstock.backend.replication.leadership import Leadership
 from penstock.backend.replication.leading import LedPartition
 from penstock.backend.replication.peer_stream import PeerStream
 from penstock.simulation import planted_deletion, planted_opening, planted_ordering
-from penstock.simulation.cluster import planted_cuts
+from penstock.simulation.cluster import planted_claims, planted_cuts
 from penstock.simulation.cluster.scenario import ClusterScenario
 from penstock.simulation.planted_patches import Patch
 
@@ -104,5 +104,23 @@ STORAGE_BUGS: dict[str, StorageBug] = {
         "a log is cut at half the bytes that it should keep",
         planted_ordering.logs_are_cut_early,
         _short_logs,
+    ),
+    "claims-are-left-out": StorageBug(
+        ("I3",),
+        "partitions do not agree on whose a deduplication id is",
+        planted_claims.claims_are_left_out,
+        planted_claims.has_claims,
+    ),
+    "bars-are-left-out": StorageBug(
+        ("I3",),
+        "a partition stores an id after it said that it has not got it",
+        planted_claims.bars_are_left_out,
+        planted_claims.has_claims,
+    ),
+    "bars-end-with-the-window": StorageBug(
+        ("I3",),
+        "a send that was held up stores an id that was given to another partition",
+        planted_claims.bars_end_with_the_window,
+        planted_claims.has_short_windows,
     ),
 }

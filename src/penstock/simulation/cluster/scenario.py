@@ -12,7 +12,7 @@ from penstock.model.limits import KIBIBYTE
 from penstock.model.settings import QueueSettings
 from penstock.simulation.cluster.hunts import HUNTS, HuntName
 from penstock.simulation.cluster.store_faults import StoreFaultPlan, draw_store_faults
-from penstock.simulation.queue_plan import QueuePlan
+from penstock.simulation.queue_plan import QueuePlan, visibility
 from penstock.simulation.scenario import KINDS, FaultPlan, Scenario, draw_scenario
 
 CLUSTER_KINDS = (
@@ -167,6 +167,7 @@ def draw_cluster_scenario(random: Random, nodes: int) -> ClusterScenario:
     _loosen_dead_letters(scenario)
     _delay_dead_letters(scenario)
     _give_limits(scenario)
+    _give_claimed_ids(scenario)
     _give_many_partitions(scenario)
     _shorten_logs(scenario)
     dice = Random(f"flood: {base.duration_ms}")
@@ -204,6 +205,23 @@ def _give_limits(scenario: ClusterScenario) -> None:
     plan = _replicated(KINDS[dice.choice(LIMITED_KINDS)](dice), scenario.replicas, dice)
     base.queues.append(plan)
     scenario.extra_queues += _dead_letter_queues([plan], scenario.replicas)
+
+
+def _give_claimed_ids(scenario: ClusterScenario) -> None:
+    """A quarter of the runs have a queue more with an order, several partitions, and ids that meet in all of them. With dice of
+    their own, as above."""
+    dice = Random(f"claimed ids: {scenario.base.duration_ms}")
+    if dice.random() < 0.75:
+        return
+    settings = QueueSettings(
+        ordering="fifo",
+        replicas=scenario.replicas,
+        partitions=dice.choice((2, 3, 5)),
+        visibility_timeout_ms=visibility(dice),
+        deduplication_window_ms=dice.choice((1_000, 5_000, 300_000)),
+    )
+    plan = QueuePlan("fifo-ids", settings, groups=dice.randint(2, 8), deduplication=dice.choice((3, 10, 30)))
+    scenario.base.queues.append(plan)
 
 
 def _give_many_partitions(scenario: ClusterScenario) -> None:
