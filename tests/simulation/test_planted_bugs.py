@@ -16,6 +16,7 @@ from penstock.simulation.checkers import CHECKERS
 from penstock.simulation.planted_bugs import BUGS, planted
 from penstock.simulation.scenario import draw_scenario
 from penstock.simulation.violation import Violation
+from penstock.simulation.workload import idle_visitor
 
 pytestmark = pytest.mark.timeout(600)
 """However busy the machine is."""
@@ -108,7 +109,7 @@ def test_a_planted_bug_is_caught_by_its_checker(name: str, clean: Clean) -> None
 
 
 def test_every_checker_has_a_bug() -> None:
-    assert {bug.checker for bug in BUGS.values()} == {*CHECKERS, opened_ledger.NAME}
+    assert {bug.checker for bug in BUGS.values()} == {*CHECKERS, opened_ledger.NAME, idle_visitor.NAME}
 
 
 def test_a_bug_is_gone_when_its_context_ends() -> None:

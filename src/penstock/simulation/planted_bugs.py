@@ -15,6 +15,7 @@ from penstock.model.settings import QueueSettings
 from penstock.simulation import (
     planted_deletion,
     planted_faults,
+    planted_idleness,
     planted_lifecycle,
     planted_opening,
     planted_order,
@@ -374,5 +375,17 @@ BUGS: dict[str, PlantedBug] = {
         "rows about messages are counted anew after a restart",
         planted_lifecycle.restart_forgets_numbers,
         planted_lifecycle.follows_through_crashes,
+    ),
+    "uses-are-not-noted": PlantedBug(
+        "idle",
+        "a queue goes when its time is up, although it was used",
+        planted_idleness.uses_are_not_noted,
+        lambda scenario: scenario.has_visitor,
+    ),
+    "idle-queues-stay": PlantedBug(
+        "idle",
+        "a queue that is not used any more does not go",
+        planted_idleness.idle_queues_stay,
+        lambda scenario: scenario.has_visitor,
     ),
 }

@@ -74,6 +74,16 @@ class Scenario:
         """
         return 1 + self.duration_ms // 3 % 2 if self.duration_ms % 3 == 0 else 0
 
+    @property
+    def has_visitor(self) -> bool:
+        """Whether there is a queue that goes when it is idle (`workload/idle_visitor.py`): in a sixth of the runs, without dice.
+
+        Times have to be true for it, and nothing may be lost by damage.
+        """
+        faults = self.faults
+        disturbed = faults.clock_steps_ms or faults.bit_flips_ms or faults.misplaced_ms
+        return self.duration_ms % 6 == 1 and not disturbed and not self.kind
+
 
 def draw_scenario(random: Random) -> Scenario:
     """The scenario of a run."""

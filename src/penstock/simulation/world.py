@@ -36,6 +36,7 @@ from penstock.simulation.whereabouts import PartitionLog, Whereabouts
 from penstock.simulation.workload.auditor import Auditor
 from penstock.simulation.workload.consumer import Consumer
 from penstock.simulation.workload.flooder import Flooder
+from penstock.simulation.workload.idle_visitor import IdleVisitor
 from penstock.simulation.workload.keeping_consumer import KeepingConsumer
 from penstock.simulation.workload.log_operator import LogOperator
 from penstock.simulation.workload.log_reader import GroupMember, LogReader
@@ -101,6 +102,7 @@ class World:
         self.record_log = RecordLog(self.history.records)
         self.opened_ledger = OpenedLedger(machine.identity.seed)
         self.violations: list[Violation] = []
+        self.visitor = IdleVisitor(self.stage, Random(f"{seed} visits")) if scenario.has_visitor else None
         machine.observer = self._record_written
         machine.opening.append(self.opened_ledger.opening)
         machine.booted.append(self._check_recovery)
@@ -125,6 +127,7 @@ class World:
         self.stage.stopping = True
         self.faults.heal()
         self._wait("clients stop", _SETTLED_MS)
+        self._check_visits()
         if self.machine.is_up and self.stage.random.random() < 0.5:
             self.machine.stop()
         self.tasks.start(Auditor(self.stage).run())
@@ -165,6 +168,16 @@ class World:
             self.tasks.start(GroupMember(stage, f"member-{number}").run())
         for operator in operators:
             self.tasks.start(operator.run())
+        if self.visitor is not None:
+            self.tasks.start(self.visitor.run())
+
+    def _check_visits(self) -> None:
+        """The queue of the visitor goes by itself."""
+        if self.visitor is not None:
+            self.tasks.start(self.visitor.leave())
+            self._wait("the visitor's queue is gone", _AUDITED_MS)
+            self.violations += self.visitor.violations
+            self.faults.counts["idle queue gone"] += self.visitor.expired
 
     def _wait(self, what: str, most_ms: int) -> None:
         if not self.schedule.run(lambda: not self.tasks.active, most_ms):

@@ -9,7 +9,7 @@ from penstock.backend.replication.layout_view import KnownEntry
 from penstock.backend.replication.leadership import Leadership
 from penstock.backend.replication.leading import LedPartition
 from penstock.backend.replication.peer_stream import PeerStream
-from penstock.simulation import planted_deletion, planted_opening, planted_ordering
+from penstock.simulation import planted_deletion, planted_idleness, planted_opening, planted_ordering
 from penstock.simulation.cluster import planted_claims, planted_cuts
 from penstock.simulation.cluster.scenario import ClusterScenario
 from penstock.simulation.planted_patches import Patch
@@ -122,5 +122,11 @@ STORAGE_BUGS: dict[str, StorageBug] = {
         "a send that was held up stores an id that was given to another partition",
         planted_claims.bars_end_with_the_window,
         planted_claims.has_short_windows,
+    ),
+    "one-idle-partition-is-enough": StorageBug(
+        ("idle",),
+        "a queue goes of which one partition is not used",
+        planted_idleness.one_idle_partition_is_enough,
+        lambda scenario: scenario.has_visitor,
     ),
 }

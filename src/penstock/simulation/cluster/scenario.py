@@ -99,6 +99,13 @@ class ClusterScenario:
         """
         return self.base.duration_ms % 5 == 0 and not self.faults.flips_ms
 
+    @property
+    def has_visitor(self) -> bool:
+        """As on one node."""
+        faults = self.faults
+        disturbed = faults.clock_ms or faults.skew_ms or faults.flips_ms
+        return self.base.duration_ms % 4 == 1 and not disturbed and not self.base.kind
+
 
 def draw_cluster_scenario(random: Random, nodes: int) -> ClusterScenario:
     """The scenario of a run."""

@@ -41,6 +41,7 @@ from penstock.simulation.trace import Trace
 from penstock.simulation.violation import Violation
 from penstock.simulation.whereabouts import Whereabouts
 from penstock.simulation.workload.auditor import Auditor
+from penstock.simulation.workload.idle_visitor import IdleVisitor
 from penstock.simulation.world import START_MS, Outcome
 from penstock.wire.messages import CreateQueue, QueueDescription
 
@@ -134,6 +135,8 @@ class ClusterWorld:
             )
             chance = Random(f"{seed} numbers")
             self.keeping = NumberKeeping(self.stage, hunter, chance, scenario.replicas, self.faults.counts)
+        dice = Random(f"{seed} visits")
+        self.visitor = IdleVisitor(self.stage, dice, scenario.replicas) if scenario.has_visitor else None
         self._decoded: dict[str, tuple[int, PartitionEntry]] = {}
         self.violations: list[Violation] = []
 
@@ -159,6 +162,8 @@ class ClusterWorld:
         work.start(self.stage, scenario, self.seed, self.faults.counts)
         if self.keeping is not None:
             self.keeping.start()
+        if self.visitor is not None:
+            self.tasks.start(self.visitor.run())
         self.faults.start()
         self.store_faults.start()
         if scenario.faults.hunt is not None:
@@ -175,6 +180,7 @@ class ClusterWorld:
         self._wait_for("every replica is in sync again", self._all_in_sync, _HEALED_MS)
         self._wait_for("clients stop", lambda: not self.tasks.active, _SETTLED_MS)
         self._wait_for("every replica is in sync", self._all_in_sync, _HEALED_MS)
+        self._check_visits()
         self._check_alike()
         self._check_numbers()
         well.answered_ms = self.schedule.now_ms
@@ -292,8 +298,7 @@ class ClusterWorld:
 
     def _check_numbers(self) -> None:
         """What clients kept over failovers means what it meant, in the log that won."""
-        keeping = self.keeping
-        if keeping is None:
+        if (keeping := self.keeping) is None:
             return
         self.tasks.start(keeping.keepers.take_stock())
         self._wait_for("the keepers' stock is taken", lambda: not self.tasks.active, _AUDITED_MS)
@@ -305,6 +310,15 @@ class ClusterWorld:
         self.tasks.start(keeping.keepers.delete())
         self._wait_for("the keepers' queue is deleted", lambda: not self.tasks.active, _SETTLED_MS)
         self._wait_for("nothing of it is left", self._all_in_sync, _HEALED_MS)
+
+    def _check_visits(self) -> None:
+        """The queue of the visitor goes by itself."""
+        if self.visitor is not None:
+            self.tasks.start(self.visitor.leave())
+            self._wait_for("the visitor's queue is gone", lambda: not self.tasks.active, _AUDITED_MS)
+            self._wait_for("nothing of it is left", self._all_in_sync, _HEALED_MS)
+            self.violations += self.visitor.violations
+            self.faults.counts["idle queue gone"] += self.visitor.expired
 
     def _say_when_sent(self) -> None:
         """The answer for a batch in several shares has the time of the last; each delivery has that of its own."""
