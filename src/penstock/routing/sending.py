@@ -32,8 +32,8 @@ from penstock.wire.messages import Send, SendResult
 
 _COLUMNS_AT = 1
 """Where in an encoded batch its columns are named."""
-_TOLD_AS_IT_IS = (ErrorCode.OUT_OF_ORDER, ErrorCode.QUEUE_NOT_FOUND)
-"""After these a sender sends the same batch again, or nothing is left of what was stored."""
+_SENT_AGAIN_HERE = (ErrorCode.OUT_OF_ORDER, ErrorCode.QUEUE_NOT_FOUND)
+"""After these a sender sends the same batch again, too. They say that nothing is stored, so they are not told where something is."""
 _COUNTER_MAX = 2**64 - 1
 """The largest number that fits into a request. What counters may be is the node's to say."""
 
@@ -93,11 +93,24 @@ def _send_shares(
         except PenstockError:
             pass  # what the partitions said is told
         else:
-            outcomes = yield AskAll(asks)
+            outcomes = yield from _ask_again(asks, outcomes)
     results = _stored(outcomes)
     if len(shares) == 1 and shares[0].places is None:
         return _outward(shares[0].ordinal, results[0])
     return Reply(together(batch.count, shares, results, known, context.now_ms()))
+
+
+def _ask_again(asks: Sequence[Ask], outcomes: Sequence[Outcome]) -> Steps[list[Outcome]]:
+    """Asks once more for the shares that are not stored. A refusal does not undo what the first attempt may have stored."""
+    missing = [place for place, outcome in enumerate(outcomes) if isinstance(outcome, PenstockError)]
+    again: list[Outcome] = yield AskAll([asks[place] for place in missing])
+    merged = list(outcomes)
+    for place, outcome in zip(missing, again, strict=True):
+        before = merged[place]
+        may_be_stored = isinstance(before, PenstockError) and before.code is ErrorCode.UNREACHABLE
+        if not (may_be_stored and isinstance(outcome, PenstockError)):
+            merged[place] = outcome
+    return merged
 
 
 def _first_error(outcomes: Sequence[Outcome]) -> PenstockError | None:
@@ -116,9 +129,10 @@ def _stored(outcomes: Sequence[Outcome]) -> list[SendResult]:
     for outcome in outcomes:
         if isinstance(outcome, PenstockError) and outcome.code is ErrorCode.UNREACHABLE:
             raise outcome  # a share may be stored, whatever was said of the others
-    if error.code in _TOLD_AS_IT_IS or all(isinstance(outcome, PenstockError) for outcome in outcomes):
+    if all(isinstance(outcome, PenstockError) for outcome in outcomes):
         raise error
-    code = ErrorCode.UNREACHABLE if error.retryable else error.code
+    is_sent_again = error.retryable or error.code in _SENT_AGAIN_HERE
+    code = ErrorCode.UNREACHABLE if is_sent_again else error.code
     raise PenstockError(code, f"a part of the batch is stored, and another was refused: {error.message}")
 
 
