@@ -6,7 +6,7 @@ after a lost connection, and to another primary, without being stored twice.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
@@ -83,7 +83,7 @@ def _send_shares(
     if has_ids:
         known = yield from _sent_elsewhere(claims, batch, shares)
         shares = without(shares, known, batch.count)
-    asks = [_ask(context, queue, share, request, batch) for share in shares]
+    asks = [_ask(context, queue, share, request, batch, known) for share in shares]
     outcomes: list[Outcome] = yield AskAll(asks, turn)
     error = _first_error(outcomes)
     if error is not None and error.code is ErrorCode.OVERLOADED and has_ids:
@@ -95,7 +95,7 @@ def _send_shares(
         else:
             outcomes = yield from _ask_again(asks, outcomes)
     results = _stored(outcomes)
-    if len(shares) == 1 and shares[0].places is None:
+    if len(shares) == 1 and shares[0].places is None and not known and not has_ids:
         return _outward(shares[0].ordinal, results[0])
     return Reply(together(batch.count, shares, results, known, context.now_ms()))
 
@@ -175,22 +175,36 @@ def _outward(ordinal: int, result: SendResult) -> Reply:
     return Reply(msgspec.structs.replace(result, runs=outward_runs(ordinal, result.runs)))
 
 
-def _ask(context: RoutingContext, queue: QueueEntry, share: Share, request: Send, batch: Batch) -> Ask:
+def _ask(
+    context: RoutingContext,
+    queue: QueueEntry,
+    share: Share,
+    request: Send,
+    batch: Batch,
+    known: Mapping[int, int | Place],
+) -> Ask:
     partition = queue.partitions[share.ordinal]
     numbered = _numbered(context, partition, request)
     context.spread.filled(partition)
-    if share.places is None:
+    if share.places is None and not share.known:
         return Ask(partition, numbered, batch.data)
+    sent = share.sent(batch.count)
     if request.process:
-        numbered = msgspec.structs.replace(numbered, counter=request.counter + share.places[0])
-    return Ask(partition, numbered, batch.select(share.places).data)
+        numbered = msgspec.structs.replace(numbered, counter=request.counter + sent[0])
+    if share.known:
+        numbered = msgspec.structs.replace(numbered, left_out=share.left_out(batch.count, known))
+    return Ask(partition, numbered, batch.select(sent).data)
 
 
 def _numbered(context: RoutingContext, partition: int, request: Send) -> Send:
     if request.producer:
-        return msgspec.structs.replace(request, queue_id=partition)
+        return msgspec.structs.replace(request, queue_id=partition, left_out=[])
     return msgspec.structs.replace(
-        request, queue_id=partition, producer=context.producer, number=context.next_number(partition)
+        request,
+        queue_id=partition,
+        producer=context.producer,
+        number=context.next_number(partition),
+        left_out=[],
     )
 
 
