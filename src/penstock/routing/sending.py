@@ -14,6 +14,8 @@ from penstock.cluster.layout import QueueEntry
 from penstock.model import limits
 from penstock.model.batch import DEDUPLICATION, Batch, Buffer
 from penstock.model.errors import ErrorCode, PenstockError
+from penstock.model.partition_numbers import ELSEWHERE
+from penstock.model.runs import count_of
 from penstock.routing.claiming import Claims, is_claimed
 from penstock.routing.context import RoutingContext
 from penstock.routing.numbers import outward_runs
@@ -95,9 +97,15 @@ def _send_shares(
         else:
             outcomes = yield from _ask_again(asks, outcomes)
     results = _stored(outcomes)
-    if len(shares) == 1 and shares[0].places is None and not known and not has_ids:
+    if len(shares) == 1 and shares[0].places is None and _is_of_one(results[0], batch.count):
         return _outward(shares[0].ordinal, results[0])
     return Reply(together(batch.count, shares, results, known, context.now_ms()))
+
+
+def _is_of_one(result: SendResult, count: int) -> bool:
+    """Whether the answer of one partition is the answer for a batch of `count` messages: all its numbers are of that partition."""
+    runs = result.runs
+    return count_of(runs) == count and all(first < ELSEWHERE for first, _ in runs)
 
 
 def _ask_again(asks: Sequence[Ask], outcomes: Sequence[Outcome]) -> Steps[list[Outcome]]:
