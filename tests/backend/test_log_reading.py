@@ -103,6 +103,24 @@ def test_a_wait_can_be_cancelled_and_ends_with_the_connection() -> None:
     assert node.arrived[other] == []
 
 
+def test_a_wait_is_cancelled_while_the_disk_is_read_for_it() -> None:
+    node, log, bodies = filled()
+    node.crash()
+    log = node.show("events").queue_id
+    head = memoryview(messages.encode_message(messages.ReadLog(log, 1, wait_ms=60_000)))
+    node.node.handle(1, Frame(9_001, head, memoryview(b"")), node.now_ms)
+    jobs = node.node.take_jobs()  # the helper thread is slow
+    assert len(jobs) == 1
+    node.call(messages.Unsubscribe(9_001))
+    assert [arrived.answer for arrived in node.answers(9_001)] == [messages.LogSlice([], 1, 301)]
+    for job in jobs:
+        job.run()
+        node.node.job_done(job, node.now_ms)
+    node.turn()
+    assert node.answers(9_001) == []
+    assert read_log(node, log, 1).bodies == bodies
+
+
 def test_deleting_the_queue_answers_who_waits() -> None:
     node, log, _ = filled()
     waiting = node.start(messages.ReadLog(log, 301, wait_ms=5_000))

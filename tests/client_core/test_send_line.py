@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.client_core.send_line import NUMBERS_IN_FLIGHT
-from penstock.model.errors import ErrorCode
+from penstock.model.errors import ErrorCode, PenstockError
 from penstock.wire.messages import Failed
 from tests.client_core.sending_world import TIMEOUT, Batch, SendingWorld
 
@@ -284,6 +284,102 @@ def test_a_server_that_always_says_out_of_order_is_not_asked_without_a_pause() -
     assert len(world.sent) == 2
 
 
+REFUSED_AT_ONCE = (ErrorCode.DISK_FULL, ErrorCode.OVERLOADED, ErrorCode.QUEUE_FULL)
+
+
+@pytest.mark.parametrize("code", REFUSED_AT_ONCE)
+def test_what_may_be_stored_is_sent_again_where_another_would_be_told_refused(code: ErrorCode) -> None:
+    world = SendingWorld()
+    world.connect()
+    world.refusals.extend([ErrorCode.UNREACHABLE, code, code])
+    (batch,) = submitted(world, 1)
+    world.serve()
+    world.wait(1.0)
+    world.serve()
+    assert not batch.done
+    world.wait(1.0)
+    world.serve()
+    world.wait(1.0)
+    world.serve()
+    assert batch.result is not None
+    assert labels(world) == [0]
+    assert {request.number for request in world.sent} == {1}
+
+
+@pytest.mark.parametrize("code", REFUSED_AT_ONCE)
+def test_what_may_be_stored_is_never_told_to_be_refused(code: ErrorCode) -> None:
+    """The front end could not tell what became of the first attempt, and refuses all that follow before it asks the partitions."""
+    world = SendingWorld()
+    world.connect()
+    world.refusals.append(ErrorCode.UNREACHABLE)
+    world.refusals.extend([code] * 1_000)
+    (batch,) = submitted(world, 1)
+    while not batch.done:
+        world.serve()
+        world.wait(0.5)
+    assert batch.error is not None
+    assert batch.error.code is ErrorCode.UNREACHABLE
+    assert code in str(batch.error)
+    assert world.time < TIMEOUT + 3.0
+
+
+def test_what_was_lost_with_its_connection_is_not_told_to_be_refused() -> None:
+    world = SendingWorld()
+    world.connect()
+    (batch,) = submitted(world, 1)
+    world.read(world.connection)  # it is stored, and the answer is lost
+    world.lose()
+    world.connect()
+    world.refusals.extend([ErrorCode.DISK_FULL] * 1_000)
+    while not batch.done:
+        world.serve()
+        world.wait(0.5)
+    assert labels(world) == [0]
+    assert batch.error is not None
+    assert batch.error.code is ErrorCode.UNREACHABLE
+
+
+def test_what_fails_for_good_after_an_attempt_that_may_be_stored_says_so() -> None:
+    world = SendingWorld()
+    world.connect()
+    world.refusals.extend([ErrorCode.UNREACHABLE, ErrorCode.ACCESS_DENIED])
+    (batch,) = submitted(world, 1)
+    world.serve()
+    world.wait(1.0)
+    world.serve()
+    assert batch.error is not None
+    assert batch.error.code is ErrorCode.ACCESS_DENIED
+    assert "may have stored the batch" in batch.error.message
+
+
+def test_what_may_be_stored_in_a_queue_that_is_gone_is_not_told_to_be_refused() -> None:
+    world = SendingWorld()
+    world.connect()
+    world.refusals.append(ErrorCode.UNREACHABLE)
+    batches = submitted(world, 2)
+    world.serve()
+    world.queue_id = 0
+    world.wait(1.0)
+    world.serve()
+    world.answer_lookup()
+    codes = [batch.error.code for batch in batches if batch.error is not None]
+    assert codes == [ErrorCode.UNREACHABLE, ErrorCode.QUEUE_NOT_FOUND]
+
+
+def test_what_is_under_way_when_the_link_ends_is_not_told_to_be_refused() -> None:
+    world = SendingWorld()
+    never_written = Batch(0)
+    never_written.submit(world)
+    closed = PenstockError(ErrorCode.BAD_REQUEST, "this client is closed")
+    world.table.fail_all(closed)
+    assert never_written.error is closed
+    world.connect()
+    (written,) = submitted(world, 1)
+    world.table.fail_all(closed)
+    assert written.error is not None
+    assert written.error.code is ErrorCode.UNREACHABLE
+
+
 EVENTS = st.sampled_from(
     [
         *("send", "send", "send", "read", "read", "hear", "hear", "lose", "connect", "connect", "stray"),
@@ -360,3 +456,6 @@ def check(world: SendingWorld, batches: list[Batch]) -> None:
         if batch.result is not None:
             assert batch.label in everywhere
     assert all(batch.outcomes <= 1 for batch in batches)
+    for batch in batches:
+        if batch.error is not None and batch.error.code is not ErrorCode.UNREACHABLE:
+            assert batch.label not in everywhere or "may have stored" in batch.error.message

@@ -8,6 +8,7 @@ from typing import Literal
 
 import msgspec
 
+from penstock.model.batch import Batch as EncodedBatch
 from penstock.model.batch import encode
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.model.origin import Lateness, Origin
@@ -111,6 +112,7 @@ class SortedWorld:
         self.uncertainty_us = 0
         self.leases: list[tuple[int, Runs]] = []
         self.numbers: dict[tuple[int, int], list[int]] = {}
+        self.batches: dict[tuple[int, int], EncodedBatch] = {}
         self.counters: dict[int, int] = {}
         self.arrived = 0
 
@@ -140,6 +142,8 @@ class SortedWorld:
             ttls_ms=[ttl_ms] * len(stamps) if ttl_ms else None,
             stamps_us=stamps if process else None,
         )
+        if process and number and key in self.numbers:
+            batch = self.batches[key]  # a number names one batch
         first = self.rig.partition.table.next
         try:
             decision = sending.admit(
@@ -165,6 +169,7 @@ class SortedWorld:
             process, stamps, groups, ttl_ms, counter, first, decision.reply.stamp_us, late_written, lateness
         )
         self.numbers[key] = list(range(first, first + len(stamps)))
+        self.batches[key] = batch
 
     def _check_refusal(self, code: ErrorCode, newest_us: int) -> None:
         settings = self.plain.settings

@@ -141,4 +141,8 @@ def test_a_queue_that_is_gone_by_now_may_have_stored_a_send_before() -> None:
     assert attempts.is_known(Send(1), gone)
     attempts.uncertain = True
     assert not attempts.is_known(Send(1), gone)
-    assert attempts.certain(Send(1), gone) is gone  # whoever asks looks the queue up again
+    told = attempts.certain(
+        Send(1), gone
+    )  # a client that sends it again then hears that the queue is gone, and looks it up
+    assert isinstance(told, PenstockError)
+    assert told.code is ErrorCode.UNREACHABLE

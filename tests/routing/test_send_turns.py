@@ -27,7 +27,7 @@ from penstock.routing.router import route
 from penstock.routing.send_turns import SendTurns
 from penstock.routing.sharing_out import ordinal_of
 from penstock.routing.steps import Ask, AskAnyNode, Look, Outcome, Put, Remove, Reply, Until
-from penstock.wire.messages import ClaimedIds, ClaimIds, Send, SendResult
+from penstock.wire.messages import ClaimedIds, ClaimIds, FindIds, FoundIds, Send, SendResult
 
 PARTITIONS = 3
 BATCH_IN_A = next(
@@ -284,8 +284,11 @@ def test_a_counter_that_no_share_could_carry_is_refused_before_anything_is_asked
         ((ErrorCode.DISK_FULL, None), ErrorCode.UNREACHABLE),
         ((ErrorCode.QUEUE_FULL, ErrorCode.DISK_FULL), ErrorCode.QUEUE_FULL),
         ((ErrorCode.QUEUE_FULL, ErrorCode.UNREACHABLE), ErrorCode.UNREACHABLE),  # it may be stored
-        ((None, ErrorCode.OUT_OF_ORDER), ErrorCode.OUT_OF_ORDER),
-        ((None, ErrorCode.QUEUE_NOT_FOUND), ErrorCode.QUEUE_NOT_FOUND),
+        ((None, ErrorCode.OUT_OF_ORDER), ErrorCode.UNREACHABLE),
+        ((ErrorCode.OUT_OF_ORDER, ErrorCode.QUEUE_FULL), ErrorCode.OUT_OF_ORDER),
+        ((None, ErrorCode.QUEUE_NOT_FOUND), ErrorCode.UNREACHABLE),
+        ((ErrorCode.QUEUE_NOT_FOUND, ErrorCode.UNREACHABLE), ErrorCode.UNREACHABLE),
+        ((ErrorCode.QUEUE_NOT_FOUND, ErrorCode.QUEUE_NOT_FOUND), ErrorCode.QUEUE_NOT_FOUND),
         ((None, ErrorCode.STAMP_IN_FUTURE), ErrorCode.STAMP_IN_FUTURE),  # no further attempt would help
     ],
 )
@@ -299,3 +302,27 @@ def test_a_batch_of_which_a_part_is_stored_is_not_told_to_be_refused(
     for (_, done), code in zip(front_end.asked, codes, strict=True):
         done(PenstockError(code, "no") if code is not None else Reply(SendResult([(1, 1)], [], 1)))
     assert [code_of(outcome) for outcome in outcomes] == [told]
+
+
+@pytest.mark.parametrize("first", [None, ErrorCode.UNREACHABLE])
+def test_a_second_attempt_that_is_refused_does_not_undo_the_first(first: ErrorCode | None) -> None:
+    """An id was barred in one partition, so the front end asks again; what the other may have stored stays so."""
+    front_end = FrontEnd()
+    body = encode_parts([b"a", b"b"], groups=[BATCH_IN_A, BATCH_IN_B], deduplication_ids=[b"x", b"y"])
+    outcomes: list[Outcome] = []
+    Errand(route(front_end.context, Send(1, 7, 1), body), front_end, outcomes.append).start()
+    for place in range(len(front_end.claims())):
+        front_end.grant(place)
+    (_, barred), (_, other) = front_end.asked[-2:]
+    barred(PenstockError(ErrorCode.OVERLOADED, "the id is barred"))
+    other(PenstockError(first, "no") if first is not None else Reply(SendResult([(1, 1)], [], 1)))
+    for ask, done in list(front_end.asked):
+        if isinstance(ask.request, FindIds):
+            done(Reply(FoundIds([0] * len(ask.request.ids))))
+    again = front_end.asked[6:]
+    assert [ask.partition for ask, _ in again if isinstance(ask.request, Send)] == (
+        [2] if first is None else [2, 3]
+    )
+    for _, done in again:
+        done(PenstockError(ErrorCode.DISK_FULL, "full"))
+    assert [code_of(outcome) for outcome in outcomes] == [ErrorCode.UNREACHABLE]

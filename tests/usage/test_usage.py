@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -252,3 +253,44 @@ def test_what_was_not_reported_at_the_end_stays(tmp_path: Path) -> None:
     assert latencies(drained(second)) == [1]
     second.close()
     assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    "bad", [{"latency_us": 2**63}, {"status": 2**31}, {"bytes_in": 2**70}, {"messages": "three"}]
+)
+@pytest.mark.parametrize("in_block", [False, True])
+def test_a_row_that_cannot_be_converted_is_left_out_and_counted(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, bad: dict[str, Any], in_block: bool
+) -> None:
+    usage = collector(tmp_path)
+    events = [event(1), msgspec.structs.replace(event(2), **bad), event(3)]
+    if in_block:
+        usage.record_all([one.row() for one in events])
+    else:
+        for one in events:
+            usage.record(one)
+    batch = usage.next_batch()
+    assert batch is not None
+    for _ in range(2):  # the log did not take it the first time
+        table = ipc.open_stream(usage.stream(batch)).read_all()
+        assert table["number"].to_pylist() == [1, 3]
+        assert table["latency_us"].to_pylist() == [1, 3]
+    usage.reported(batch)
+    assert usage.next_batch() is None
+    assert usage.totals() == UsageTotals(3, 2, 1, 0)
+    assert caplog.text.count("cannot be converted") == 1
+    usage.record(event(4))
+    (batch,) = drained(usage)
+    assert batch.numbers == [4]
+    usage.close()
+
+
+def test_a_batch_of_nothing_but_rows_that_cannot_be_converted_does_not_stop_the_next(tmp_path: Path) -> None:
+    usage = collector(tmp_path)
+    usage.record(msgspec.structs.replace(event(1), status=2**31))
+    batch = usage.next_batch()
+    assert batch is not None
+    assert ipc.open_stream(usage.stream(batch)).read_all().num_rows == 0
+    usage.reported(batch)
+    assert usage.totals() == UsageTotals(1, 0, 1, 0)
+    usage.close()

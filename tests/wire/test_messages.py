@@ -119,7 +119,7 @@ def test_tags_are_the_numbers_they_always_were() -> None:
 
 
 def test_heads_are_arrays_in_field_order_after_the_tag() -> None:
-    assert msgspec.msgpack.decode(encode_message(Send(7, 9, 3))) == [8, 7, 9, 3, 0, 0, 0, 0, False, 0]
+    assert msgspec.msgpack.decode(encode_message(Send(7, 9, 3))) == [8, 7, 9, 3, 0, 0, 0, 0, False, 0, []]
     assert msgspec.msgpack.decode(encode_message(Hello([1], "me"))) == [1, [1], "me", "", b""]
     assert msgspec.msgpack.decode(encode_message(Delete([Receipt(b"t", [(5, 2)])]))) == [
         13,

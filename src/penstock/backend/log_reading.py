@@ -106,10 +106,14 @@ class LogReads:
         self._parts.answer(reader.connection, reader.request_id, Failed(error.code, error.message))
 
     def cancel(self, connection: int, request_id: int) -> None:
-        """Ends a wait; the reader gets its answer, an empty slice."""
+        """Ends a wait; the reader gets its answer, an empty slice. What is being read for it is thrown away."""
         reader = self._parts.readers.find(connection, request_id)
-        if reader is not None and not reader.reading:
+        if reader is None:
+            return
+        try:
             self._answer(reader, [], [])
+        except PenstockError as error:  # the queue may be damaged by now
+            self._fail(reader, error)
 
     # -- waiting ---------------------------------------------------------------------------------------------
 

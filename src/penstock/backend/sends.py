@@ -119,6 +119,7 @@ def _take_in(
         may_move=parts.may_move(partition),
         said=said,
         now=now,
+        left_out=request.left_out if parts.cluster is not None else (),
     )
     if _is_unreadable(parts, partition, decision):
         decision = Decision((), decision.reply)

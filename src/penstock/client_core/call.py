@@ -53,6 +53,10 @@ class Call(ABC):
     def fail(self, error: PenstockError) -> None:
         """The server refused, or could not be reached."""
 
+    def cut_off(self, error: PenstockError) -> None:
+        """The link has ended, or can never be made: no answer will come."""
+        self.fail(error)
+
     def abandoned(self) -> bool:
         """Whether nobody waits for the answer any more, so that it need not be asked again."""
         return False

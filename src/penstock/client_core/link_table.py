@@ -206,7 +206,7 @@ class LinkTable:
         calls, self.calls = self.calls, {}
         streams, self.streams = self.streams, {}
         for call in calls.values():
-            call.fail(error)
+            call.cut_off(error)
         for stream in streams.values():
             stream.failed(error)
 

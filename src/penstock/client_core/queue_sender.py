@@ -65,7 +65,7 @@ class QueueSender(ABC):
     def not_found(self, error: PenstockError) -> None:
         """There is no queue, or nobody can say, or there is no link any more: what waits has failed."""
         for call in self.line.fail_held():
-            call.fail(error)
+            call.cut_off(error)
 
     def go_on(self) -> None:
         """Sends what may be sent now; if the queue's incarnation is not known, it is looked up first."""
@@ -81,7 +81,7 @@ class QueueSender(ABC):
             self.transmit(call)
         except PenstockError as error:
             self.line.ended(call)
-            call.fail(error)
+            call.cut_off(error)
 
 
 class OutgoingBatch(SendCall):
@@ -116,7 +116,11 @@ class OutgoingBatch(SendCall):
     def fail(self, error: PenstockError) -> None:
         """Refused: the sender says whether it is sent again."""
         if self.sender is None or not self.sender.refused(self, error):
-            self.give_up(error)
+            self.give_up(self.as_known(error, refused=True))
+
+    def cut_off(self, error: PenstockError) -> None:
+        """It cannot be sent any more, and no answer to it can come."""
+        self.give_up(self.as_known(error, refused=False))
 
     def give_up(self, error: PenstockError) -> None:
         """It has failed for good."""

@@ -51,7 +51,9 @@ class SendCall(Call):
         "queue_id",
         "serial",
         "state",
+        "uncertain",
         "waits_for_before",
+        "written",
     )
 
     waits_out: frozenset[ErrorCode] = frozenset()  # the line decides, for this batch and those behind it
@@ -78,6 +80,10 @@ class SendCall(Call):
         self.waits_for_before = False
         """Whether the server wants the batch before it first."""
         self.looked_again = False
+        self.written = False
+        """Whether it was written to a connection and no answer to that has come."""
+        self.uncertain = False
+        """Whether an earlier attempt may have stored it: no server said what became of that attempt."""
 
     @abstractmethod
     def head(self, queue_id: int, number: int, after: int) -> Send:
@@ -86,8 +92,25 @@ class SendCall(Call):
     def request(self) -> Send:
         """The request, as it has to be now."""
         assert self.line is not None  # only a line sends it
+        self.uncertain = self.uncertain or self.written
+        self.written = True
         self.line.sending(self)
         return self.head(self.queue_id, self.number, self.after)
+
+    def as_known(self, error: PenstockError, *, refused: bool) -> PenstockError:
+        """What may be told of a batch that is given up. A refusal says nothing about an earlier attempt that may have stored it.
+
+        `refused`: the server said so of the last attempt. Otherwise no more can be asked, and the last one is unknown as well.
+        """
+        if error.code is ErrorCode.UNREACHABLE or not (self.uncertain or (self.written and not refused)):
+            return error
+        if refused and not (error.retryable or error.sent_again):
+            return PenstockError(
+                error.code, f"{error.message}. An attempt before this one may have stored the batch or not"
+            )
+        return PenstockError(
+            ErrorCode.UNREACHABLE, f"the batch may be stored or not; what was said last is: {error}"
+        )
 
 
 class SendLine:
@@ -158,6 +181,8 @@ class SendLine:
         """The server refused a batch, or the link gave it up: whether it is sent again. If not, `ended` follows."""
         if call.state is not State.SENT or isinstance(error, Unanswered) or call.abandoned():
             return False
+        call.written = False
+        call.uncertain = call.uncertain or error.code is ErrorCode.UNREACHABLE
         if error.code is ErrorCode.OUT_OF_ORDER and call.after:
             self._holds(call, now)
             call.waits_for_before = True
@@ -170,8 +195,9 @@ class SendLine:
             if call.queue_id == self._queue_id:
                 self._queue_id = 0
             return True
-        if error.code not in PASSING and error.code is not ErrorCode.OUT_OF_ORDER:
-            return False
+        is_passing = error.code in PASSING or error.code is ErrorCode.OUT_OF_ORDER
+        if not is_passing and not (call.uncertain and error.retryable):
+            return False  # else its caller would take it for refused, and it may be stored
         if call.slowdown is None:
             ends = call.patience_ends if call.patience_ends is not None else now + self.timeout
             call.slowdown = Slowdown(ends, self._dice)

@@ -10,6 +10,8 @@ ORDINAL_MARK = "~"
 """Between the name of a queue and the ordinal in what a node calls its partitions; it stands in no name of a user's."""
 LARGEST_NUMBER = (1 << ORDINAL_SHIFT) - 1
 """Of one partition."""
+ELSEWHERE = 1 << 63
+"""Set in what a partition remembers of a message of a batch that another partition has: the rest is its number as clients see it."""
 
 
 def number_of(partition: int, number: int) -> int:

@@ -190,7 +190,7 @@ class Builder:
         partition.index = head.index
         partition.last_sent_ms = head.last_sent_ms
         partition.totals = head.totals
-        partition.table.next = head.next_sequence
+        partition.table.next = partition.window.known_from = head.next_sequence
         partition.leases.next = head.next_lease
         partition.commit_wait.observe(head.last_stamp_us)
         partition.epochs = EpochHistory(head.epochs)

@@ -71,6 +71,9 @@ class DeduplicationWindow:
         of another partition. One number, because the collector does not look at numbers: a million pairs take it 30 ms."""
         self.claims = IdClaims()
         """In a cluster: to which partition of the queue ids belong whose home this one is."""
+        self.known_from = 0
+        """Messages below this number may have lost their ids early: by a purge, by another length of the window. Not in snapshots: of
+        messages from before one nobody can tell."""
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -110,10 +113,11 @@ class DeduplicationWindow:
         while (oldest := rows.oldest()) is not None and oldest[1] >> _BITS <= now_ms:
             rows.pop(oldest[0])
 
-    def clear(self) -> None:
-        """A purge forgets ids."""
+    def clear(self, end: int) -> None:
+        """A purge forgets ids, of all messages below the number `end`."""
         self.rows.clear()
         self.claims.clear()
+        self.known_from = end
 
 
 class OriginTable:

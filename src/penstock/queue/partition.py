@@ -165,7 +165,7 @@ class Partition:
             case records.Purged():
                 self._purged(record)
             case records.SettingsChanged():
-                self.settings = record.settings
+                self.settings, self.window.known_from = record.settings, self.table.next
                 self.lifecycle = followed(self, record.settings.lifecycle, record.at_ms)
                 if self.sorting is not None:
                     self.sorting.configure(record.settings)
@@ -390,7 +390,7 @@ class Partition:
         else:
             self._leave_leases(runs)
         self.totals.purged += self._end(runs)
-        self.window.clear()
+        self.window.clear(self.table.next)
         self.attempts.clear()
         if record.end >= self.table.next:
             self.delays.clear()

@@ -17,7 +17,9 @@ from penstock.queue.chunk import CHUNK_BITS
 from penstock.queue.consumption import check_fits_log
 from penstock.queue.decision import Admitted, Decision, Written
 from penstock.queue.id_claims import refuse_barred
+from penstock.queue.left_out import LeftOut, check_left_out, with_left_out
 from penstock.queue.partition import Partition
+from penstock.queue.sent_again import check_same
 from penstock.queue.stamping import NO_STAMPS, NOT_STAMPED, ProducerStamps, late_move, stamp
 from penstock.queue.stored_batch import StoredBatch
 
@@ -36,23 +38,28 @@ def admit(
     may_move: bool = True,
     said: ProducerStamps = NOT_STAMPED,
     now: ClockInterval | None = None,
+    left_out: LeftOut = (),
 ) -> Decision[Admitted]:
     """Takes a batch in, or raises with the reason why not.
 
     `may_move`: the dead-letter queue is there. `said`: the producer's stamps. `now`: what time it may be, for a queue
-    ordered by the clock.
+    ordered by the clock. `left_out`: see `Send`.
     """
+    if left_out:
+        check_left_out(batch, left_out)
     sent_ms = max(now_ms, partition.last_sent_ms)
     stored = _stored(partition, producer, number, sent_ms) if producer else None
     if isinstance(stored, StoredBatch):
+        check_same(partition, stored, batch, left_out, producer, number, sent_ms)
         return Decision((), _answer(stored))
     _check(partition, batch)
+    whole = batch
     duplicates = _duplicates(partition, batch, now_ms) if batch.columns & DEDUPLICATION else []
     if duplicates:
         known = {index for index, _ in duplicates}
         fresh = [index for index in range(batch.count) if index not in known]
         if not fresh:
-            return _nothing_new(producer, number, duplicates, sent_ms)
+            return _nothing_new(producer, number, with_left_out(duplicates, batch, left_out), sent_ms)
         batch = batch.select(fresh)
     if stored == "nothing":
         raise _forgotten(producer, number)
@@ -71,6 +78,8 @@ def admit(
     duplicates = [
         (index, sequence if sequence > 0 else first - sequence - 1) for index, sequence in duplicates
     ]
+    if left_out:
+        duplicates = with_left_out(duplicates, whole, left_out)
     record = Sent(
         first=first,
         count=batch.count,

@@ -99,6 +99,8 @@ class Attempts:
             return outcome
         if not isinstance(outcome, PenstockError):
             return _given_back(outcome) if isinstance(request, Release) else outcome
+        if isinstance(request, Send) and outcome.code is ErrorCode.QUEUE_NOT_FOUND:
+            return unknown(outcome)  # somebody may have received what was stored before the queue was deleted
         return outcome if outcome.code in _NEVER_DONE else unknown(outcome)
 
 

@@ -6,7 +6,7 @@ after a lost connection, and to another primary, without being stored twice.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
@@ -14,6 +14,8 @@ from penstock.cluster.layout import QueueEntry
 from penstock.model import limits
 from penstock.model.batch import DEDUPLICATION, Batch, Buffer
 from penstock.model.errors import ErrorCode, PenstockError
+from penstock.model.partition_numbers import ELSEWHERE
+from penstock.model.runs import count_of
 from penstock.routing.claiming import Claims, is_claimed
 from penstock.routing.context import RoutingContext
 from penstock.routing.numbers import outward_runs
@@ -32,8 +34,8 @@ from penstock.wire.messages import Send, SendResult
 
 _COLUMNS_AT = 1
 """Where in an encoded batch its columns are named."""
-_TOLD_AS_IT_IS = (ErrorCode.OUT_OF_ORDER, ErrorCode.QUEUE_NOT_FOUND)
-"""After these a sender sends the same batch again, or nothing is left of what was stored."""
+_SENT_AGAIN_HERE = (ErrorCode.OUT_OF_ORDER, ErrorCode.QUEUE_NOT_FOUND)
+"""After these a sender sends the same batch again, too. They say that nothing is stored, so they are not told where something is."""
 _COUNTER_MAX = 2**64 - 1
 """The largest number that fits into a request. What counters may be is the node's to say."""
 
@@ -83,7 +85,7 @@ def _send_shares(
     if has_ids:
         known = yield from _sent_elsewhere(claims, batch, shares)
         shares = without(shares, known, batch.count)
-    asks = [_ask(context, queue, share, request, batch) for share in shares]
+    asks = [_ask(context, queue, share, request, batch, known) for share in shares]
     outcomes: list[Outcome] = yield AskAll(asks, turn)
     error = _first_error(outcomes)
     if error is not None and error.code is ErrorCode.OVERLOADED and has_ids:
@@ -93,11 +95,30 @@ def _send_shares(
         except PenstockError:
             pass  # what the partitions said is told
         else:
-            outcomes = yield AskAll(asks)
+            outcomes = yield from _ask_again(asks, outcomes)
     results = _stored(outcomes)
-    if len(shares) == 1 and shares[0].places is None:
+    if len(shares) == 1 and shares[0].places is None and _is_of_one(results[0], batch.count):
         return _outward(shares[0].ordinal, results[0])
     return Reply(together(batch.count, shares, results, known, context.now_ms()))
+
+
+def _is_of_one(result: SendResult, count: int) -> bool:
+    """Whether the answer of one partition is the answer for a batch of `count` messages: all its numbers are of that partition."""
+    runs = result.runs
+    return count_of(runs) == count and all(first < ELSEWHERE for first, _ in runs)
+
+
+def _ask_again(asks: Sequence[Ask], outcomes: Sequence[Outcome]) -> Steps[list[Outcome]]:
+    """Asks once more for the shares that are not stored. A refusal does not undo what the first attempt may have stored."""
+    missing = [place for place, outcome in enumerate(outcomes) if isinstance(outcome, PenstockError)]
+    again: list[Outcome] = yield AskAll([asks[place] for place in missing])
+    merged = list(outcomes)
+    for place, outcome in zip(missing, again, strict=True):
+        before = merged[place]
+        may_be_stored = isinstance(before, PenstockError) and before.code is ErrorCode.UNREACHABLE
+        if not (may_be_stored and isinstance(outcome, PenstockError)):
+            merged[place] = outcome
+    return merged
 
 
 def _first_error(outcomes: Sequence[Outcome]) -> PenstockError | None:
@@ -116,9 +137,10 @@ def _stored(outcomes: Sequence[Outcome]) -> list[SendResult]:
     for outcome in outcomes:
         if isinstance(outcome, PenstockError) and outcome.code is ErrorCode.UNREACHABLE:
             raise outcome  # a share may be stored, whatever was said of the others
-    if error.code in _TOLD_AS_IT_IS or all(isinstance(outcome, PenstockError) for outcome in outcomes):
+    if all(isinstance(outcome, PenstockError) for outcome in outcomes):
         raise error
-    code = ErrorCode.UNREACHABLE if error.retryable else error.code
+    is_sent_again = error.retryable or error.code in _SENT_AGAIN_HERE
+    code = ErrorCode.UNREACHABLE if is_sent_again else error.code
     raise PenstockError(code, f"a part of the batch is stored, and another was refused: {error.message}")
 
 
@@ -161,22 +183,36 @@ def _outward(ordinal: int, result: SendResult) -> Reply:
     return Reply(msgspec.structs.replace(result, runs=outward_runs(ordinal, result.runs)))
 
 
-def _ask(context: RoutingContext, queue: QueueEntry, share: Share, request: Send, batch: Batch) -> Ask:
+def _ask(
+    context: RoutingContext,
+    queue: QueueEntry,
+    share: Share,
+    request: Send,
+    batch: Batch,
+    known: Mapping[int, int | Place],
+) -> Ask:
     partition = queue.partitions[share.ordinal]
     numbered = _numbered(context, partition, request)
     context.spread.filled(partition)
-    if share.places is None:
+    if share.places is None and not share.known:
         return Ask(partition, numbered, batch.data)
+    sent = share.sent(batch.count)
     if request.process:
-        numbered = msgspec.structs.replace(numbered, counter=request.counter + share.places[0])
-    return Ask(partition, numbered, batch.select(share.places).data)
+        numbered = msgspec.structs.replace(numbered, counter=request.counter + sent[0])
+    if share.known:
+        numbered = msgspec.structs.replace(numbered, left_out=share.left_out(batch.count, known))
+    return Ask(partition, numbered, batch.select(sent).data)
 
 
 def _numbered(context: RoutingContext, partition: int, request: Send) -> Send:
     if request.producer:
-        return msgspec.structs.replace(request, queue_id=partition)
+        return msgspec.structs.replace(request, queue_id=partition, left_out=[])
     return msgspec.structs.replace(
-        request, queue_id=partition, producer=context.producer, number=context.next_number(partition)
+        request,
+        queue_id=partition,
+        producer=context.producer,
+        number=context.next_number(partition),
+        left_out=[],
     )
 
 

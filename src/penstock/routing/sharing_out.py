@@ -13,6 +13,8 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from penstock.model.batch import DEDUPLICATION, GROUPS, Batch
+from penstock.model.errors import ErrorCode, PenstockError
+from penstock.model.partition_numbers import ELSEWHERE
 from penstock.model.runs import runs_in_order
 from penstock.model.settings import QueueSettings
 from penstock.routing.numbers import outward
@@ -20,10 +22,32 @@ from penstock.wire.messages import SendResult
 
 
 class Share(NamedTuple):
-    """What one partition gets of a batch: the messages at these places, in order; None: the whole batch."""
+    """What is of one partition in a batch: the messages at these places, in order; None: the whole batch."""
 
     ordinal: int
     places: Sequence[int] | None
+    known: Sequence[int] = ()
+    """Those among them that it does not get, because another partition has them."""
+
+    def sent(self, count: int) -> Sequence[int]:
+        """The places of the messages that the partition gets of a batch of `count`."""
+        places = self.places if self.places is not None else range(count)
+        if not self.known:
+            return places
+        known = set(self.known)
+        return [place for place in places if place not in known]
+
+    def left_out(self, count: int, known: Mapping[int, int | Place]) -> list[tuple[int, int]]:
+        """What the partition is told of the others, see `Send`."""
+        if not self.known:
+            return []
+        places = self.places if self.places is not None else range(count)
+        at = {place: index for index, place in enumerate(places)}
+        numbers = [known[place] for place in self.known]
+        return [
+            (at[place], 0 if isinstance(number, Place) else number)
+            for place, number in zip(self.known, numbers, strict=True)
+        ]
 
 
 class Place(NamedTuple):
@@ -71,21 +95,20 @@ def share_out(batch: Batch, settings: QueueSettings, partitions: int, elsewhere:
 
 
 def without(shares: Sequence[Share], known: Mapping[int, int | Place], count: int) -> list[Share]:
-    """The shares without messages that are not to be sent, by place in the batch of `count`."""
+    """The shares without messages that are not to be sent, by place in the batch of `count`; empty ones are left out."""
     if not known:
         return list(shares)
     rest = [
-        Share(
-            share.ordinal,
-            [
+        share._replace(
+            known=[
                 place
                 for place in (share.places if share.places is not None else range(count))
-                if place not in known
-            ],
+                if place in known
+            ]
         )
         for share in shares
     ]
-    return [share for share in rest if share.places]
+    return [share for share in rest if share.sent(count)]
 
 
 def together(
@@ -95,17 +118,32 @@ def together(
     known: Mapping[int, int | Place] = MappingProxyType({}),
     now_ms: int = 0,
 ) -> SendResult:
-    """One answer for the whole batch of `count` messages, in its order; `known` are those that were not sent again."""
+    """One answer for the whole batch of `count` messages, in its order; `known` are those that were not sent again.
+
+    A share that comes again may be answered by what was stored when something else was known. That counts then.
+    """
     sequences = [0] * count
-    duplicates: list[int] = [*known]
+    duplicates = set(known)
     for share, result in zip(shares, results, strict=True):
         places = share.places if share.places is not None else range(count)
-        numbers = (n for first, length in result.runs for n in range(first, first + length))
+        numbers = [n for first, length in result.runs for n in range(first, first + length)]
+        if len(numbers) != len(
+            places
+        ):  # a node of an earlier version, which does not count what it did not get
+            places = share.sent(count)
+        if len(numbers) != len(places):
+            raise PenstockError(
+                ErrorCode.BAD_REQUEST,
+                f"other messages were sent under the number of this batch before: of {len(places)} there are "
+                f"{len(numbers)}. A number names one batch; use a new one for other messages",
+            )
+        duplicates -= set(places)
+        duplicates |= {places[index] for index in result.duplicates}
         for place, number in zip(places, numbers, strict=True):
-            sequences[place] = outward(share.ordinal, number)
-        duplicates += [places[index] for index in result.duplicates]
+            sequences[place] = number ^ ELSEWHERE if number & ELSEWHERE else outward(share.ordinal, number)
     for place, original in known.items():
-        sequences[place] = sequences[original.place] if isinstance(original, Place) else original
+        if place in duplicates and not sequences[place]:
+            sequences[place] = sequences[original.place] if isinstance(original, Place) else original
     return SendResult(
         runs_in_order(sequences),
         sorted(duplicates),

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable, Sequence
 
 from penstock.cluster.layout import QueueEntry
 
 REMEMBERED = 10_000
-"""Queues, and attempts of receives; beyond, all are forgotten, which costs a detour at most."""
+"""Queues and partitions; beyond, all are forgotten, which costs a detour at most."""
+ATTEMPTS_REMEMBERED = 100_000
+"""Attempts of receives, about 25 MB; beyond, the oldest goes. Partitions know their attempts for five minutes. So up to 333 a second
+are known here for as long as there. One that is forgotten here may be given other messages by another partition, while the
+first lease lasts; nothing is lost by that. It cannot be exact: another front end does not know the attempt either, and to ask
+all partitions about every new attempt would cost each receive a round trip to all of them."""
 
 
 class Spread:
@@ -20,7 +26,7 @@ class Spread:
         self._received: dict[int, int] = {}
         self._filled: set[int] = set()
         """Partitions that had something when they were last asked."""
-        self._attempts: dict[tuple[int, bytes], int] = {}
+        self._attempts: OrderedDict[tuple[int, bytes], int] = OrderedDict()
 
     def for_batch(self, queue: QueueEntry) -> int:
         """The ordinal for a batch that may go anywhere: where there is least to do, in turn between equals."""
@@ -53,9 +59,10 @@ class Spread:
             return
         self.filled(queue.partitions[ordinal])
         if attempt:
-            if len(self._attempts) >= REMEMBERED:
-                self._attempts.clear()
             self._attempts[queue.queue_id, attempt] = ordinal
+            self._attempts.move_to_end((queue.queue_id, attempt))
+            if len(self._attempts) > ATTEMPTS_REMEMBERED:
+                self._attempts.popitem(last=False)
 
     def filled(self, partition: int) -> None:
         """A partition should have something."""

@@ -87,6 +87,11 @@ class Server:
         if (client := self.connections.get(connection)) is not None:
             client.write(buffers)
 
+    def abort(self, connection: int) -> None:
+        """Ends a connection at once, if it is still there."""
+        if (client := self.connections.get(connection)) is not None:
+            client.abort()
+
     def congestion_changed(self, congested: bool) -> None:
         """Goes on reading where reading was held back; holding back happens as bytes arrive."""
         if not congested:

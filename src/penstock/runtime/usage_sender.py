@@ -69,7 +69,9 @@ class UsageSender:
 
     async def _stored(self, batch: UsageBatch) -> bool:
         try:
-            return await self._log.store(encode_one(batch.stream()), batch.producer, batch.batch)
+            return await self._log.store(
+                encode_one(self._collector.stream(batch)), batch.producer, batch.batch
+            )
         except Exception:  # a task that ends takes the record of all later requests along
             log.exception(
                 "records of requests wait: this is a defect of Penstock; please report it with what follows"

@@ -143,7 +143,7 @@ BUGS: dict[str, PlantedBug] = {
     "restart-forgets-ids": PlantedBug(
         "I3",
         "a restart forgets deduplication ids",
-        lambda: after_recovery(lambda partition: partition.window.clear()),
+        lambda: after_recovery(lambda partition: partition.window.clear(0)),
         _with_queue("deduplication"),
     ),
     "restart-forgets-producers": PlantedBug(

@@ -29,6 +29,22 @@ class UsageBatch(NamedTuple):
 
     def stream(self) -> bytes:
         """The rows as Arrow."""
+        if not self.rows:
+            return arrow_stream(USAGE, [() for _ in USAGE.columns])
         time_ms, *columns = zip(*self.rows, strict=True)
         times_us = [time * 1000 for time in time_ms]
         return arrow_stream(USAGE, [times_us, [self.front_end] * len(times_us), self.numbers, *columns])
+
+    def convertible(self) -> UsageBatch:
+        """The same without the rows that cannot be turned into Arrow: a number that is too large for its column, for instance."""
+        kept = [place for place in range(len(self.rows)) if self._is_convertible(place)]
+        return self._replace(
+            numbers=[self.numbers[place] for place in kept], rows=[self.rows[place] for place in kept]
+        )
+
+    def _is_convertible(self, place: int) -> bool:
+        try:
+            self._replace(numbers=[self.numbers[place]], rows=[self.rows[place]]).stream()
+        except Exception:  # whatever is wrong with it, the others are handed on
+            return False
+        return True

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from itertools import takewhile
 from pathlib import Path
 from typing import NamedTuple
@@ -43,6 +43,7 @@ class UsageTotals(NamedTuple):
     reported: int
     """In the log. Events that an earlier process has left are not in these counts."""
     dropped: int
+    """Found no room, or could not be converted."""
     waiting: int
 
 
@@ -74,6 +75,8 @@ class UsageCollector:
         self._reported = 0
         self._full = False
         self._closed = False
+        self._unconverted: tuple[UsageBatch, int] | None = None
+        """The batch on its way that has rows which cannot be converted, and how many."""
         self.many: Callable[[], None] = _nobody
         """Called when there is a whole batch to hand on."""
 
@@ -81,13 +84,24 @@ class UsageCollector:
         """Takes an event; on return it outlives the process."""
         try:
             data = self._encoder.encode((event,))
-        except UnicodeEncodeError:
-            event = event.readable()
-            data = self._encoder.encode((event,))
+        except Exception:
+            self._record_odd(event)
+            return
         if len(data) > EVENT_BYTES:
             event = event.shortened()
             data = self._encoder.encode((event,))
         self._keep([event.row()], data)
+
+    def _record_odd(self, event: UsageEvent) -> None:
+        """Takes an event that cannot be written as it is: with readable text, or not at all."""
+        event = event.readable().shortened()
+        try:
+            data = self._encoder.encode((event,))
+        except Exception:
+            self._number += 1
+            self._skip(1)
+        else:
+            self._keep([event.row()], data)
 
     def record_all(self, rows: list[Row]) -> None:
         """Takes the rows of requests that are answered together, for less than one by one."""
@@ -97,7 +111,7 @@ class UsageCollector:
             return
         try:
             data = self._encoder.encode(rows)
-        except UnicodeEncodeError:
+        except Exception:  # one of them is at fault, and is found below
             data = b""
         if data and len(data) <= BLOCK_EVENT_BYTES * len(rows):
             self._keep(rows, data)
@@ -129,6 +143,15 @@ class UsageCollector:
             return None
         return _batch_of(self._spool, self.front_end, _first_of(self._waiting))
 
+    def stream(self, batch: UsageBatch) -> bytes:
+        """A batch as the log gets it. Rows that cannot be converted are left out: else no later one would ever be handed on."""
+        try:
+            return batch.stream()
+        except Exception:
+            convertible = batch.convertible()
+            self._unconverted = (batch, len(batch.rows) - len(convertible.rows))
+            return convertible.stream()
+
     @property
     def has_many(self) -> bool:
         """Whether a whole batch waits, or what an earlier process has left."""
@@ -137,12 +160,17 @@ class UsageCollector:
     def reported(self, batch: UsageBatch) -> None:
         """The log has the batch."""
         batch.spool.release(batch.end)
+        skipped = 0
+        if self._unconverted is not None and self._unconverted[0] == batch:
+            skipped = self._unconverted[1]
+            self._skip(skipped, own=batch.spool is self._spool)
+        self._unconverted = None
         if batch.spool is not self._spool:
             return
         while self._waiting and self._waiting[0].end <= batch.end:
             self._waiting.popleft()
         self._waiting_events -= len(batch.rows)
-        self._reported += len(batch.rows)
+        self._reported += len(batch.rows) - skipped
         if self._full:
             self._full = False
             log.warning(
@@ -174,6 +202,15 @@ class UsageCollector:
                 self._directory,
             )
 
+    def _skip(self, count: int, *, own: bool = True) -> None:
+        """Rows that cannot be written or converted are missing from now on."""
+        self._dropped += count if own else 0
+        log.warning(
+            "%d records of requests cannot be converted and are left out; the log shows a gap where they are missing. "
+            "This is a defect of Penstock; please report it",
+            count,
+        )
+
     def _adopted(self) -> list[Spool]:
         found = []
         for path in sorted(self._directory.glob(f"*{SUFFIX}")):
@@ -201,15 +238,19 @@ class UsageCollector:
 
 def _next_of(spool: Spool) -> UsageBatch | None:
     """The next events that a dead process has left; None: there are no more, or they cannot be read."""
-    try:
-        blocks = _first_of(
-            _Block(entry.number, entry.end, [event.row() for event in _events_in(entry.data)])
-            for entry in spool.entries()
-        )
-    except msgspec.MsgspecError as error:
-        log.warning("what %s has left of usage cannot be read: %s", spool.name, error)
-        return None
+    blocks = _first_of(_readable(spool))
     return _batch_of(spool, spool.name, blocks) if blocks else None
+
+
+def _readable(spool: Spool) -> Iterator[_Block]:
+    """What can be read of it. An entry that cannot be read is left out, and those behind it are handed on."""
+    for entry in spool.entries():
+        try:
+            rows = [event.row() for event in _events_in(entry.data)]
+        except msgspec.MsgspecError as error:
+            log.warning("a part of what %s has left of usage cannot be read: %s", spool.name, error)
+            continue
+        yield _Block(entry.number, entry.end, rows)
 
 
 def _events_in(data: bytes) -> list[UsageEvent]:

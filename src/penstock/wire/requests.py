@@ -98,6 +98,9 @@ class Send(msgspec.Struct, frozen=True, array_like=True, tag=8):
     after: int = 0
     """The number of the batch that the producer sent before this one to the queue, while that is unanswered: this one is
     stored after it, or refused with `out-of-order`. 0: nothing before it is unanswered, or the order does not matter."""
+    left_out: list[tuple[int, int]] = []
+    """From a front end to a node: messages of the batch that other partitions have already, by their places in the whole, and
+    their numbers there as clients see them, 0 where that is not known yet. The body has the rest. Places rise."""
 
 
 class Receive(msgspec.Struct, frozen=True, array_like=True, tag=9):

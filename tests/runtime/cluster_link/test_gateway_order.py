@@ -24,7 +24,12 @@ class Cluster:
         self.told: dict[int, messages.Answer] = {}
         self._reader = FrameReader()
         loop = asyncio.get_running_loop()
-        self.gateway = Gateway(self, loop, "gateway", lambda: 0, self._write, lambda congested: None)
+        self.fails_to_write: set[int] = set()
+        """Connections."""
+        self.aborted: list[int] = []
+        self.gateway = Gateway(
+            self, loop, "gateway", lambda: 0, self._write, self.aborted.append, lambda congested: None
+        )
         self.connect(1)
 
     def connect(self, connection: int) -> None:
@@ -55,6 +60,8 @@ class Cluster:
         self.gateway.handle(connection, [frame])
 
     def _write(self, connection: int, buffers: list[Buffer]) -> None:
+        if connection in self.fails_to_write:
+            raise ZeroDivisionError
         for frame in self._reader.feed(b"".join(buffers)):
             self.told[frame.request_id] = messages.decode_answer(frame.head)
 
@@ -148,3 +155,19 @@ async def test_answers_of_others_leave_though_those_of_one_connection_cannot(
     await until(lambda: 2 in cluster.told)
     assert 1 not in cluster.told
     assert isinstance(cluster.told[2], messages.SendResult)
+
+
+@async_test
+async def test_a_connection_whose_answers_cannot_be_written_is_closed_and_others_get_theirs() -> None:
+    """Its client would wait for ever: it asks again over the next connection."""
+    cluster = Cluster()
+    cluster.connect(2)
+    await until(lambda: 0 in cluster.told)
+    cluster.fails_to_write.add(1)
+    cluster.send(1, connection=1)
+    cluster.send(2, connection=2)
+    cluster.answer(0)
+    cluster.answer(1)
+    await until(lambda: 2 in cluster.told)
+    assert 1 not in cluster.told
+    assert cluster.aborted == [1]

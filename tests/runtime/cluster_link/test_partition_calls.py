@@ -296,3 +296,31 @@ async def test_after_a_look_at_the_store_that_fails_in_an_unknown_way_there_may_
     assert isinstance(await answered, Reply)
     assert not calls.lines._looking
     await calls.close()
+
+
+class NoLink(Leader):
+    """No link can be made, after so many that could."""
+
+    def __init__(self, links: int) -> None:
+        super().__init__(refusals=0)
+        self.links = links
+
+    def to(self, address: str) -> Leader:
+        self.links -= 1
+        if self.links < 0:
+            raise ValueError("an address that is none")
+        return self
+
+
+@pytest.mark.parametrize(("links", "code"), [(0, ErrorCode.UNREACHABLE), (1, ErrorCode.INTERNAL)])
+@async_test
+async def test_a_request_for_which_no_link_can_be_made_is_answered(links: int, code: ErrorCode) -> None:
+    loop = asyncio.get_running_loop()
+    calls = PartitionCalls(map_of_one(), cast(NodeLinks, NoLink(links)), _nothing_new, loop)
+    answered: asyncio.Future[Outcome] = loop.create_future()
+    calls.start(Ask(1, Send(1, 7, 1), patience_ms=100), answered.set_result)
+    async with asyncio.timeout(10):
+        outcome = await answered
+    assert isinstance(outcome, PenstockError)
+    assert outcome.code is code
+    await calls.close()

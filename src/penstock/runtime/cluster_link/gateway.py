@@ -64,6 +64,7 @@ class Gateway:
         name: str,
         now_ms: Callable[[], int],
         write: Callable[[int, list[Buffer]], None],
+        abort: Callable[[int], None],
         congestion_changed: Callable[[bool], None],
     ) -> None:
         self.congested = False
@@ -72,6 +73,7 @@ class Gateway:
         self._name = name
         self._now_ms = now_ms
         self._write = write
+        self._abort = abort
         self._congestion_changed = congestion_changed
         self._clients: dict[int, _Client] = {}
         self._order = SendOrder()
@@ -275,7 +277,14 @@ class Gateway:
     def _write_answers(self) -> None:
         answers, self._answers = self._answers, {}
         for connection, buffers in answers.items():
-            tell(partial(self._write, connection), buffers)
+            try:
+                self._write(connection, buffers)
+            except Exception:
+                log.exception(
+                    "answers could not be written: this is a defect of Penstock; please report it. "
+                    "The connection is closed, so that its client asks again"
+                )
+                tell(self._abort, connection)
 
     def _hold(self, size: int) -> None:
         self._held_bytes += size
@@ -335,7 +344,7 @@ async def open_gateway(
     loop = asyncio.get_running_loop()
     names = ClusterNames(link.map)
     door = native_door(server, records, names, address, failed_signatures, now_ms)
-    gateway = Gateway(link, loop, name, now_ms, door.write, server.congestion_changed)
+    gateway = Gateway(link, loop, name, now_ms, door.write, server.abort, server.congestion_changed)
     door.inside = gateway
     try:
         await server.start(door, listener)

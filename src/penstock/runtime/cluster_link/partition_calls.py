@@ -43,11 +43,19 @@ class PartitionCalls:
         """When it is due. The handle does not always know: uvloop's has no time where that has passed already."""
         self._looks: set[asyncio.Task[None]] = set()
         self._closed = False
+        self._without_link: set[str] = set()
+        """Addresses of nodes to which no link could be made; each is logged once."""
         cluster.listen(self._changed)
 
     def incarnation(self, address: str) -> int:
         """See `Wires`."""
-        return self._links.to(address).incarnation
+        try:
+            return self._links.to(address).incarnation
+        except Exception:  # requests wait for another leader then, and are answered when that takes too long
+            if address not in self._without_link:
+                self._without_link.add(address)
+                log.exception("no link can be made to %s: this is a defect; please report it", address)
+            return 0
 
     def load(self, partition: int) -> float:
         """How many requests a partition has to answer; infinite where no node serves it."""
@@ -139,9 +147,9 @@ class PartitionCalls:
 
     def _transmit(self, call: Call, attempt: int, address: str, request: Request) -> None:
         """Asks a node. A request that cannot be asked fails alone: those behind it in the same turn are asked all the same."""
-        link = self._links.to(address)
         answered = partial(self._answered, call, attempt)
         try:
+            link = self._links.to(address)
             ticket = link.ask(request, call.ask.body, answered)
         except Exception as error:
             message = f"a defect of the front end: {type(error).__name__}: {error}"

@@ -299,7 +299,7 @@ CLUSTER_BUGS: dict[str, ClusterBug] = {
     "failover-forgets-ids": ClusterBug(
         ("I3",),
         "a node that takes over has forgotten deduplication ids",
-        _on_failover(lambda partition: partition.window.clear()),
+        _on_failover(lambda partition: partition.window.clear(0)),
         lambda scenario: _fails_over(scenario) and any(queue.deduplication for queue in scenario.base.queues),
     ),
     "failover-forgets-producers": ClusterBug(

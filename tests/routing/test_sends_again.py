@@ -1,0 +1,151 @@
+"""Batches that come again to an ordered queue of several partitions, when whose ids are has changed meanwhile."""
+
+from __future__ import annotations
+
+import pytest
+
+from penstock.model.batch import Batch, encode_parts
+from penstock.model.errors import ErrorCode, PenstockError
+from penstock.model.settings import QueueSettings
+from penstock.queue import id_claims, sending
+from penstock.routing.errand import Errand
+from penstock.routing.router import route
+from penstock.routing.sharing_out import Place, Share, together
+from penstock.routing.steps import Ask, Outcome, Reply
+from penstock.wire.messages import ClaimedIds, ClaimIds, FindIds, FoundIds, Send, SendResult
+from tests.queue.rig import START_MS, Rig
+from tests.routing.test_send_turns import BATCH_IN_A, BATCH_IN_B, PARTITIONS, FrontEnd
+
+WINDOW_MS = 10_000
+A, B = BATCH_IN_A, BATCH_IN_B
+Message = tuple[bytes, bytes]
+"""(group, deduplication id)."""
+
+
+class Cluster:
+    """A front end over the partitions of a queue."""
+
+    def __init__(self) -> None:
+        settings = QueueSettings(ordering="fifo", deduplication_window_ms=WINDOW_MS)
+        self.partitions = [Rig(settings, queue_id=2 + ordinal) for ordinal in range(PARTITIONS)]
+        self.front_end = FrontEnd()
+        self.now_ms = START_MS
+
+    def send(self, number: int, messages: list[Message]) -> Outcome:
+        """A batch of producer 7, asked and answered."""
+        groups, ids = [group for group, _ in messages], [one for _, one in messages]
+        body = encode_parts([b"body of " + one for one in ids], groups=groups, deduplication_ids=ids)
+        told: list[Outcome] = []
+        Errand(route(self.front_end.context, Send(1, 7, number), body), self.front_end, told.append).start()
+        while self.front_end.asked:
+            ask, done = self.front_end.asked.pop(0)
+            done(self._answer(ask))
+        (outcome,) = told
+        return outcome
+
+    def stored(self, number: int, messages: list[Message]) -> tuple[list[int], list[int]]:
+        """The numbers that a batch is answered with, and which of its messages are duplicates."""
+        outcome = self.send(number, messages)
+        assert isinstance(outcome, Reply), outcome
+        assert isinstance(outcome.answer, SendResult)
+        runs = outcome.answer.runs
+        return [n for first, count in runs for n in range(first, first + count)], outcome.answer.duplicates
+
+    def _answer(self, ask: Ask) -> Outcome:
+        rig, request = self.partitions[ask.partition - 2], ask.request
+        try:
+            match request:
+                case ClaimIds():
+                    claimed = rig.carry_out(
+                        id_claims.claim(
+                            rig.partition, request.ids, request.owners, request.instead_of, self.now_ms
+                        )
+                    )
+                    return Reply(ClaimedIds(claimed.owners, claimed.versions))
+                case FindIds():
+                    found = id_claims.find(
+                        rig.partition, request.ids, request.versions, self.now_ms, lift=request.lift
+                    )
+                    return Reply(FoundIds(rig.carry_out(found)))
+                case Send():
+                    admitted = rig.carry_out(
+                        sending.admit(
+                            rig.partition,
+                            Batch(ask.body),
+                            request.producer,
+                            request.number,
+                            self.now_ms,
+                            left_out=request.left_out,
+                        )
+                    )
+                    return Reply(SendResult(admitted.runs, admitted.duplicates, admitted.sent_ms))
+                case _:
+                    raise AssertionError(request)
+        except PenstockError as error:
+            return error
+
+    @property
+    def counts(self) -> list[int]:
+        """How many messages each partition has."""
+        return [rig.partition.table.messages for rig in self.partitions]
+
+
+def test_an_id_that_was_found_elsewhere_at_first_and_not_when_the_batch_comes_again() -> None:
+    cluster = Cluster()
+    cluster.stored(1, [(B, b"x")])
+    cluster.now_ms += WINDOW_MS - 1
+    batch = [(A, b"x"), (A, b"y")]
+    first = cluster.stored(2, batch)
+    assert first == ([1 << 48 | 1, 1], [0])
+    cluster.now_ms += 2  # nobody remembers that B has `x`
+    assert cluster.stored(2, batch) == first
+    assert cluster.counts == [1, 1, 0]
+
+
+def test_an_id_that_was_stored_at_first_and_is_found_elsewhere_when_the_batch_comes_again() -> None:
+    cluster = Cluster()
+    batch = [(A, b"x"), (A, b"y")]
+    first = cluster.stored(1, batch)
+    assert first == ([1, 2], [])
+    cluster.now_ms += WINDOW_MS
+    cluster.stored(2, [(B, b"x")])
+    assert cluster.stored(1, batch) == first
+    assert cluster.counts == [2, 1, 0]
+
+
+def test_other_messages_under_the_same_number_are_refused() -> None:
+    cluster = Cluster()
+    first = cluster.stored(1, [(A, b"x"), (B, b"y")])
+    for other in (
+        [(A, b"x"), (A, b"z"), (B, b"y")],
+        [(A, b"z"), (B, b"y")],
+        [(A, b"x"), (A, b"y")],
+    ):
+        outcome = cluster.send(1, other)
+        assert isinstance(outcome, PenstockError)
+        assert outcome.code is ErrorCode.BAD_REQUEST
+        assert "under number 1" in outcome.message
+    assert cluster.counts == [1, 1, 0]
+    assert cluster.stored(1, [(A, b"x"), (B, b"y")]) == first
+
+
+def test_a_twin_in_another_partition_has_its_number_each_time() -> None:
+    cluster = Cluster()
+    batch = [(A, b"x"), (B, b"x"), (B, b"y")]
+    first = cluster.stored(1, batch)
+    assert first == ([1, 1, 1 << 48 | 1], [1])
+    assert cluster.stored(1, batch) == first
+    assert cluster.counts == [1, 1, 0]
+
+
+@pytest.mark.parametrize("numbers", [1, 4])
+def test_an_answer_for_another_number_of_messages_acknowledges_nothing(numbers: int) -> None:
+    with pytest.raises(PenstockError) as caught:
+        together(3, [Share(1, None, [0])], [SendResult([(5, numbers)], [], 1)], {0: 9})
+    assert caught.value.code is ErrorCode.BAD_REQUEST
+
+
+def test_a_node_of_an_earlier_version_does_not_count_what_it_did_not_get() -> None:
+    known: dict[int, int | Place] = {0: 9}
+    answer = together(3, [Share(1, None, [0])], [SendResult([(5, 2)], [], 1)], known)
+    assert answer == SendResult([(9, 1), (1 << 48 | 5, 2)], [0], 1)
