@@ -26,7 +26,7 @@ from penstock.cluster.sequence_numbers import (
     noted,
     understood,
 )
-from penstock.model.records import KINDS
+from penstock.model.records import KINDS, NUMBERS_SKIPPED, SPENT_MOVED
 from penstock.model.settings import QueueSettings, Replication
 from penstock.queue.chunk import CHUNK_MESSAGES
 
@@ -208,8 +208,11 @@ def test_rows_skip_after_an_unclean_election_only() -> None:
 
 def test_replicas_that_cannot_read_it_are_asked_for() -> None:
     old = msgspec.structs.replace(NODES["c"], records=0)
-    assert understood("abc", NODES)
-    assert understood("abc", {"a": NODES["a"]}), "those that are away are not waited for"
-    assert not understood("abc", {**NODES, "c": old})
-    assert understood("ab", {**NODES, "c": old})
+    assert understood("abc", NODES, KINDS)
+    assert understood("abc", {"a": NODES["a"]}, KINDS), "those that are away are not waited for"
+    assert not understood("abc", {**NODES, "c": old}, KINDS)
+    assert understood("ab", {**NODES, "c": old}, KINDS)
+    older = msgspec.structs.replace(NODES["c"], records=NUMBERS_SKIPPED)
+    assert understood("abc", {**NODES, "c": older}, NUMBERS_SKIPPED), "each kind is asked for by itself"
+    assert not understood("abc", {**NODES, "c": older}, SPENT_MOVED)
     assert b"records" in encode(NODES["a"])

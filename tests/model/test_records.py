@@ -29,6 +29,7 @@ EXAMPLES: list[Record] = [
     records.Expired(RUNS, "ttl", 10),
     records.Dropped(RUNS, 10),
     records.MoveStarted(RUNS, "dead", "overflow", 10),
+    records.SpentMoved(1, RUNS, "released", 10, "dead", "ValueError"),
     records.MoveFinished(RUNS, 10),
     records.MoveAbandoned(RUNS, 10),
     records.OriginsForgotten(7, RUNS, 10),

@@ -181,6 +181,7 @@ LARGEST: list[Record] = [
     records.Expired(ANY, "retention", AT_MS),
     records.Dropped(ANY, AT_MS),
     records.MoveStarted(ANY, NAME, "queue-deleted", AT_MS, LATENESS),
+    records.SpentMoved(BIG, RECEIVED, "lease-ended", AT_MS, NAME, WORD * limits.RELEASE_ERROR_CHARACTERS),
     records.MoveFinished(ANY, AT_MS),
     records.MoveAbandoned(ANY, AT_MS),
     records.OriginsForgotten(BIG, ANY, AT_MS),

@@ -18,6 +18,7 @@ from penstock.model.settings import QueueSettings
 from penstock.routing.cluster_map import ClusterMap
 from penstock.routing.context import ReadOffer, RoutingContext
 from penstock.routing.router import route
+from penstock.routing.steps import Look, Stored
 from penstock.wire.log_messages import LocateLog, LogPlace
 from penstock.wire.read_ticket import LIFETIME_MS, Holder, ReadTicket, TicketDesk, encode_holder
 
@@ -101,14 +102,12 @@ def test_it_is_nowhere_else_where_nobody_leads_or_lives_or_offers() -> None:
     assert place(context(offered=False)) == LogPlace()
 
 
-@pytest.mark.parametrize(
-    ("queue_id", "ordinal", "code"),
-    [(QUEUE_ID, 2, ErrorCode.BAD_REQUEST), (QUEUE_ID + 1, 0, ErrorCode.QUEUE_NOT_FOUND)],
-)
-def test_there_are_no_tickets_for_what_is_not_there(queue_id: int, ordinal: int, code: ErrorCode) -> None:
+def test_there_are_no_tickets_for_a_queue_that_is_not_there() -> None:
+    steps = route(context(), LocateLog(QUEUE_ID + 1), b"")
+    assert isinstance(next(steps), Look)
     with pytest.raises(PenstockError) as caught:
-        next(route(context(), LocateLog(queue_id, ordinal), b""))
-    assert caught.value.code is code
+        steps.send(Stored(None, 0))
+    assert caught.value.code is ErrorCode.QUEUE_NOT_FOUND
 
 
 @pytest.mark.parametrize("ordinal", [2, -1, -2])

@@ -20,8 +20,8 @@ from penstock.backend.waiting import Waiter, WaitingRoom
 from penstock.model import limits
 from penstock.model.batch import Buffer
 from penstock.model.errors import ErrorCode
-from penstock.model.records import GroupChanged, Sent
-from penstock.queue.decision import Decision, Granted, Reply, Written, in_groups
+from penstock.model.records import SPENT_MOVED, GroupChanged, Sent, SpentMoved
+from penstock.queue.decision import Decision, Granted, Reply, Written
 from penstock.queue.living_files import take_emptied
 from penstock.queue.partition import Partition
 from penstock.queue.receipts import ReceiptSeal
@@ -71,8 +71,8 @@ class ClusterPart(Protocol):
     def check_takes_sends(self, queue_id: int) -> None:
         """Raises where too few replicas are in sync."""
 
-    def understood(self, queue_id: int) -> bool:
-        """Whether all living replicas can read every kind of record (`KINDS`)."""
+    def understood(self, queue_id: int, kinds: int) -> bool:
+        """Whether all living replicas can read records of these kinds (`KINDS`)."""
 
     def found_idle(self, queue_id: int) -> None:
         """Nobody has used the partition for as long as its idle expiry is."""
@@ -149,10 +149,9 @@ class NodeParts:
             return
         queue_id = partition.queue_id
         try:
-            if len(decided) == 1:
-                self.logbook.write(partition, decided)
-            else:
-                self._write_several(partition, decided)
+            if self.cluster is not None and partition.settings.max_receives is not None:
+                decided = self._readable(self.cluster, queue_id, decided)
+            self.logbook.write(partition, decided)
         finally:
             self.timed.add(queue_id)
             if partition.moves:
@@ -167,11 +166,18 @@ class NodeParts:
             ):
                 self.readers.wake(queue_id)
 
-    def _write_several(self, partition: Partition, decided: Sequence[Written]) -> None:
-        for group in in_groups(decided):
-            if len(group) > 1:
-                self.logbook.check_room(partition, group)
-            self.logbook.write(partition, group)
+    @staticmethod
+    def _readable(cluster: ClusterPart, queue_id: int, decided: Sequence[Written]) -> Sequence[Written]:
+        """The records as replicas of an earlier version can read them, where there are such.
+
+        They are told of the move of spent messages alone, as of any other move of what is out. It ends the lease. That the
+        messages came back before, when they were first received and what their consumer said of them, goes unnoted.
+        """
+        if not any(isinstance(row.record, SpentMoved) for row in decided):
+            return decided
+        if cluster.understood(queue_id, SPENT_MOVED):
+            return decided
+        return [Written(row.record.started) if isinstance(row.record, SpentMoved) else row for row in decided]
 
     def fence(self, queue_id: int, damaged: DamagedEntryError) -> None:
         """Stored data of the queue is not what was written: nothing of it is served until it is repaired."""

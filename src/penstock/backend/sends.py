@@ -12,7 +12,7 @@ from penstock.backend.parts import NodeParts
 from penstock.model import limits
 from penstock.model.batch import Batch, Buffer
 from penstock.model.errors import ErrorCode, PenstockError
-from penstock.model.records import DuplicatesSent, MoveStarted
+from penstock.model.records import NUMBERS_SKIPPED, DuplicatesSent, MoveStarted
 from penstock.model.reserved_queues import check_not_reserved
 from penstock.ordering.clock_interval import ClockInterval
 from penstock.ordering.commit_wait import answerable_us, wait_us
@@ -145,7 +145,9 @@ def _is_unreadable(parts: NodeParts, partition: Partition, decision: Decision[Ad
     if parts.cluster is None or not decision.records:
         return False
     record = decision.records[0].record
-    return isinstance(record, DuplicatesSent) and not parts.cluster.understood(partition.queue_id)
+    if not isinstance(record, DuplicatesSent):
+        return False
+    return not parts.cluster.understood(partition.queue_id, NUMBERS_SKIPPED)
 
 
 # -- what waits for the clock --------------------------------------------------------------------------------

@@ -50,7 +50,6 @@ import msgspec
 
 from penstock.cluster.layout import NodeEntry, PartitionEntry
 from penstock.model.partition_numbers import LARGEST_NUMBER
-from penstock.model.records import KINDS
 from penstock.model.settings import Replication
 
 SYNC_BLOCK = 1 << 36
@@ -96,9 +95,9 @@ def first_row(entry: PartitionEntry) -> int:
     return entry.epoch << ROW_SHIFT if lost_by_order(entry) else 0
 
 
-def understood(replicas: Iterable[str], nodes: Mapping[str, NodeEntry]) -> bool:
-    """Whether all replicas that live can read every kind of record, among them that numbers were skipped."""
-    return all(nodes[name].records >= KINDS for name in replicas if name in nodes)
+def understood(replicas: Iterable[str], nodes: Mapping[str, NodeEntry], kinds: int) -> bool:
+    """Whether all replicas that live can read records of these kinds (see `KINDS`)."""
+    return all(nodes[name].records >= kinds for name in replicas if name in nodes)
 
 
 def noted(entry: PartitionEntry, epoch: int, following: int) -> PartitionEntry:

@@ -19,11 +19,12 @@ from penstock.model.settings import QueueSettings
 
 CATALOGUE = 0
 """The partition number of the node's own catalogue of queues."""
-KINDS = 1
+NUMBERS_SKIPPED, SPENT_MOVED = 1, 2
+KINDS = 2
 """Rises with a kind of record that earlier versions cannot read. A node says in its entry which number it knows, and a primary writes
 such a kind only where all living replicas know it: replicas of the version before would follow no further.
 
-1: `NumbersSkipped`, `DuplicatesSent`."""
+1: `NumbersSkipped`, `DuplicatesSent`. 2: `SpentMoved`."""
 
 ReleaseReason = Literal["released", "lease-ended", "undelivered", "unreceived"]
 """`unreceived`: nobody ever saw the messages, and the receive that leased them does not count."""
@@ -125,6 +126,32 @@ class MoveStarted(msgspec.Struct, frozen=True, array_like=True, tag=9):
     reason: Reason
     at_ms: int
     late: Lateness | None = None
+
+
+class SpentMoved(msgspec.Struct, frozen=True, array_like=True, tag=33):
+    """A lease ended on messages that may not be received again: they are on their way to the dead-letter queue.
+
+    One record says both. After the first of two, messages would be ready, and a crash or a failover there would let them be
+    received once more.
+    """
+
+    lease: int
+    runs: Runs
+    reason: ReleaseReason
+    at_ms: int
+    target: str
+    error: str = ""
+    """What the consumer said went wrong."""
+
+    @property
+    def released(self) -> Released:
+        """What ended the lease. There is no delay: should the move be abandoned, its timer could end a later delay early."""
+        return Released(self.lease, self.runs, self.reason, self.at_ms, self.at_ms, self.error)
+
+    @property
+    def started(self) -> MoveStarted:
+        """What began the move."""
+        return MoveStarted(self.runs, self.target, "max-receives", self.at_ms)
 
 
 class MoveFinished(msgspec.Struct, frozen=True, array_like=True, tag=10):
@@ -334,6 +361,7 @@ QueueRecord = (
     | Expired
     | Dropped
     | MoveStarted
+    | SpentMoved
     | MoveFinished
     | MoveAbandoned
     | OriginsForgotten

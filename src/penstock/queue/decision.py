@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Generic, NamedTuple, TypeVar
 
 from penstock.model.batch import Batch
-from penstock.model.records import MoveStarted, QueueRecord, Released
+from penstock.model.records import QueueRecord
 from penstock.model.runs import Runs
 
 Reply = TypeVar("Reply")
@@ -17,24 +17,6 @@ class Written(NamedTuple):
 
     record: QueueRecord
     batch: Batch | None = None
-
-
-def in_groups(records: Sequence[Written]) -> Iterator[Sequence[Written]]:
-    """Records that must not be written one without the other: messages that are given back because they leave.
-
-    Without the second they would be ready again, and be received more often than the queue allows.
-    """
-    start = 0
-    for place, (record, _) in enumerate(records):
-        following = records[place + 1].record if place + 1 < len(records) else None
-        if (
-            isinstance(record, Released)
-            and isinstance(following, MoveStarted)
-            and following.runs == record.runs
-        ):
-            continue
-        yield records[start : place + 1]
-        start = place + 1
 
 
 class Decision(NamedTuple, Generic[Reply]):

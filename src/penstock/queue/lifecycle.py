@@ -123,6 +123,9 @@ class Lifecycle:
                 add(index, at_ms, Change.DROPPED, runs)
             case records.MoveStarted():
                 self._move_started(partition, record)
+            case records.SpentMoved():
+                self._observe(partition, record.released, None)
+                self._observe(partition, record.started, None)
             case records.MoveFinished(runs, at_ms):
                 self._moved(partition, runs, at_ms, Change.MOVE_FINISHED)
             case records.MoveAbandoned(runs, at_ms):

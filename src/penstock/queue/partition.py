@@ -7,7 +7,6 @@ applies the same records to the same state gets the same state. Decisions are in
 
 from __future__ import annotations
 
-from array import array
 from typing import assert_never
 
 from penstock.model import limits, records
@@ -128,9 +127,7 @@ class Partition:
             case records.Matured():
                 due = self.delays.take_due(record.at_ms)
                 self._ready(record.runs)
-                if (
-                    len(record.runs) >= limits.RUNS_PER_RECORD
-                ):  # there was no room in the record for the others
+                if len(record.runs) >= limits.RUNS_PER_RECORD:  # no room in the record for the others
                     for run in self.table.among(states.RUNS_IN[states.DELAYED], due):
                         self.delays.add(record.at_ms - limits.TIMER_SLOT_MS, run)  # a slot that is over
             case records.Expired():
@@ -143,13 +140,10 @@ class Partition:
             case records.Dropped():
                 self.totals.dropped += self._end(record.runs)
             case records.MoveStarted():
-                if record.reason == "expired":
-                    self._times_to_live_over(record.runs, record.at_ms)
-                self._leave_leases(record.runs)
-                self.table.move(record.runs, states.MOVING)
-                self.moves.start((record.target, record.reason), record.runs)
-                if self.sorting is not None and record.late is not None:
-                    self.sorting.late_moving(record.runs, record.late)
+                self._move_started(record)
+            case records.SpentMoved():
+                self._released(record.released)
+                self._move_started(record.started)
             case records.MoveFinished():
                 self.totals.dead_lettered += self._end_moves(record.runs)
                 self._end(record.runs)
@@ -222,9 +216,7 @@ class Partition:
                 self.table.next += count
                 self._remember(record, batch)
                 return
-        groups: array[int] | None = None
-        if columns & GROUPS:
-            groups = self.groups.enter(batch.names(GROUPS) or ())
+        groups = self.groups.enter(batch.names(GROUPS) or ()) if columns & GROUPS else None
         delay_ms = 0 if moved_in else record.delay_ms
         if self.sent_times.add(sent_ms, first):
             self.sent_times.forget_before(self.table.first_living())
@@ -326,13 +318,20 @@ class Partition:
             for run in record.runs:
                 self.delays.add(record.ready_ms, run)
             self.delays.sweep(self.table.is_alive)
-            if (
-                self.settings.strict and not self.settings.fifo
-            ):  # what came back before them waited for the group to have nothing out
-                for run in record.runs:
+            if self.settings.strict and not self.settings.fifo:
+                for run in record.runs:  # what came back before them waited for the group to have nothing out
                     self.order.add(run)
         else:
             self._ready(record.runs)
+
+    def _move_started(self, record: records.MoveStarted) -> None:
+        if record.reason == "expired":
+            self._times_to_live_over(record.runs, record.at_ms)
+        self._leave_leases(record.runs)
+        self.table.move(record.runs, states.MOVING)
+        self.moves.start((record.target, record.reason), record.runs)
+        if self.sorting is not None and record.late is not None:
+            self.sorting.late_moving(record.runs, record.late)
 
     def _ready(self, runs: Runs) -> None:
         self.table.move(runs, states.READY)

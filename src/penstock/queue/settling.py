@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from penstock.model import limits
 from penstock.model.errors import ErrorCode, PenstockError
-from penstock.model.records import Deleted, Extended, MoveStarted, Purged, Released, ReleaseReason, Resumed
+from penstock.model.records import Deleted, Extended, Purged, Released, ReleaseReason, Resumed, SpentMoved
 from penstock.model.runs import Runs, count_of, difference, intersection, normalized, runs_of
 from penstock.queue import states
 from penstock.queue.decision import Decision, Outcome, Written
@@ -98,9 +98,8 @@ def give_back(
     if rest:
         written.append(Written(Released(lease, rest, reason, now_ms, ready_ms, error)))
     if spent and settings.dead_letter_queue is not None:
-        # Without the delay: should the move be abandoned, its timer could end a later delay early.
-        written.append(Written(Released(lease, spent, reason, now_ms, now_ms, error)))
-        written.append(Written(MoveStarted(spent, settings.dead_letter_queue, "max-receives", now_ms)))
+        record = SpentMoved(lease, spent, reason, now_ms, settings.dead_letter_queue, error)
+        written.append(Written(record))
     return written
 
 

@@ -74,6 +74,8 @@ class RoutingContext:
         """No number up to this is given again: a partition that seemed gone may be back, and know its batches."""
         self.ids = FreeIds()
         self.turns = SendTurns()
+        self.looking: set[int] = set()
+        """Ids of queues that a request is looking for in the store right now (`routing/unheard.py`)."""
         self.offer: ReadOffer | None = None
         """None: all reading goes through this router."""
         self._credits: dict[tuple[tuple[int, int], ...], list[float]] = {}

@@ -10,6 +10,7 @@ from penstock.routing import outward_answers
 from penstock.routing.context import RoutingContext, partition_of
 from penstock.routing.numbers import inward, outward
 from penstock.routing.steps import Ask, Reply, Steps, ask
+from penstock.routing.unheard import known
 from penstock.wire.messages import (
     Answer,
     CommitOffset,
@@ -42,7 +43,7 @@ _ANSWERS: dict[type, type[Answer]] = {
 
 def read_log(context: RoutingContext, request: ReadLog) -> Steps[Reply]:
     """A slice of the log of one partition."""
-    queue = context.queue(request.queue_id)
+    queue = yield from known(context, request.queue_id)
     ordinal, start = inward(request.start)
     partition = partition_of(queue, ordinal)
     asked = msgspec.structs.replace(request, queue_id=partition, start=start)
@@ -52,9 +53,9 @@ def read_log(context: RoutingContext, request: ReadLog) -> Steps[Reply]:
 
 def locate(context: RoutingContext, request: LocateLog) -> Steps[Reply]:
     """Where a partition's log can be read without a front end, and the ticket for it."""
-    partition = partition_of(context.queue(request.queue_id), request.partition)
+    queue = yield from known(context, request.queue_id)
+    partition = partition_of(queue, request.partition)
     address, offer = context.map.reader_door(partition), context.offer
-    yield from ()
     if offer is None or not address:
         return Reply(LogPlace())
     ticket = offer.desk.issue(partition, context.now_ms(), request.holder)
@@ -64,7 +65,7 @@ def locate(context: RoutingContext, request: LocateLog) -> Steps[Reply]:
 
 def find_offset(context: RoutingContext, request: FindOffset) -> Steps[Reply]:
     """Where the log begins and ends, and what was looked for."""
-    queue = context.queue(request.queue_id)
+    queue = yield from known(context, request.queue_id)
     ordinal = request.partition
     partition = partition_of(queue, ordinal)
     given, _ = yield from ask(Ask(partition, FindOffset(partition, request.time_ms)), LogBounds)
@@ -80,7 +81,7 @@ def find_offset(context: RoutingContext, request: FindOffset) -> Steps[Reply]:
 
 def commit(context: RoutingContext, request: CommitOffset) -> Steps[Reply]:
     """A group is done with everything before an offset of one partition."""
-    queue = context.queue(request.queue_id)
+    queue = yield from known(context, request.queue_id)
     ordinal, offset = inward(request.offset)
     partition = partition_of(queue, ordinal)
     asked = msgspec.structs.replace(request, queue_id=partition, offset=offset)
@@ -90,7 +91,7 @@ def commit(context: RoutingContext, request: CommitOffset) -> Steps[Reply]:
 
 def group(context: RoutingContext, request: GroupRequest) -> Steps[Reply]:
     """What is about a group in one partition; how the partitions go together the client knows."""
-    queue = context.queue(request.queue_id)
+    queue = yield from known(context, request.queue_id)
     ordinal = request.partition
     partition = partition_of(queue, ordinal)
     answer, _ = yield from ask(Ask(partition, _inward(request, queue, partition)), _ANSWERS[type(request)])

@@ -14,6 +14,7 @@ from penstock.routing.cluster_map import Home
 from penstock.routing.context import RoutingContext
 from penstock.routing.receiving import give_back, has_messages
 from penstock.routing.steps import Ask, AskAll, AskFirst, Outcome, Reply, Steps, expected
+from penstock.routing.unheard import known
 from penstock.wire.messages import Delivery, GroupDelivery, QueueDelivery, Receive, ReceiveAny
 
 ROUNDS = 3
@@ -33,8 +34,13 @@ class _Source:
 
 
 def receive_any(context: RoutingContext, request: ReceiveAny) -> Steps[Reply]:
-    """Leases messages of several queues, one lease a partition."""
-    sources = _sources(context, request)
+    """Leases messages of several queues, one lease a partition.
+
+    Where one of them fails for good, the receiver is told so, and what the others gave is ready again at once, as on a single node.
+    """
+    sources = yield from _sources(context, request)
+    granted: list[tuple[int, Reply]] = []
+    """(partition, what it gave)."""
     deliveries: list[QueueDelivery] = []
     bodies: list[bytes] = []
     left, left_bytes = request.max_messages, request.max_bytes or limits.RECEIVE_BYTES_DEFAULT
@@ -47,6 +53,13 @@ def receive_any(context: RoutingContext, request: ReceiveAny) -> Steps[Reply]:
             for source, ordinal, count in planned
         ]
         outcomes: list[Outcome] = yield AskAll(asks)
+        for (source, ordinal, _), outcome in zip(planned, outcomes, strict=True):
+            if isinstance(outcome, Reply) and has_messages(outcome):
+                granted.append((source.queue.partitions[ordinal], outcome))
+        final = next((one for one in outcomes if isinstance(one, PenstockError) and not one.retryable), None)
+        if final is not None:
+            yield AskAll([give_back(partition, reply) for partition, reply in granted])
+            raise final
         for (source, ordinal, count), outcome in zip(planned, outcomes, strict=True):
             taken = _take(context, source, ordinal, outcome, deliveries, bodies)
             left -= taken
@@ -87,7 +100,7 @@ def _wait(context: RoutingContext, sources: Sequence[_Source], request: ReceiveA
     return Reply(GroupDelivery([given]), reply.body)
 
 
-def _sources(context: RoutingContext, request: ReceiveAny) -> list[_Source]:
+def _sources(context: RoutingContext, request: ReceiveAny) -> Steps[list[_Source]]:
     if not 1 <= len(request.queues) <= limits.QUEUES_PER_RECEIVE:
         raise PenstockError(
             ErrorCode.BAD_REQUEST,
@@ -105,7 +118,11 @@ def _sources(context: RoutingContext, request: ReceiveAny) -> list[_Source]:
             ErrorCode.BAD_REQUEST,
             f"ask for 1 to {limits.RECEIVE_MESSAGES} messages, not {request.max_messages}",
         )
-    return [_Source(context.queue(queue.queue_id), queue.weight) for queue in request.queues]
+    sources: list[_Source] = []
+    for queue in request.queues:
+        entry = yield from known(context, queue.queue_id)
+        sources.append(_Source(entry, queue.weight))
+    return sources
 
 
 def _planned(
@@ -144,9 +161,7 @@ def _take(
     bodies: list[bytes],
 ) -> int:
     """Takes in what a partition gave; how many messages it was."""
-    if isinstance(outcome, PenstockError):
-        if not outcome.retryable:
-            raise outcome
+    if isinstance(outcome, PenstockError):  # it may pass, and others may have something meanwhile
         return 0
     given = expected(outcome, Delivery)
     if not given.batches:

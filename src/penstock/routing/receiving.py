@@ -14,6 +14,7 @@ from penstock.routing import outward_answers
 from penstock.routing.cluster_map import Home
 from penstock.routing.context import RoutingContext
 from penstock.routing.steps import Ask, AskFirst, Reply, Steps, ask, expected
+from penstock.routing.unheard import known
 from penstock.wire.messages import Delivery, Receipt, Receive, Release
 
 NOTHING = Delivery(b"", 0, [])
@@ -21,7 +22,7 @@ NOTHING = Delivery(b"", 0, [])
 
 def receive(context: RoutingContext, request: Receive) -> Steps[Reply]:
     """Leases messages of one partition to the receiver."""
-    queue = context.queue(request.queue_id)
+    queue = yield from known(context, request.queue_id)
     count = len(queue.partitions)
     if count == 1:
         given, body = yield from ask(_ask(queue, 0, request), Delivery)

@@ -8,15 +8,14 @@ from __future__ import annotations
 
 import msgspec
 
-from penstock.cluster.layout import decode_partition, first_partition, partition_key, queue_key
 from penstock.model import limits
-from penstock.model.document import TooOldError
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.model.runs import count_of
 from penstock.routing import outward_answers
 from penstock.routing.context import RoutingContext, partition_of
 from penstock.routing.numbers import inward_runs, node_token, queue_of_token
-from penstock.routing.steps import Ask, Look, Reply, Steps, Stored, ask_all
+from penstock.routing.steps import Ask, Reply, Steps, ask_all
+from penstock.routing.unheard import look_for
 from penstock.wire.messages import Delete, Extend, Receipt, ReceiptOutcome, Release, Settled
 
 _NOTHING = ReceiptOutcome(0, 0, [])
@@ -69,31 +68,13 @@ def _look_for(context: RoutingContext, queue_id: int) -> Steps[None]:
 
     What may be done to a queue was not asked before it was known. So the request has to come again, now that it is.
     """
-    stored: Stored = yield Look(partition_key(first_partition(queue_id)))
-    name = _queue_of(stored)
-    if name is not None:
-        queue: Stored = yield Look(queue_key(name))
-        if queue.value is not None and context.map.why_too_new(name) is not None:
-            raise context.missing(name)
-        if context.map.incarnation(queue_id) is not None:
-            raise PenstockError(
-                ErrorCode.METADATA_UNAVAILABLE,
-                f"this front end has only now heard of queue {name!r}; ask again",
-            )
-    context.map.depart(queue_id)
-
-
-def _queue_of(stored: Stored) -> str | None:
-    """The name of the queue that a partition belongs to; None: there is no such partition."""
-    if stored.value is None:
-        return None
-    try:
-        return decode_partition(stored.value).queue
-    except TooOldError:
-        raise
-    except msgspec.DecodeError as error:
-        message = f"the entry of a partition in the metadata store cannot be read: {error}"
-        raise PenstockError(ErrorCode.METADATA_UNAVAILABLE, message) from None
+    yield from look_for(context, queue_id)
+    queue = context.map.incarnation(queue_id)
+    if queue is not None:
+        raise PenstockError(
+            ErrorCode.METADATA_UNAVAILABLE,
+            f"this front end has only now heard of queue {queue.name!r}; ask again",
+        )
 
 
 def _joined(one: ReceiptOutcome, other: ReceiptOutcome) -> ReceiptOutcome:

@@ -7,11 +7,12 @@ import logging
 import msgspec
 import pytest
 
+from penstock.columnar.lifecycle import Change
 from penstock.model.batch import encode, encode_parts
 from penstock.model.document import TooOldError
-from penstock.model.records import OffsetCommitted
+from penstock.model.records import NUMBERS_SKIPPED, OffsetCommitted
 from penstock.model.settings import QueueSettings
-from penstock.queue import pages, snapshot
+from penstock.queue import pages, snapshot, states
 from penstock.queue.capture import Capture
 from penstock.queue.partition import Partition
 from penstock.storage.errors import StorageVersionError
@@ -23,9 +24,9 @@ NEWER_RECORD = msgspec.msgpack.encode([99, "who knows"])
 LATER = {"flavour": "sweet"}
 
 
-def held(machine: Machine) -> Partition:
+def held(machine: Machine, partition: int = 1) -> Partition:
     assert machine.node is not None
-    return machine.node.replication.state.parts.catalogue.partitions[1]
+    return machine.node.replication.state.parts.catalogue.partitions[partition]
 
 
 def write_newer_record(machine: Machine) -> None:
@@ -177,3 +178,48 @@ def test_replicas_of_an_earlier_version_hear_of_no_batch_of_duplicates() -> None
     before = held(cluster.leader).index
     assert isinstance(_send_duplicate(cluster, 2), messages.SendResult)
     assert held(cluster.leader).index == before
+
+
+SOURCE, TARGET = 1, 2
+
+
+def _give_back_for_the_last_time(cluster: Cluster) -> int:
+    """Of a queue whose messages may be received once; returns how many records that is."""
+    body = encode_parts([b"one", b"two"])
+    assert isinstance(cluster.ask(messages.Send(SOURCE), body), messages.SendResult)
+    given = cluster.ask(messages.Receive(SOURCE, 2))
+    assert isinstance(given, messages.Delivery)
+    partition = held(cluster.leader)
+    receipt = messages.Receipt(given.token, [(batch.first, batch.count) for batch in given.batches])
+    before = partition.index
+    request_id = cluster.leader.request(messages.Release([receipt], error="ValueError"))
+    written = partition.index - before
+    assert partition.table.counts[states.READY] == 0
+    cluster.settle(500)
+    settled = cluster.leader.answers[request_id]
+    assert isinstance(settled, messages.Settled)
+    assert settled.outcomes == [messages.ReceiptOutcome(2, 0, [])]
+    return written
+
+
+@pytest.mark.parametrize("older", [None, NUMBERS_SKIPPED, 0])
+def test_spent_messages_leave_in_one_record_whichever_versions_follow(older: int | None) -> None:
+    cluster = Cluster()
+    cluster.create("q", SOURCE, dead_letter_queue="dead", max_receives=1, lifecycle=True)
+    cluster.create("dead", TARGET)
+    cluster.settle(500)
+    if older is not None:
+        cluster.records["c" if cluster.leader.name != "c" else "b"] = older
+        cluster.tell_nodes()
+    assert _give_back_for_the_last_time(cluster) == 1
+    cluster.settle(2_000)
+    assert held(cluster.serving(TARGET), TARGET).table.counts[states.READY] == 2
+    for machine in cluster.machines.values():
+        assert snapshot.dump(held(machine)) == snapshot.dump(held(cluster.leader))
+    lifecycle = held(cluster.leader).lifecycle
+    assert lifecycle is not None
+    changes = [row.change for row in lifecycle.waiting]
+    assert (Change.RELEASED in changes) is (older is None), (
+        "replicas of other versions would count other rows"
+    )
+    assert Change.MOVE_STARTED in changes

@@ -72,10 +72,10 @@ class Replication:
         """See `ClusterPart`."""
         self.leadership.check_takes_sends(queue_id)
 
-    def understood(self, queue_id: int) -> bool:
+    def understood(self, queue_id: int, kinds: int) -> bool:
         """See `ClusterPart`."""
         known = self.state.layout.get(queue_id)
-        return known is not None and understood(known.entry.replicas, self.state.nodes)
+        return known is not None and understood(known.entry.replicas, self.state.nodes, kinds)
 
     def found_idle(self, queue_id: int) -> None:
         """See `ClusterPart`."""

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from penstock.cluster.layout import NodeEntry, PartitionEntry
 from penstock.cluster.sequence_numbers import first_number, first_row, understood
-from penstock.model.records import NumbersSkipped
+from penstock.model.records import NUMBERS_SKIPPED, NumbersSkipped
 from penstock.queue.partition import Partition
 
 log = logging.getLogger("penstock.backend")
@@ -23,7 +23,7 @@ def skipped(
     row = first_row(entry) if lifecycle is not None else 0
     if first == following and row <= (lifecycle.next if lifecycle is not None else 0):
         return None
-    if not understood(entry.replicas, nodes):
+    if not understood(entry.replicas, nodes, NUMBERS_SKIPPED):
         log.warning(
             "partition %d of %r: numbers of messages that were lost may be used again, because some of its replicas are on nodes "
             "of an earlier version",

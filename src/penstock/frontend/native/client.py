@@ -9,6 +9,7 @@ from penstock.frontend.native.reception import Challenged, Guest
 from penstock.frontend.native.record import Asked, Who, who_is
 from penstock.model.errors import PenstockError
 from penstock.sqs.http import Peer
+from penstock.wire.frames import Frame
 
 
 class EndedReceive:
@@ -33,6 +34,7 @@ class Client:
         "challenged",
         "ended",
         "guest",
+        "held",
         "name",
         "peer",
         "proof",
@@ -61,6 +63,8 @@ class Client:
         """By the ids of receives and reads of logs under way, which may wait for an hour: the queues that they are about."""
         self.ended: dict[int, EndedReceive] = {}
         """By the ids of those that were ended because they are allowed no longer."""
+        self.held: dict[int, list[Frame]] = {}
+        """By the ids of requests about queues that are being looked for: what came after them and is about them."""
         self.unrecorded: dict[int, int] = {}
         """By the ids of requests under way that leave no row: the subscription that ends with the answer, or 0. An id is in
         use until its answer, recorded or not: a second request under it could pass for the first."""

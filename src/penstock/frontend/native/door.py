@@ -20,8 +20,8 @@ from penstock.frontend.native.limits import NativeLimits
 from penstock.frontend.native.permissions import AccessDeniedError, Permissions, Visit, queue_ids_of
 from penstock.frontend.native.reception import Reception
 from penstock.frontend.native.record import Asked, NativeRecord, leaves_rows, queue_of, subscription_of
-from penstock.frontend.native.rules import RULES, UNREADABLE, About
-from penstock.frontend.native.sides import Inside, Look, Outside
+from penstock.frontend.native.rules import LOOKED_FOR, RULES, UNREADABLE, About, Rule
+from penstock.frontend.native.sides import Inside, KnowsAll, Learner, Look, Outside
 from penstock.frontend.native.subscriptions import Subscriptions
 from penstock.frontend.onward_queues import onward_queues
 from penstock.frontend.queue_metadata import PREFIX as QUEUES
@@ -40,6 +40,8 @@ from penstock.wire.frames import Frame, encode_frame, frames_in
 from penstock.wire.read_ticket import Holder, encode_holder
 
 _NOTHING = memoryview(b"")
+HELD_FRAMES = 100
+"""So much may be said about one subscription before it has begun."""
 
 
 class NativeDoor:
@@ -75,6 +77,8 @@ class NativeDoor:
         )
         self.inside: Inside
         """Whoever is behind it; set before the first connection."""
+        self.learner: Learner = KnowsAll()
+        """Who looks for queues of which nothing was heard yet."""
         metadata.listen(USERS, self._users_changed)
         metadata.listen(KEYS, self._users_changed)
         metadata.listen(REGISTER_KEY, self._users_changed)
@@ -159,6 +163,9 @@ class NativeDoor:
             self._refuse(connection, client, request_id, asked, in_use, now_ms)
             return None
         if not rule.recorded_as:
+            if client.held and (held := client.held.get(_conversation(request))) is not None:
+                self._hold(connection, held, frame)
+                return None
             flows = self._subscriptions.flows(connection, client, request_id, request, now_ms)
             return frame if flows else None
         queue = ""
@@ -166,10 +173,20 @@ class NativeDoor:
             queue = self._permissions.check(visit, rule, request, now_ms)
             if not looked:
                 self._limits.check(visit.session.user, rule, request, frame, now_ms)
-        except PenstockError as error:
-            about = error.queue if isinstance(error, AccessDeniedError) else queue
+        except PenstockError as raised:
+            refusal = raised
+            try:
+                if not looked and self._is_unheard(visit, rule, request, frame, raised, now_ms):
+                    client.asked[request_id] = record.asked(rule.recorded_as, "", frame, now_ms, timer_us)
+                    client.held[request_id] = []
+                    again = partial(self._admit_again, connection, client, frame, now_ms, timer_us)
+                    self.learner.learn(queue_ids_of(rule, request), again)
+                    return None
+            except PenstockError as limited:
+                refusal = limited
+            about = refusal.queue if isinstance(refusal, AccessDeniedError) else queue
             asked = record.asked(rule.recorded_as, about, frame, now_ms, timer_us)
-            self._refuse(connection, client, request_id, asked, error, now_ms)
+            self._refuse(connection, client, request_id, asked, refusal, now_ms)
             return None
         subscription = request.queue_id if isinstance(request, messages.Subscribe) else 0
         asked = record.asked(rule.recorded_as, queue, frame, now_ms, timer_us, subscription)
@@ -204,12 +221,43 @@ class NativeDoor:
         asked = client.asked.pop(frame.request_id, None)
         if asked is None:
             return
+        held = client.held.pop(frame.request_id, None)
         if error is not None:
             self._refuse(connection, client, frame.request_id, asked, error, self._now_ms())
+        else:
+            admitted = self._admit(connection, client, frame, now_ms, timer_us, looked=True)
+            if admitted is not None:
+                self.inside.handle(connection, (admitted,))
+        if held:
+            self.handle(connection, held)
+
+    def _is_unheard(
+        self,
+        visit: Visit,
+        rule: Rule,
+        request: messages.Request,
+        frame: Frame,
+        error: PenstockError,
+        now_ms: int,
+    ) -> bool:
+        """Whether a request is refused only because nothing was heard of its queue, which another front end may have made.
+
+        Raises where the user asks too often: nobody may have the store asked without limit.
+        """
+        if error.code is not ErrorCode.QUEUE_NOT_FOUND or type(request) not in LOOKED_FOR:
+            return False
+        if not self.learner.unheard(queue_ids_of(rule, request)):
+            return False
+        self._limits.check(visit.session.user, rule, request, frame, now_ms)
+        return True
+
+    def _hold(self, connection: int, held: list[Frame], frame: Frame) -> None:
+        """What is about a subscription that is being looked for comes after it."""
+        if len(held) >= HELD_FRAMES:
+            too_many = PenstockError(ErrorCode.BAD_REQUEST, "wait for the subscription to begin")
+            self._outside.refuse(connection, too_many, frame.request_id)
             return
-        admitted = self._admit(connection, client, frame, now_ms, timer_us, looked=True)
-        if admitted is not None:
-            self.inside.handle(connection, (admitted,))
+        held.append(Frame(frame.request_id, memoryview(bytes(frame.head)), _NOTHING))
 
     def _end_subscription(
         self, connection: int, client: Client, request_id: int, error: PenstockError
@@ -313,6 +361,11 @@ class NativeDoor:
 
 def _rewritten(frame: Frame, request: messages.Request) -> Frame:
     return Frame(frame.request_id, memoryview(messages.encode_message(request)), frame.body)
+
+
+def _conversation(request: messages.Request) -> int:
+    """The request that another one is about; 0: none."""
+    return request.subscription if isinstance(request, messages.AddCredit | messages.Unsubscribe) else 0
 
 
 def _with_holder(visit: Visit, request: messages.LocateLog, asked: Asked) -> messages.LocateLog:

@@ -72,6 +72,15 @@ RULES: dict[type[msgspec.Struct], Rule] = {
 }
 """Every request; a test looks whether one is missing."""
 
+LOOKED_FOR: frozenset[type[msgspec.Struct]] = frozenset(
+    {
+        *(messages.Receive, messages.ReceiveAny, messages.Subscribe, messages.ReadLog, messages.LocateLog),
+        *(messages.FindOffset, messages.CommitOffset, messages.JoinGroup, messages.LeaveGroup),
+        *(messages.SeekGroup, messages.DeleteGroup, messages.ListGroups),
+    }
+)
+"""What consumers ask of a queue by its id. Where nothing was heard of the queue yet, the store is asked before they are refused."""
+
 CONNECTED = "Connect"
 """A greeting that failed, in the record of usage; one that did not is no request yet."""
 UNREADABLE = "Unknown"

@@ -27,6 +27,30 @@ Look = Callable[[Sequence[str], Callable[[PenstockError | None], None]], None]
 """Reads entries of the metadata as the store has them now, then calls back, with what is wrong if they cannot be read."""
 
 
+class Learner(Protocol):
+    """Who may not have heard yet of a queue that another front end has just made."""
+
+    def unheard(self, queue_ids: Iterable[int]) -> list[int]:
+        """Those that are neither known nor known to be gone."""
+        ...
+
+    def learn(self, queue_ids: Iterable[int], done: Callable[[PenstockError | None], None]) -> None:
+        """Asks the store about such queues, then calls back, never from within, with what is wrong if it cannot be asked."""
+        ...
+
+
+class KnowsAll:
+    """See `Learner`: a node that is alone makes all its queues itself."""
+
+    def unheard(self, queue_ids: Iterable[int]) -> list[int]:
+        """There are none."""
+        return []
+
+    def learn(self, queue_ids: Iterable[int], done: Callable[[PenstockError | None], None]) -> None:
+        """Never called: there is nothing to learn."""
+        done(None)
+
+
 class Outside(Protocol):
     """The sockets."""
 

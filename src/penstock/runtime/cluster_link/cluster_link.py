@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from penstock.frontend.engine import Answered
@@ -30,13 +30,15 @@ from penstock.routing.steps import (
     Put,
     Remove,
     Reply,
+    Steps,
     Stored,
     Until,
 )
+from penstock.routing.unheard import look_for
 from penstock.runtime.cluster_link.node_links import MakeLink, NodeLinks
 from penstock.runtime.cluster_link.partition_calls import Call, PartitionCalls
 from penstock.runtime.engine_link.tcp_link import TcpLink
-from penstock.wire.messages import Request
+from penstock.wire.messages import Done, Request
 
 log = logging.getLogger(__name__)
 
@@ -127,6 +129,18 @@ class ClusterLink:
         within = False
         return ticket
 
+    def unheard(self, queue_ids: Iterable[int]) -> list[int]:
+        """See `Learner`."""
+        return [queue_id for queue_id in queue_ids if not self.map.has_heard_of(queue_id)]
+
+    def learn(self, queue_ids: Iterable[int], done: Callable[[PenstockError | None], None]) -> None:
+        """See `Learner`."""
+
+        def ended(outcome: Outcome) -> None:
+            self._loop.call_soon(tell, done, outcome if isinstance(outcome, PenstockError) else None)
+
+        Errand(_learning(self._context, queue_ids), self, ended).start()
+
     def cancel(self, ticket: int) -> None:
         """See `EngineLink`."""
         errand = self._errands.get(ticket)
@@ -216,3 +230,10 @@ class ClusterLink:
     def _until_if_there(self, number: int) -> None:
         if number in self._untils:
             self._until_over(number)
+
+
+def _learning(context: RoutingContext, queue_ids: Iterable[int]) -> Steps[Reply]:
+    for queue_id in queue_ids:
+        if not context.map.has_heard_of(queue_id):
+            yield from look_for(context, queue_id)
+    return Reply(Done())

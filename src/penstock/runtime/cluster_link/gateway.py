@@ -345,7 +345,7 @@ async def open_gateway(
     names = ClusterNames(link.map)
     door = native_door(server, records, names, address, failed_signatures, now_ms)
     gateway = Gateway(link, loop, name, now_ms, door.write, server.abort, server.congestion_changed)
-    door.inside = gateway
+    door.inside, door.learner = gateway, link
     try:
         await server.start(door, listener)
     except BaseException:

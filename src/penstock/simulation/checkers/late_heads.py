@@ -59,7 +59,13 @@ class _Line:
                 yield from self._leased(leased)
             case records.Purged():
                 self._ahead.clear()
-            case records.Expired() | records.Dropped() | records.MoveStarted() | records.Deleted() as gone:
+            case (
+                records.Expired()
+                | records.Dropped()
+                | records.MoveStarted()
+                | records.SpentMoved()
+                | records.Deleted()
+            ) as gone:
                 self._ahead.difference_update(_sequences(gone.runs))
             case _:
                 pass

@@ -105,6 +105,9 @@ class LifecycleModel:
                 for sequence in _expand(record.runs):
                     self._living[sequence] = True
                     self._reasons[sequence] = record.reason
+            case records.SpentMoved():
+                self.apply(record.released)
+                self.apply(record.started)
             case records.MoveFinished():
                 for sequence in _expand(record.runs):
                     why = self._reasons[sequence]

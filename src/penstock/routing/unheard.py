@@ -1,0 +1,66 @@
+"""Queues that the map of a front end has not heard of: the store is asked before they count as gone.
+
+Another front end may have made such a queue a moment ago. What the store does not have is noted as gone (`ClusterMap.depart`), and
+of one queue only one request looks at a time. So many requests for a queue that does not exist are one look at the store.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from penstock.cluster.layout import QueueEntry, decode_partition, first_partition, partition_key, queue_key
+from penstock.model.document import TooOldError
+from penstock.model.errors import ErrorCode, PenstockError
+from penstock.routing.context import RoutingContext
+from penstock.routing.steps import PATIENCE_MS, Look, Steps, Stored, Until
+
+
+def known(context: RoutingContext, queue_id: int) -> Steps[QueueEntry]:
+    """The queue of an id; raises `queue-not-found` only where the store has none either."""
+    if not context.map.has_heard_of(queue_id):
+        yield from look_for(context, queue_id)
+    return context.queue(queue_id)
+
+
+def look_for(context: RoutingContext, queue_id: int) -> Steps[None]:
+    """Returns when the map knows the queue, or that it is gone; raises an error that can be retried where the store cannot say."""
+    looking = context.looking
+    if queue_id in looking:
+        yield Until(lambda: queue_id not in looking, PATIENCE_MS)
+        if not context.map.has_heard_of(queue_id):
+            raise PenstockError(
+                ErrorCode.METADATA_UNAVAILABLE,
+                f"this front end has not heard of a queue with id {queue_id}, and could not look for it; ask again",
+            )
+        return
+    looking.add(queue_id)
+    try:
+        yield from _look_for(context, queue_id)
+    finally:
+        looking.discard(queue_id)
+        context.map.touch(partition_key(first_partition(queue_id)))  # those who wait look again
+
+
+def _look_for(context: RoutingContext, queue_id: int) -> Steps[None]:
+    stored: Stored = yield Look(partition_key(first_partition(queue_id)))
+    name = _queue_of(stored)
+    if name is not None:
+        queue: Stored = yield Look(queue_key(name))
+        if queue.value is not None and context.map.why_too_new(name) is not None:
+            raise context.missing(name)
+        if context.map.incarnation(queue_id) is not None:
+            return
+    context.map.depart(queue_id)
+
+
+def _queue_of(stored: Stored) -> str | None:
+    """The name of the queue that a partition belongs to; None: there is no such partition."""
+    if stored.value is None:
+        return None
+    try:
+        return decode_partition(stored.value).queue
+    except TooOldError:
+        raise
+    except msgspec.DecodeError as error:
+        message = f"the entry of a partition in the metadata store cannot be read: {error}"
+        raise PenstockError(ErrorCode.METADATA_UNAVAILABLE, message) from None
