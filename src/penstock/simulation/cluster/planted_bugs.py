@@ -30,6 +30,7 @@ from penstock.simulation.cluster.planted_changes import (
     purges_one_partition,
     sends_by_name,
 )
+from penstock.simulation.cluster.planted_losses import LOSS_BUGS
 from penstock.simulation.cluster.planted_membership import MEMBERSHIP_BUGS
 from penstock.simulation.cluster.planted_storage import STORAGE_BUGS
 from penstock.simulation.cluster.scenario import ClusterScenario
@@ -390,4 +391,6 @@ CLUSTER_BUGS: dict[str, ClusterBug] = {
         lambda scenario: _fails_over(scenario) and _sends_in_order(scenario),
     ),
 }
-CLUSTER_BUGS.update({name: ClusterBug(*bug) for name, bug in {**MEMBERSHIP_BUGS, **STORAGE_BUGS}.items()})
+CLUSTER_BUGS.update(
+    {name: ClusterBug(*bug) for name, bug in {**MEMBERSHIP_BUGS, **STORAGE_BUGS, **LOSS_BUGS}.items()}
+)

@@ -22,7 +22,11 @@ CLUSTER_KINDS = (
 
 
 LOOSE_KINDS = ("plain", "fair", "priorities", "delays", "deduplication")
-"""Those that may be acknowledged by their primary alone: nothing moves from them to queues that may not."""
+"""Those of which some are acknowledged by their primary alone in any run; of all kinds some are, see `_loosen_all_kinds`."""
+
+
+LOSING_HUNTS = ("left-behind", "old-primary", "standstill", "lost-answer")
+"""Those in which a primary is gone that may have acknowledged something alone."""
 
 
 LIMITED_KINDS = ("ttl", "retention", "reject", "drop-oldest", "overflow", "everything")
@@ -169,6 +173,7 @@ def draw_cluster_scenario(random: Random, nodes: int) -> ClusterScenario:
     _give_limits(scenario)
     _give_many_partitions(scenario)
     _shorten_logs(scenario)
+    _loosen_all_kinds(scenario)
     dice = Random(f"flood: {base.duration_ms}")
     base.flood = bool(faults.slow_disk_ms) and dice.random() < 0.5
     if base.flood:
@@ -294,6 +299,16 @@ def _loosen(plans: list[QueuePlan], random: Random, share: float = 0.12) -> None
     for plan in plans:
         may_lose = plan.name in LOOSE_KINDS
         if may_lose and random.random() < share:
+            plan.settings = msgspec.structs.replace(plan.settings, replication="async")
+
+
+def _loosen_all_kinds(scenario: ClusterScenario) -> None:
+    """Queues of every kind may be acknowledged by their primary alone, most often where primaries are hunted. With dice of their
+    own, as above."""
+    dice = Random(f"loose: {scenario.base.duration_ms}")
+    share = 0.5 if scenario.faults.hunt in LOSING_HUNTS else 0.15
+    for plan in scenario.base.queues:
+        if dice.random() < share and plan.name.partition("-")[0] not in LOOSE_KINDS:
             plan.settings = msgspec.structs.replace(plan.settings, replication="async")
 
 

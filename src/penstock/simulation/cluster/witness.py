@@ -7,7 +7,7 @@ which every later primary must have too.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from penstock.backend.outbox import Need
 from penstock.backend.replication.replicated_node import ReplicatedNode
@@ -160,6 +160,10 @@ class Witness:
                 numbers = range(record.first, record.first + record.count)
                 found.setdefault(queue_id, set()).update(numbers)
         return found
+
+    def seen(self) -> Iterator[AppendedRecord]:
+        """Every record of every log that any replica ever had, lost ones too."""
+        return (record for record, _ in self._records.values())
 
     def _log(self, queue_id: int, last_epoch: int, last: int) -> list[AppendedRecord]:
         keys = (

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable
 from functools import partial
 from random import Random
@@ -13,12 +12,13 @@ from penstock.cluster.layout import NodeEntry, PartitionEntry, QueueEntry
 from penstock.cluster.shares import share_of
 from penstock.simulation.checkers import CHECKERS
 from penstock.simulation.clocks import NodeClock
-from penstock.simulation.cluster import layout_history, loose_queues, machine_checks, work
+from penstock.simulation.cluster import layout_history, loose_queues, lost_answers, machine_checks, work
 from penstock.simulation.cluster.fabric import Fabric
 from penstock.simulation.cluster.faults import ClusterFaults
 from penstock.simulation.cluster.hunts import Hunter
 from penstock.simulation.cluster.likeness import left_over, unlike
 from penstock.simulation.cluster.local_time import FREEZE_MS, LocalTime
+from penstock.simulation.cluster.lost_records import lost_records
 from penstock.simulation.cluster.machine import ClusterMachine
 from penstock.simulation.cluster.membership_witness import MembershipWitness
 from penstock.simulation.cluster.metadata import SimulatedMetadata
@@ -331,12 +331,9 @@ class ClusterWorld:
         history = self.history
         self._say_when_sent()
         self._gather_logs()
-        history.whereabouts = Whereabouts(
-            partition_logs(self.metadata, self.machines, self.witness, self.entries()),
-            history.lives.values(),
-            self.witness.written(),
-        )
-        history.loose = {life.queue_id for life in history.lives.values() if loose_queues.is_loose(life)}
+        logs = list(partition_logs(self.metadata, self.machines, self.witness, self.entries()))
+        history.unclean = {log.queue_id for log in logs if log.unclean}
+        history.whereabouts = Whereabouts(logs, history.lives.values(), self.witness.written())
         history.ended_ms = self.schedule.now_ms
         self.violations += self.witness.violations + self.members.violations + self.stage.answers.violations
         self.violations += self.members.check_lives()
@@ -354,15 +351,15 @@ class ClusterWorld:
             self.violations.append(Violation("I10", at_ms, f"a node refused to start: {sentence}"))
         history.most_unflushed_bytes = max(machine.most_unflushed_bytes for machine in self.machines.values())
         history.max_unflushed_bytes = self.scenario.base.max_unflushed_bytes
-        tight = loose_queues.without(history)
+        loose = loose_queues.loose_queues(history)
+        lost = lost_records(logs, self.witness.seen(), loose)
+        self.violations += loose_queues.check(history, logs, lost, loose)
+        lost_messages = loose_queues.lost_messages(history, lost)
+        lost_answers.forget(history, lost)
         for name in CHECKED:
-            self.violations += CHECKERS[name](tight)
-        lost: Counter[int] = Counter()
-        for entry in self.entries().values():
-            lost[entry.queue_id] += self.witness.lost.get(entry.partition, 0)
-        self.violations += loose_queues.check(history, lost)
+            self.violations += CHECKERS[name](history)
         for kind, count in (
-            ("acknowledged message lost by async", len(loose_queues.lost_messages(history))),
+            ("acknowledged message lost by async", len(lost_messages)),
             ("failover", self.witness.epochs - self.witness.partitions),
         ):
             if count > 0:
