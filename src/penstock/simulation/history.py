@@ -63,6 +63,10 @@ class History:
     """Queues that an operator let a replica lead which was not in sync."""
     claims_lost: set[tuple[int, bytes]] = field(default_factory=set)
     """(queue, deduplication id) of which a failover lost where it belongs."""
+    returned: set[tuple[int, int]] = field(default_factory=set)
+    """(queue, sequence number) of messages that were away for a while: an unclean election brought them back."""
+    moves_lost: set[tuple[int, int]] = field(default_factory=set)
+    """(queue, sequence number) of messages of which an unclean election lost that they left: they may be in two places."""
     flips: list[BitFlip] = field(default_factory=list)
     stuck: list[str] = field(default_factory=list)
     """What did not come to an end when everything was well again."""

@@ -43,6 +43,9 @@ def forget(history: History, lost: LostRecords) -> None:
     for queue_id in lost.watermarks:
         history.lives[queue_id].watermark_us = 0
     history.claims_lost |= lost.claims
+    history.returned |= lost.returned
+    # Only an unclean election may lose that: a move goes on when all replicas in sync have its last step.
+    history.moves_lost |= {place for place in lost.moved if place[0] in history.unclean}
     _forget_logs(history.log, lost)
 
 

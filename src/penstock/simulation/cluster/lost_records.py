@@ -7,8 +7,9 @@ record about it was lost.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
 from penstock.model import records
 from penstock.model.records import Record, decode_record
@@ -43,6 +44,8 @@ class LostRecords:
     """Messages that the log that won deletes with a receipt of a lease that was lost: nobody had received them since."""
     ended: set[Place] = field(default_factory=set)
     """Messages of which a record was lost that had ended them, in any way."""
+    moved: set[Place] = field(default_factory=set)
+    """Messages of which it was lost that they left for another queue."""
     purges: list[tuple[int, int]] = field(default_factory=list)
     """(queue, when)."""
     cuts: dict[int, int] = field(default_factory=dict)
@@ -56,6 +59,8 @@ class LostRecords:
     """Queues of which it was lost up to which time they are closed."""
     claims: set[tuple[int, bytes]] = field(default_factory=set)
     """(queue, deduplication id)."""
+    returned: set[Place] = field(default_factory=set)
+    """Messages of the log that won that a log before it did not have, and that were there before: an unclean election brought them back."""
     queues: set[int] = field(default_factory=set)
     """All queues that lost anything."""
 
@@ -74,8 +79,12 @@ class LostRecords:
                 self.settled.update((queue_id, number, record.lease, kind) for number in numbers)
                 if kind == "delete":
                     self.ended.update((queue_id, number) for number in numbers)
-            case records.Expired() | records.Dropped() | records.MoveStarted() | records.MoveFinished():
+            case records.Expired() | records.Dropped():
                 self.ended.update((queue_id, number) for number in _numbers(ordinal, record.runs))
+            case records.MoveStarted() | records.MoveFinished():
+                places = {(queue_id, number) for number in _numbers(ordinal, record.runs)}
+                self.ended |= places
+                self.moved |= places
             case records.Purged():
                 self.purges.append((queue_id, record.at_ms))
             case records.LogCut():
@@ -99,9 +108,15 @@ def _numbers(ordinal: int, runs: Runs) -> list[int]:
 
 
 def lost_records(
-    logs: Iterable[PartitionLog], seen: Iterable[AppendedRecord], loose: Collection[int]
+    logs: Iterable[PartitionLog],
+    seen: Iterable[AppendedRecord],
+    loose: Collection[int],
+    returned: Mapping[int, Sequence[range]] = MappingProxyType({}),
 ) -> LostRecords:
-    """Of all records that were seen in any log, those of the queues in `loose` that the logs that won do not have."""
+    """Of all records that were seen in any log, those of the queues in `loose` that the logs that won do not have.
+
+    `returned`: by partition, the numbers of records that came back.
+    """
     lost = LostRecords()
     winning = {log.partition: log for log in logs if log.queue_id in loose}
     kept = {id(record) for log in winning.values() for record in log.records}
@@ -112,6 +127,7 @@ def lost_records(
     for log in winning.values():
         if log.queue_id in lost.queues:
             _add_late_deletes(log, lost)
+            _add_returned(log, returned.get(log.partition, ()), lost)
     return lost
 
 
@@ -121,3 +137,11 @@ def _add_late_deletes(log: PartitionLog, lost: LostRecords) -> None:
         if isinstance(record, records.Deleted) and (log.queue_id, log.ordinal, record.lease) in lost.leases:
             numbers = _numbers(log.ordinal, record.runs)
             lost.deleted_late.update((log.queue_id, number) for number in numbers)
+
+
+def _add_returned(log: PartitionLog, returned: Sequence[range], lost: LostRecords) -> None:
+    for written in log.records:
+        record = decode_record(written.head) if any(written.number in back for back in returned) else None
+        if isinstance(record, records.Sent):
+            numbers = _numbers(log.ordinal, [(record.first, record.count)])
+            lost.returned.update((log.queue_id, number) for number in numbers)

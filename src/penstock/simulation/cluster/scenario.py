@@ -94,6 +94,10 @@ class ClusterScenario:
     """How many replicas operators may give a queue; none: they leave that alone."""
     store: StoreFaultPlan = field(default_factory=StoreFaultPlan)
     """What goes wrong on the way to the metadata store."""
+    hunted: str | None = None
+    """The queue whose primaries are hunted (`number_hunts.py`): while they acknowledge alone, where it is `async`."""
+    unclean: bool = False
+    """Whether an operator allows unclean elections of that queue."""
 
     @property
     def keeps_numbers(self) -> bool:
@@ -310,6 +314,11 @@ def _loosen_all_kinds(scenario: ClusterScenario) -> None:
     for plan in scenario.base.queues:
         if dice.random() < share and plan.name.partition("-")[0] not in LOOSE_KINDS:
             plan.settings = msgspec.structs.replace(plan.settings, replication="async")
+    names = [plan.name for plan in scenario.base.queues]
+    loose = [plan.name for plan in scenario.base.queues if plan.settings.replication == "async"]
+    chance = 0.7 if loose else 0.1
+    if scenario.faults.hunt is None and not scenario.faults.flips_ms and dice.random() < chance:
+        scenario.hunted, scenario.unclean = dice.choice(loose or names), not loose or dice.random() < 0.5
 
 
 def _faults(random: Random) -> ClusterFaultPlan:

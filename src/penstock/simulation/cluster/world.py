@@ -55,6 +55,7 @@ _HEALED_MS = 60_000
 _SETTLED_MS = 60_000
 _FOLLOWED_MS = 20_000
 _AUDITED_MS = 1_000_000
+_HUNTED_MS = 1_500
 _ALIKE_MS = (0, 100, 400, 2_000, 10_000)
 
 
@@ -124,14 +125,12 @@ class ClusterWorld:
             trace,
             self.faults.counts,
         )
-        self.hunter = Hunter(
-            machines, self.fabric, self.metadata, self.faults, self.entries, schedule, random, trace
-        )
+        surroundings = (machines, self.fabric, self.metadata, self.faults, self.entries, schedule)
+        self.hunter = Hunter(*surroundings, random, trace)
+        self.suffixes = NumberHunter(*surroundings, Random(f"{seed} suffixes"), trace)
         self.keeping: NumberKeeping | None = None
         if scenario.keeps_numbers:
-            hunter = NumberHunter(
-                machines, self.fabric, self.metadata, self.faults, self.entries, schedule, random, trace
-            )
+            hunter = NumberHunter(*surroundings, random, trace)
             chance = Random(f"{seed} numbers")
             self.keeping = NumberKeeping(self.stage, hunter, chance, scenario.replicas, self.faults.counts)
         self._decoded: dict[str, tuple[int, PartitionEntry]] = {}
@@ -164,9 +163,11 @@ class ClusterWorld:
         if scenario.faults.hunt is not None:
             hunted = list(scenario.loose_dead_letters) or names
             self.hunter.start(scenario.faults.hunt, scenario.faults.hunts_ms, hunted)
+        if scenario.hunted is not None:
+            self.suffixes.hunt(scenario.hunted, _HUNTED_MS, unclean=scenario.unclean)
         self.schedule.run_for(scenario.base.duration_ms)
         trace.add("world", "everybody stops, everything is well again")
-        self.stage.stopping = self.hunter.over = True
+        self.stage.stopping = self.hunter.over = self.suffixes.over = True
         if self.keeping is not None:
             self.keeping.hunter.over = True
         self.store_faults.heal()
@@ -352,7 +353,7 @@ class ClusterWorld:
         history.most_unflushed_bytes = max(machine.most_unflushed_bytes for machine in self.machines.values())
         history.max_unflushed_bytes = self.scenario.base.max_unflushed_bytes
         loose = loose_queues.loose_queues(history)
-        lost = lost_records(logs, self.witness.seen(), loose)
+        lost = lost_records(logs, self.witness.seen(), loose, self.witness.returned)
         self.violations += loose_queues.check(history, logs, lost, loose)
         lost_messages = loose_queues.lost_messages(history, lost)
         lost_answers.forget(history, lost)
