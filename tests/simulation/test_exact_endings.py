@@ -80,9 +80,9 @@ def test_a_queue_that_is_gone_and_was_never_deleted_excuses_nothing() -> None:
     assert "never deleted" in sentence
 
 
-def test_a_failover_of_an_async_queue_excuses_what_it_lost_and_nothing_else() -> None:
+def test_an_unclean_election_excuses_what_it_lost_and_nothing_else() -> None:
     queue = _Queue()
-    queue.history.loose.add(1)
+    queue.history.unclean.add(1)
     queue.acknowledge(7)
     queue.written_elsewhere.add(7)
     assert queue.violations() == []
@@ -96,7 +96,7 @@ def test_a_failover_of_an_async_queue_excuses_what_it_lost_and_nothing_else() ->
     assert "which drops nothing" in sentence
 
 
-def test_a_failover_of_a_sync_queue_excuses_nothing() -> None:
+def test_a_failover_excuses_nothing_that_is_still_taken_for_acknowledged() -> None:
     queue = _Queue()
     queue.acknowledge(7)
     queue.written_elsewhere.add(7)

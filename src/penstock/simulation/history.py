@@ -59,8 +59,14 @@ class History:
     full_journals: list[int] = field(default_factory=list)
     """When an append was refused as on a disk whose reserve is used up."""
     slow_disks: list[Span] = field(default_factory=list)
-    loose: set[int] = field(default_factory=set)
-    """Queues that a failover may lose messages of."""
+    unclean: set[int] = field(default_factory=set)
+    """Queues that an operator let a replica lead which was not in sync."""
+    claims_lost: set[tuple[int, bytes]] = field(default_factory=set)
+    """(queue, deduplication id) of which a failover lost where it belongs."""
+    returned: set[tuple[int, int]] = field(default_factory=set)
+    """(queue, sequence number) of messages that were away for a while: an unclean election brought them back."""
+    moves_lost: set[tuple[int, int]] = field(default_factory=set)
+    """(queue, sequence number) of messages of which an unclean election lost that they left: they may be in two places."""
     flips: list[BitFlip] = field(default_factory=list)
     stuck: list[str] = field(default_factory=list)
     """What did not come to an end when everything was well again."""

@@ -106,6 +106,8 @@ class SentMessage:
     """Whether it may have been sent earlier than that."""
     answered_ms: int = 0
     deliveries: list[DeliveredMessage] = field(default_factory=list)
+    deleted_late: bool = False
+    """Whether somebody deleted it with the receipt of a lease that a failover lost."""
     identifier: TimestampId | None = None
     """The producer's stamp."""
     made_us: int = 0
@@ -162,6 +164,8 @@ class SentBatch:
     unanswered: int = 0
     """Attempts that may have reached the node and were not answered."""
     answers: list[SendAnswer] = field(default_factory=list)
+    heard: list[tuple[int, int, int]] = field(default_factory=list)
+    """With each answer: when it arrived, that in true time, and the server's stamp."""
     is_ordered: bool = False
     """Whether its producer said which batch it follows, and so is promised that they are stored in order."""
 

@@ -76,6 +76,7 @@ class Recorder:
         """A batch is stored, or was before."""
         batch.unanswered -= 1
         batch.answers.append(SendAnswer(result.runs, result.duplicates, result.sent_ms))
+        batch.heard.append((self._schedule.now_ms, self._schedule.true_us, result.stamp_us))
         again = len(batch.answers) > 1 and len(batch.answers[0].duplicates) < len(batch.messages)
         if again and batch.life.settings[0].partitions == 1:
             return  # it says the same as before, or `one_message` will say that it does not

@@ -54,6 +54,8 @@ class PartitionLog(NamedTuple):
     records: list[AppendedRecord]
     is_there: bool
     """Whether anybody holds it at the end of the run."""
+    unclean: bool = False
+    """Whether an operator let a replica lead it that was not in sync."""
 
 
 class Fate(NamedTuple):

@@ -39,8 +39,9 @@ def check(history: History) -> Iterator[Violation]:
 def _both(history: History) -> Iterator[Violation]:
     arrivals: dict[tuple[int, int], list[DeliveredMessage]] = {}
     for delivery in history.deliveries:
-        if delivery.source is not None:
-            arrivals.setdefault((delivery.source.queue_id, delivery.source.sequence), []).append(delivery)
+        source = delivery.source
+        if source is not None and (source.queue_id, source.sequence) not in history.moves_lost:
+            arrivals.setdefault((source.queue_id, source.sequence), []).append(delivery)
     for (queue_id, sequence), found in sorted(arrivals.items()):
         where = f"{sequence} of queue {queue_id}"
         places = sorted({(delivery.life.queue_id, delivery.sequence) for delivery in found})

@@ -14,6 +14,8 @@ MAY_HAVE_DELETED = ("done", "done-or-gone", "lost", "pending")
 
 def ending_of(message: SentMessage, history: History) -> Ending | None:
     """Why a stored message may be gone at the end of the run; None: it should have come out."""
+    if message.deleted_late:
+        return "deleted"
     for delivery in message.deliveries:
         if any(s.kind == "delete" and s.result in MAY_HAVE_DELETED for s in delivery.settlements):
             return "deleted"

@@ -48,7 +48,9 @@ def _wrong(message: SentMessage, fate: Fate, history: History) -> str | None:
     match fate.kind:
         case "deleted":
             settlements = [s for delivery in message.deliveries for s in delivery.settlements]
-            if not any(s.kind == "delete" and s.result in MAY_HAVE_DELETED for s in settlements):
+            if not message.deleted_late and not any(
+                s.kind == "delete" and s.result in MAY_HAVE_DELETED for s in settlements
+            ):
                 return f"was deleted from {where}, and nobody who received it asked for that"
         case "purged":
             if life is not None and not _was_purged(life, fate.at_ms, history):
@@ -65,7 +67,7 @@ def _wrong(message: SentMessage, fate: Fate, history: History) -> str | None:
                 return f"was in {where}, which is gone and was never deleted"
         case "absent":
             return f"no record of {where} ever had it"
-        case "lost" if fate.queue_id not in history.loose:
+        case "lost" if fate.queue_id not in history.unclean:
             return f"a failover of {where} lost it"
         case "living":
             return f"is still in {where}, though everything was received and deleted in the end"

@@ -31,8 +31,9 @@ def check(history: History) -> Iterator[Violation]:
             continue
         mine, messages = reads.get(life.queue_id, []), stored.get(life.queue_id, [])
         kept = _kept(life, history)
+        readable = [offset for offset in kept if (life.queue_id, offset) not in history.returned]
         for read in mine:
-            yield from _without_gaps(read, kept)
+            yield from _without_gaps(read, readable)
         yield from _same_bytes(life, mine, messages)
         yield from _committed(life, mine, kept)
         yield from _ends(life, mine, bounds.get(life.queue_id, []), messages)
@@ -40,7 +41,7 @@ def check(history: History) -> Iterator[Violation]:
         yield from _times(life, bounds.get(life.queue_id, []), messages)
 
 
-def _without_gaps(read: LogRead, kept: dict[int, bytes]) -> Iterator[Violation]:
+def _without_gaps(read: LogRead, kept: list[int]) -> Iterator[Violation]:
     """From the start of the request to `next`, one after the other; empty only at the end.
 
     In a cluster numbers may be left out before the first one: then nothing may be there that was passed over.

@@ -93,11 +93,14 @@ def _purged(life: QueueLife, delivery: DeliveredMessage, where: str) -> Iterator
 
 
 def _deleted_ms(message: SentMessage, history: History) -> int | None:
-    """When somebody was told for certain that it is deleted; not by a queue that is left out, and may lose that."""
+    """When somebody was told for certain that it is deleted; None also where it may be in two places."""
+    if history.moves_lost and any(
+        (delivery.life.queue_id, delivery.sequence) in history.moves_lost for delivery in message.deliveries
+    ):
+        return None
     times = [
         settlement.answered_ms
         for delivery in message.deliveries
-        if delivery.life.queue_id in history.lives
         for settlement in delivery.settlements
         if settlement.kind == "delete" and settlement.result == "done" and settlement.answered_ms is not None
     ]

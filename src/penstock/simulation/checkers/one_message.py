@@ -98,6 +98,8 @@ def _identifiers(history: History) -> Iterator[Violation]:
             key = (message.life.queue_id, message.deduplication_id)
             stored.setdefault(key, []).append((sent_ms, message.number, message))
     for (queue_id, identifier), found in stored.items():
+        if (queue_id, identifier) in history.claims_lost:
+            continue
         found.sort()
         life = history.lives[queue_id]
         for (first_ms, _, first), (second_ms, _, second) in pairwise(found):

@@ -18,6 +18,10 @@ class Lineage:
         """A primary wrote the first record of an epoch; replicas that take it over say the same again."""
         self._begun.setdefault((partition, epoch), (first, previous))
 
+    def first_of(self, partition: int, epoch: int) -> int:
+        """The first record that an epoch wrote."""
+        return self._begun[partition, epoch][0]
+
     def at(self, partition: int, last_epoch: int, index: int) -> int:
         """The epoch that wrote a record of the log whose newest epoch is `last_epoch`; 0: before all."""
         epoch = last_epoch

@@ -1,18 +1,21 @@
-"""Queues whose primary acknowledges alone (`async`): what a failover may lose is bounded, and counted apart.
+"""Queues that may lose acknowledged records: those that are `async`, and those that saw an unclean election.
 
-The other promises are checked without them: a lease, a delete or an id may be lost with the suffix that held it.
+What they may lose is what only logs had that lost (`lost_records.py`). Everything else is held to the full promises
+(`lost_answers.py`). What is said here is said of the lost messages too: a number means one message, a lease one delivery.
 """
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator
 
-from penstock.simulation.checkers import exact_endings
-from penstock.simulation.checkers.endings import ending_of
+from penstock.model.records import GroupChanged, Leased, decode_record
+from penstock.simulation.cluster.lost_records import LostRecords
 from penstock.simulation.history import History
 from penstock.simulation.message_history import QueueLife, SentMessage
 from penstock.simulation.violation import Violation
+from penstock.simulation.whereabouts import PartitionLog
+
+NAME = "numbers"
 
 
 def is_loose(life: QueueLife) -> bool:
@@ -20,47 +23,80 @@ def is_loose(life: QueueLife) -> bool:
     return life.settings[0].replication == "async"
 
 
-def without(history: History) -> History:
-    """What is left when one does not look at such queues."""
-    return dataclasses.replace(
-        history,
-        lives={number: life for number, life in history.lives.items() if not is_loose(life)},
-        messages={number: sent for number, sent in history.messages.items() if not is_loose(sent.life)},
-        batches=[batch for batch in history.batches if not is_loose(batch.life)],
-        deliveries=[delivery for delivery in history.deliveries if not is_loose(delivery.life)],
-        sightings=[sighting for sighting in history.sightings if not is_loose(sighting.life)],
-        empty_polls=[poll for poll in history.empty_polls if not is_loose(poll.life)],
-    )
+def loose_queues(history: History) -> set[int]:
+    """Queues that may lose something that was acknowledged."""
+    return {life.queue_id for life in history.lives.values() if is_loose(life)} | history.unclean
 
 
-def lost_messages(history: History) -> list[SentMessage]:
-    """Acknowledged, and never seen again although nothing ended them."""
+def lost_messages(history: History, lost: LostRecords) -> list[SentMessage]:
+    """Acknowledged, and not in the log that won."""
     return [
         message
         for message in history.messages.values()
-        if is_loose(message.life) and message.fate == "stored" and not ending_of(message, history)
+        if message.fate == "stored" and (message.life.queue_id, message.sequence) in lost.sent
     ]
 
 
-def check(history: History, lost_records: Mapping[int, int]) -> Iterator[Violation]:
-    """Wrong bytes, and losses without a failover; that each is of a moment only the witness sees.
-
-    `lost_records` counts, by queue, what primaries had committed and their successors did not have.
-    """
+def check(
+    history: History, logs: Iterable[PartitionLog], lost: LostRecords, loose: Collection[int]
+) -> Iterator[Violation]:
+    """Wrong bytes, and numbers that came back; asked before anything of the history is taken out."""
     for delivery in history.deliveries:
-        if is_loose(delivery.life) and delivery.problem is not None:
+        if delivery.life.queue_id in loose and delivery.problem is not None:
             yield Violation(
                 "I2", delivery.arrived_ms, f"a delivery of {delivery.life.name!r}: {delivery.problem}"
             )
-    loose = {number: sent for number, sent in history.messages.items() if is_loose(sent.life)}
-    yield from exact_endings.check(dataclasses.replace(history, messages=loose))
-    by_queue: dict[int, list[SentMessage]] = {}
-    for message in lost_messages(history):
-        by_queue.setdefault(message.life.queue_id, []).append(message)
-    for queue_id, messages in by_queue.items():
-        if not lost_records.get(queue_id):
+    yield from _numbers(history, loose)
+    yield from _leases(history, logs, lost)
+
+
+def _numbers(history: History, loose: Collection[int]) -> Iterator[Violation]:
+    """Whoever was told a number, and however, was told it of one message."""
+    told = [
+        (message.life.queue_id, message.sequence, message, message.answered_ms)
+        for message in history.messages.values()
+        if message.fate == "stored"
+    ]
+    told += [
+        (delivery.life.queue_id, delivery.sequence, delivery.message, delivery.arrived_ms)
+        for delivery in history.deliveries
+        if delivery.message is not None
+    ]
+    told += [
+        (read.life.queue_id, found.offset, found.message, read.answered_ms)
+        for read in history.log.reads
+        for found in read.messages
+        if found.message is not None
+    ]
+    known: dict[tuple[int, int], SentMessage] = {}
+    for queue_id, sequence, message, at_ms in told:
+        if queue_id in loose and known.setdefault((queue_id, sequence), message) is not message:
             yield Violation(
-                "I1",
-                messages[0].answered_ms,
-                f"{len(messages)} messages of {messages[0].life.name!r} are lost, and no failover lost a record",
+                NAME,
+                at_ms,
+                f"{sequence} of queue {queue_id} is message {known[queue_id, sequence].number} and message "
+                f"{message.number}",
             )
+
+
+def _leases(history: History, logs: Iterable[PartitionLog], lost: LostRecords) -> Iterator[Violation]:
+    """No lease and no generation of the log that won has the number of one that was lost."""
+    for log in logs:
+        if log.queue_id not in lost.queues:
+            continue
+        for written in log.records:
+            record = decode_record(written.head)
+            where = f"partition {log.partition} of queue {log.name!r}"
+            if isinstance(record, Leased) and (log.queue_id, log.ordinal, record.lease) in lost.leases:
+                yield Violation(
+                    NAME, record.at_ms, f"{where}: lease {record.lease} was given out by two primaries"
+                )
+            elif (
+                isinstance(record, GroupChanged)
+                and (log.queue_id, record.group, record.generation) in lost.generations
+            ):
+                yield Violation(
+                    NAME,
+                    record.at_ms,
+                    f"{where}: generation {record.generation} of {record.group!r} was begun by two primaries",
+                )

@@ -34,5 +34,12 @@ def partition_logs(
         else:
             continue
         yield PartitionLog(
-            number, entry.queue_id, entry.ordinal, entry.queue, entry.settings, records, number in there
+            number,
+            entry.queue_id,
+            entry.ordinal,
+            entry.queue,
+            entry.settings,
+            records,
+            is_there=number in there,
+            unclean=entry.unclean > 0,
         )

@@ -47,11 +47,15 @@ class QueueAnswers:
 
         def observed(request: Request, body: bytes, timeout_ms: int, done: Settled) -> None:
             asked = self._metadata.version
+            name = getattr(request, "name", "")
+            told = newest.get(
+                name, 0
+            )  # answers may overtake each other: what it heard before it asked counts
 
             def answered(reply: Reply | None) -> None:
                 if reply is not None:
                     self._check(client.name, request, reply, asked)
-                    self._check_order(client.name, reply, newest)
+                    newest[name] = max(newest.get(name, 0), self._check_order(client.name, reply, told))
                 done(reply)
 
             ask(request, body, timeout_ms, answered)
@@ -85,19 +89,20 @@ class QueueAnswers:
             found.add(entry.queue_id if entry is not None and entry.state == "ready" else None)
         return found
 
-    def _check_order(self, who: str, reply: Reply, newest: dict[str, int]) -> None:
+    def _check_order(self, who: str, reply: Reply, told: int) -> int:
+        """When the incarnation was made that an answer is about; 0: it is about none."""
         answer = reply.answer
         if not isinstance(answer, QueueDescription):
-            return
+            return 0
         made = self._made(answer.name, answer.queue_id)
         if made is None:
             self._violated(who, f"queue {answer.name!r} is {answer.queue_id}, which never was")
-        elif made < newest.get(answer.name, 0):
+            return 0
+        if made < told:
             self._violated(
                 who, f"queue {answer.name!r} is {answer.queue_id}, after it was told of a later one"
             )
-        else:
-            newest[answer.name] = made
+        return made
 
     def _made(self, name: str, queue_id: int) -> int | None:
         for change in self._history.of_key(queue_key(name)):

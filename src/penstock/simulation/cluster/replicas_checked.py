@@ -61,7 +61,9 @@ class ReplicaCheck:
             common = lineage.last_common(queue_id, before, now)
             if common == before[1]:
                 continue  # nothing is gone
-            for writer, index in self._witness.committed(queue_id).items():
+            known = node.replication.state.layout.get(queue_id)
+            unclean = known.entry.unclean if known is not None else 0
+            for writer, index in self._witness.committed(queue_id, unclean).items():
                 if common < index <= before[1] and lineage.at(queue_id, before[0], index) == writer:
                     yield (
                         f"partition {queue_id}: {self._name} goes back from record {before[1]} to {common}, and "

@@ -22,7 +22,11 @@ CLUSTER_KINDS = (
 
 
 LOOSE_KINDS = ("plain", "fair", "priorities", "delays", "deduplication")
-"""Those that may be acknowledged by their primary alone: nothing moves from them to queues that may not."""
+"""Those of which some are acknowledged by their primary alone in any run; of all kinds some are, see `_loosen_all_kinds`."""
+
+
+LOSING_HUNTS = ("left-behind", "old-primary", "standstill", "lost-answer")
+"""Those in which a primary is gone that may have acknowledged something alone."""
 
 
 LIMITED_KINDS = ("ttl", "retention", "reject", "drop-oldest", "overflow", "everything")
@@ -90,6 +94,10 @@ class ClusterScenario:
     """How many replicas operators may give a queue; none: they leave that alone."""
     store: StoreFaultPlan = field(default_factory=StoreFaultPlan)
     """What goes wrong on the way to the metadata store."""
+    hunted: str | None = None
+    """The queue whose primaries are hunted (`number_hunts.py`): while they acknowledge alone, where it is `async`."""
+    unclean: bool = False
+    """Whether an operator allows unclean elections of that queue."""
 
     @property
     def keeps_numbers(self) -> bool:
@@ -105,6 +113,11 @@ class ClusterScenario:
         faults = self.faults
         disturbed = faults.clock_ms or faults.skew_ms or faults.flips_ms
         return self.base.duration_ms % 4 == 1 and not disturbed and not self.base.kind
+
+    @property
+    def is_metered(self) -> bool:
+        """Whether there are front ends that count calls (`metered_calls.py`); no dice are thrown for it."""
+        return self.base.duration_ms % 11 == 3 and not self.faults.flips_ms
 
 
 def draw_cluster_scenario(random: Random, nodes: int) -> ClusterScenario:
@@ -177,6 +190,7 @@ def draw_cluster_scenario(random: Random, nodes: int) -> ClusterScenario:
     _give_claimed_ids(scenario)
     _give_many_partitions(scenario)
     _shorten_logs(scenario)
+    _loosen_all_kinds(scenario)
     dice = Random(f"flood: {base.duration_ms}")
     base.flood = bool(faults.slow_disk_ms) and dice.random() < 0.5
     if base.flood:
@@ -320,6 +334,21 @@ def _loosen(plans: list[QueuePlan], random: Random, share: float = 0.12) -> None
         may_lose = plan.name in LOOSE_KINDS
         if may_lose and random.random() < share:
             plan.settings = msgspec.structs.replace(plan.settings, replication="async")
+
+
+def _loosen_all_kinds(scenario: ClusterScenario) -> None:
+    """Queues of every kind may be acknowledged by their primary alone, most often where primaries are hunted. With dice of their
+    own, as above."""
+    dice = Random(f"loose: {scenario.base.duration_ms}")
+    share = 0.5 if scenario.faults.hunt in LOSING_HUNTS else 0.15
+    for plan in scenario.base.queues:
+        if dice.random() < share and plan.name.partition("-")[0] not in LOOSE_KINDS:
+            plan.settings = msgspec.structs.replace(plan.settings, replication="async")
+    names = [plan.name for plan in scenario.base.queues]
+    loose = [plan.name for plan in scenario.base.queues if plan.settings.replication == "async"]
+    chance = 0.7 if loose else 0.1
+    if scenario.faults.hunt is None and not scenario.faults.flips_ms and dice.random() < chance:
+        scenario.hunted, scenario.unclean = dice.choice(loose or names), not loose or dice.random() < 0.5
 
 
 def _faults(random: Random) -> ClusterFaultPlan:

@@ -7,7 +7,7 @@ which every later primary must have too.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from penstock.backend.outbox import Need
 from penstock.backend.replication.replicated_node import ReplicatedNode
@@ -57,8 +57,8 @@ class Witness:
         self._said: set[str] = set()
         self._written: dict[str, dict[tuple[int, int], AppendedRecord]] = {}
         """By node: what it appended in this turn."""
-        self.lost: dict[int, int] = {}
-        """By `async` partition: records that were acknowledged and that the next primary did not have."""
+        self.returned: dict[int, list[range]] = {}
+        """By partition: records that a primary was elected with and that the one before it did not have (an unclean election)."""
         self._loose: dict[int, list[tuple[int, int, int]]] = {}
         """By `async` partition: (index, when, by which epoch) of what was acknowledged and no failover has lost."""
 
@@ -146,10 +146,13 @@ class Witness:
             return []
         return self._log(queue_id, known.newest_epoch, known.newest_index)
 
-    def committed(self, queue_id: int) -> Mapping[int, int]:
-        """Epoch → the highest record of it that all in sync are known to have had."""
+    def committed(self, queue_id: int, unclean: int) -> Mapping[int, int]:
+        """Epoch → the highest record of it that all in sync are known to have had.
+
+        `unclean`: the newest epoch that began with an unclean election. Until it serves, it is not known what that left.
+        """
         known = self._committed.get(queue_id)
-        return known.marks if known is not None else {}
+        return known.marks if known is not None and unclean <= known.newest_epoch else {}
 
     def written(self) -> dict[int, set[int]]:
         """By partition: the numbers of all messages that any primary ever wrote, lost ones too."""
@@ -160,6 +163,10 @@ class Witness:
                 numbers = range(record.first, record.first + record.count)
                 found.setdefault(queue_id, set()).update(numbers)
         return found
+
+    def seen(self) -> Iterator[AppendedRecord]:
+        """Every record of every log that any replica ever had, lost ones too."""
+        return (record for record, _ in self._records.values())
 
     def _log(self, queue_id: int, last_epoch: int, last: int) -> list[AppendedRecord]:
         keys = (
@@ -190,9 +197,12 @@ class Witness:
         known = self._committed.setdefault(queue_id, _Committed())
         if epoch >= known.newest_epoch:
             if epoch > known.newest_epoch:
-                self._check_has_all(known, name, queue_id, epoch, index)
                 # An operator who lets a replica lead that is not in sync accepts that it may lack any amount.
                 bounded = unclean <= known.newest_epoch
+                if bounded:
+                    self._check_has_all(known, name, queue_id, epoch, index)
+                else:
+                    self._keep_marks(known, queue_id, epoch, index)
                 self._count_lost(known, queue_id, epoch, index, bounded=bounded)
                 known.newest_began_ms = self._schedule.elapsed_ms
             known.newest_epoch, known.newest_index = epoch, index
@@ -222,13 +232,24 @@ class Witness:
                     f"{writer}, which was committed",
                 )
 
+    def _keep_marks(self, known: _Committed, queue_id: int, epoch: int, index: int) -> None:
+        """What an unclean election has left of what was committed."""
+        newest = (known.newest_epoch, known.newest_index)
+        common = self.lineage.last_common(queue_id, newest, (epoch, index))
+        marks = ((writer, min(marked, common)) for writer, marked in known.marks.items())
+        known.marks = {
+            writer: marked for writer, marked in marks if self.lineage.at(queue_id, epoch, marked) == writer
+        }
+
     def _count_lost(self, known: _Committed, queue_id: int, epoch: int, index: int, *, bounded: bool) -> None:
         """With `async` a new primary need not have everything."""
         newest = (known.newest_epoch, known.newest_index)
         common = self.lineage.last_common(queue_id, newest, (epoch, index))
+        back = range(common + 1, self.lineage.first_of(queue_id, epoch))
+        if back:
+            self.returned.setdefault(queue_id, []).append(back)
         rows = self._loose.get(queue_id, [])
         lost = [(when_ms, by) for acknowledged, when_ms, by in rows if acknowledged > common]
-        self.lost[queue_id] = self.lost.get(queue_id, 0) + len(lost)
         # What this failover left may be lost by the next one.
         self._loose[queue_id] = [row for row in rows if row[0] <= common]
         for writer in sorted({by for _, by in lost}) if bounded else ():

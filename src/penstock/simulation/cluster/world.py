@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable
 from functools import partial
 from random import Random
@@ -13,21 +12,22 @@ from penstock.cluster.layout import NodeEntry, PartitionEntry, QueueEntry
 from penstock.cluster.shares import share_of
 from penstock.simulation.checkers import CHECKERS
 from penstock.simulation.clocks import NodeClock
-from penstock.simulation.cluster import layout_history, loose_queues, machine_checks, work
+from penstock.simulation.cluster import layout_history, loose_queues, lost_answers, machine_checks, work
 from penstock.simulation.cluster.fabric import Fabric
 from penstock.simulation.cluster.faults import ClusterFaults
 from penstock.simulation.cluster.hunts import Hunter
 from penstock.simulation.cluster.likeness import left_over, unlike
 from penstock.simulation.cluster.local_time import FREEZE_MS, LocalTime
+from penstock.simulation.cluster.lost_records import lost_records
 from penstock.simulation.cluster.machine import ClusterMachine
 from penstock.simulation.cluster.membership_witness import MembershipWitness
 from penstock.simulation.cluster.metadata import SimulatedMetadata
 from penstock.simulation.cluster.number_hunts import NumberHunter
 from penstock.simulation.cluster.number_keepers import QUEUE
-from penstock.simulation.cluster.number_keeping import NumberKeeping
 from penstock.simulation.cluster.partition_logs import partition_logs
 from penstock.simulation.cluster.queue_answers import ObservedStage, QueueAnswers
 from penstock.simulation.cluster.scenario import draw_cluster_scenario
+from penstock.simulation.cluster.special_clients import SpecialClients
 from penstock.simulation.cluster.store_faults import StoreFaults
 from penstock.simulation.cluster.witness import Witness
 from penstock.simulation.disk import SimulatedDisk
@@ -41,7 +41,6 @@ from penstock.simulation.trace import Trace
 from penstock.simulation.violation import Violation
 from penstock.simulation.whereabouts import Whereabouts
 from penstock.simulation.workload.auditor import Auditor
-from penstock.simulation.workload.idle_visitor import IdleVisitor
 from penstock.simulation.world import START_MS, Outcome
 from penstock.wire.messages import CreateQueue, QueueDescription
 
@@ -56,6 +55,7 @@ _HEALED_MS = 60_000
 _SETTLED_MS = 60_000
 _FOLLOWED_MS = 20_000
 _AUDITED_MS = 1_000_000
+_HUNTED_MS = 1_500
 _ALIKE_MS = (0, 100, 400, 2_000, 10_000)
 
 
@@ -125,18 +125,11 @@ class ClusterWorld:
             trace,
             self.faults.counts,
         )
-        self.hunter = Hunter(
-            machines, self.fabric, self.metadata, self.faults, self.entries, schedule, random, trace
-        )
-        self.keeping: NumberKeeping | None = None
-        if scenario.keeps_numbers:
-            hunter = NumberHunter(
-                machines, self.fabric, self.metadata, self.faults, self.entries, schedule, random, trace
-            )
-            chance = Random(f"{seed} numbers")
-            self.keeping = NumberKeeping(self.stage, hunter, chance, scenario.replicas, self.faults.counts)
-        dice = Random(f"{seed} visits")
-        self.visitor = IdleVisitor(self.stage, dice, scenario.replicas) if scenario.has_visitor else None
+        surroundings = (machines, self.fabric, self.metadata, self.faults, self.entries, schedule)
+        self.hunter = Hunter(*surroundings, random, trace)
+        self.suffixes = NumberHunter(*surroundings, Random(f"{seed} suffixes"), trace)
+        hunter = NumberHunter(*surroundings, random, trace)
+        self.special = SpecialClients(scenario, self.stage, hunter, seed, self.faults.counts)
         self._decoded: dict[str, tuple[int, PartitionEntry]] = {}
         self.violations: list[Violation] = []
 
@@ -160,20 +153,18 @@ class ClusterWorld:
         self.history.downtimes.append(well)
         self.history.slow_disks.append(well)
         work.start(self.stage, scenario, self.seed, self.faults.counts)
-        if self.keeping is not None:
-            self.keeping.start()
-        if self.visitor is not None:
-            self.tasks.start(self.visitor.run())
+        self.special.start()
         self.faults.start()
         self.store_faults.start()
         if scenario.faults.hunt is not None:
             hunted = list(scenario.loose_dead_letters) or names
             self.hunter.start(scenario.faults.hunt, scenario.faults.hunts_ms, hunted)
+        if scenario.hunted is not None:
+            self.suffixes.hunt(scenario.hunted, _HUNTED_MS, unclean=scenario.unclean)
         self.schedule.run_for(scenario.base.duration_ms)
         trace.add("world", "everybody stops, everything is well again")
-        self.stage.stopping = self.hunter.over = True
-        if self.keeping is not None:
-            self.keeping.hunter.over = True
+        self.stage.stopping = self.hunter.over = self.suffixes.over = True
+        self.special.end()
         self.store_faults.heal()
         self.faults.heal()
         self._wait_for("every node runs and stays", self._all_stay, _BEGUN_MS)
@@ -235,8 +226,7 @@ class ClusterWorld:
                     self.stage.note(reply.answer)
                     break
                 yield Pause(100)
-        if self.keeping is not None:
-            yield from self.keeping.keepers.create()
+        yield from self.special.create()
 
     def _is_harmed(self, machine: ClusterMachine) -> bool:
         return bool(self.scenario.faults.flips_ms) and machine is self.faults.damaged
@@ -298,7 +288,7 @@ class ClusterWorld:
 
     def _check_numbers(self) -> None:
         """What clients kept over failovers means what it meant, in the log that won."""
-        if (keeping := self.keeping) is None:
+        if (keeping := self.special.keeping) is None:
             return
         self.tasks.start(keeping.keepers.take_stock())
         self._wait_for("the keepers' stock is taken", lambda: not self.tasks.active, _AUDITED_MS)
@@ -313,12 +303,12 @@ class ClusterWorld:
 
     def _check_visits(self) -> None:
         """The queue of the visitor goes by itself."""
-        if self.visitor is not None:
-            self.tasks.start(self.visitor.leave())
+        if (visitor := self.special.visitor) is not None:
+            self.tasks.start(visitor.leave())
             self._wait_for("the visitor's queue is gone", lambda: not self.tasks.active, _AUDITED_MS)
             self._wait_for("nothing of it is left", self._all_in_sync, _HEALED_MS)
-            self.violations += self.visitor.violations
-            self.faults.counts["idle queue gone"] += self.visitor.expired
+            self.violations += visitor.violations
+            self.faults.counts["idle queue gone"] += visitor.expired
 
     def _say_when_sent(self) -> None:
         """The answer for a batch in several shares has the time of the last; each delivery has that of its own."""
@@ -345,12 +335,9 @@ class ClusterWorld:
         history = self.history
         self._say_when_sent()
         self._gather_logs()
-        history.whereabouts = Whereabouts(
-            partition_logs(self.metadata, self.machines, self.witness, self.entries()),
-            history.lives.values(),
-            self.witness.written(),
-        )
-        history.loose = {life.queue_id for life in history.lives.values() if loose_queues.is_loose(life)}
+        logs = list(partition_logs(self.metadata, self.machines, self.witness, self.entries()))
+        history.unclean = {log.queue_id for log in logs if log.unclean}
+        history.whereabouts = Whereabouts(logs, history.lives.values(), self.witness.written())
         history.ended_ms = self.schedule.now_ms
         self.violations += self.witness.violations + self.members.violations + self.stage.answers.violations
         self.violations += self.members.check_lives()
@@ -368,15 +355,18 @@ class ClusterWorld:
             self.violations.append(Violation("I10", at_ms, f"a node refused to start: {sentence}"))
         history.most_unflushed_bytes = max(machine.most_unflushed_bytes for machine in self.machines.values())
         history.max_unflushed_bytes = self.scenario.base.max_unflushed_bytes
-        tight = loose_queues.without(history)
+        if (metering := self.special.metering) is not None:
+            log = history.records.get(metering.queue_id, [])
+            self.violations += metering.check(log, history.ended_ms)
+        loose = loose_queues.loose_queues(history)
+        lost = lost_records(logs, self.witness.seen(), loose, self.witness.returned)
+        self.violations += loose_queues.check(history, logs, lost, loose)
+        lost_messages = loose_queues.lost_messages(history, lost)
+        lost_answers.forget(history, lost)
         for name in CHECKED:
-            self.violations += CHECKERS[name](tight)
-        lost: Counter[int] = Counter()
-        for entry in self.entries().values():
-            lost[entry.queue_id] += self.witness.lost.get(entry.partition, 0)
-        self.violations += loose_queues.check(history, lost)
+            self.violations += CHECKERS[name](history)
         for kind, count in (
-            ("acknowledged message lost by async", len(loose_queues.lost_messages(history))),
+            ("acknowledged message lost by async", len(lost_messages)),
             ("failover", self.witness.epochs - self.witness.partitions),
         ):
             if count > 0:

@@ -1,0 +1,147 @@
+"""What only logs had that lost: the records that a primary wrote and that are not in the log that won, by what they are about.
+
+A failover of an `async` queue, and an unclean election, may lose the records behind the point from which on the log of the next primary
+differs. The witness has seen every record of every log. So it is known of each message, lease, purge, offset and generation whether a
+record about it was lost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+from penstock.model import records
+from penstock.model.records import Record, decode_record
+from penstock.model.runs import Runs
+from penstock.routing.numbers import outward
+from penstock.simulation.message_history import Kind
+from penstock.simulation.observed_store import AppendedRecord
+from penstock.simulation.whereabouts import PartitionLog
+
+Place = tuple[int, int]
+"""(queue, sequence number as clients see it)."""
+
+_SETTLES: dict[type, Kind] = {
+    records.Deleted: "delete",
+    records.Released: "release",
+    records.Extended: "extend",
+    records.Resumed: "extend",
+}
+
+
+@dataclass(slots=True, eq=False)
+class LostRecords:
+    """Of queues that may lose something."""
+
+    sent: set[Place] = field(default_factory=set)
+    """Messages that no record of the log that won has."""
+    leases: set[tuple[int, int, int]] = field(default_factory=set)
+    """(queue, ordinal of its partition, lease)."""
+    settled: set[tuple[int, int, int, Kind]] = field(default_factory=set)
+    """(queue, sequence number, lease, what was done)."""
+    deleted_late: set[Place] = field(default_factory=set)
+    """Messages that the log that won deletes with a receipt of a lease that was lost: nobody had received them since."""
+    ended: set[Place] = field(default_factory=set)
+    """Messages of which a record was lost that had ended them, in any way."""
+    moved: set[Place] = field(default_factory=set)
+    """Messages of which it was lost that they left for another queue."""
+    purges: list[tuple[int, int]] = field(default_factory=list)
+    """(queue, when)."""
+    cuts: dict[int, int] = field(default_factory=dict)
+    """By queue: the furthest that a log was cut."""
+    generations: set[tuple[int, str, int]] = field(default_factory=set)
+    """(queue, group of readers, generation)."""
+    offsets: set[tuple[int, str, int]] = field(default_factory=set)
+    """(queue, group of readers, offset)."""
+    removed_groups: set[tuple[int, str]] = field(default_factory=set)
+    watermarks: set[int] = field(default_factory=set)
+    """Queues of which it was lost up to which time they are closed."""
+    claims: set[tuple[int, bytes]] = field(default_factory=set)
+    """(queue, deduplication id)."""
+    returned: set[Place] = field(default_factory=set)
+    """Messages of the log that won that a log before it did not have, and that were there before: an unclean election brought them back."""
+    queues: set[int] = field(default_factory=set)
+    """All queues that lost anything."""
+
+    def add(self, queue_id: int, ordinal: int, record: Record) -> None:
+        """A record of a partition that is not in the log that won."""
+        self.queues.add(queue_id)
+        match record:
+            case records.Sent():
+                first = outward(ordinal, record.first)
+                self.sent.update((queue_id, number) for number in range(first, first + record.count))
+            case records.Leased():
+                self.leases.add((queue_id, ordinal, record.lease))
+            case records.Deleted() | records.Released() | records.Extended() | records.Resumed():
+                kind = _SETTLES[type(record)]
+                numbers = _numbers(ordinal, record.runs)
+                self.settled.update((queue_id, number, record.lease, kind) for number in numbers)
+                if kind == "delete":
+                    self.ended.update((queue_id, number) for number in numbers)
+            case records.Expired() | records.Dropped():
+                self.ended.update((queue_id, number) for number in _numbers(ordinal, record.runs))
+            case records.MoveStarted() | records.MoveFinished():
+                places = {(queue_id, number) for number in _numbers(ordinal, record.runs)}
+                self.ended |= places
+                self.moved |= places
+            case records.Purged():
+                self.purges.append((queue_id, record.at_ms))
+            case records.LogCut():
+                self.cuts[queue_id] = max(record.end, self.cuts.get(queue_id, 0))
+            case records.GroupChanged():
+                self.generations.add((queue_id, record.group, record.generation))
+            case records.OffsetCommitted():
+                self.offsets.add((queue_id, record.group, record.offset))
+            case records.GroupRemoved():
+                self.removed_groups.add((queue_id, record.group))
+            case records.Sorted() | records.Closed():
+                self.watermarks.add(queue_id)
+            case records.IdsClaimed() | records.IdsBarred():
+                self.claims.update((queue_id, identifier) for identifier in record.ids)
+            case _:
+                pass
+
+
+def _numbers(ordinal: int, runs: Runs) -> list[int]:
+    return [outward(ordinal, number) for first, count in runs for number in range(first, first + count)]
+
+
+def lost_records(
+    logs: Iterable[PartitionLog],
+    seen: Iterable[AppendedRecord],
+    loose: Collection[int],
+    returned: Mapping[int, Sequence[range]] = MappingProxyType({}),
+) -> LostRecords:
+    """Of all records that were seen in any log, those of the queues in `loose` that the logs that won do not have.
+
+    `returned`: by partition, the numbers of records that came back.
+    """
+    lost = LostRecords()
+    winning = {log.partition: log for log in logs if log.queue_id in loose}
+    kept = {id(record) for log in winning.values() for record in log.records}
+    for record in seen:
+        log = winning.get(record.partition)
+        if log is not None and id(record) not in kept:
+            lost.add(log.queue_id, log.ordinal, decode_record(record.head))
+    for log in winning.values():
+        if log.queue_id in lost.queues:
+            _add_late_deletes(log, lost)
+            _add_returned(log, returned.get(log.partition, ()), lost)
+    return lost
+
+
+def _add_late_deletes(log: PartitionLog, lost: LostRecords) -> None:
+    for written in log.records:
+        record = decode_record(written.head)
+        if isinstance(record, records.Deleted) and (log.queue_id, log.ordinal, record.lease) in lost.leases:
+            numbers = _numbers(log.ordinal, record.runs)
+            lost.deleted_late.update((log.queue_id, number) for number in numbers)
+
+
+def _add_returned(log: PartitionLog, returned: Sequence[range], lost: LostRecords) -> None:
+    for written in log.records:
+        record = decode_record(written.head) if any(written.number in back for back in returned) else None
+        if isinstance(record, records.Sent):
+            numbers = _numbers(log.ordinal, [(record.first, record.count)])
+            lost.returned.update((log.queue_id, number) for number in numbers)

@@ -1,0 +1,54 @@
+"""Clients that only some runs have, each with a queue and checks of its own."""
+
+from __future__ import annotations
+
+from collections import Counter
+from random import Random
+
+from penstock.simulation.cluster.metered_calls import MeteredCalls
+from penstock.simulation.cluster.number_hunts import NumberHunter
+from penstock.simulation.cluster.number_keeping import NumberKeeping
+from penstock.simulation.cluster.scenario import ClusterScenario
+from penstock.simulation.tasks import Steps
+from penstock.simulation.workload.idle_visitor import IdleVisitor
+from penstock.simulation.workload.stage import Stage
+
+
+class SpecialClients:
+    """Those that the run of a seed has."""
+
+    def __init__(
+        self, scenario: ClusterScenario, stage: Stage, hunter: NumberHunter, seed: int, counts: Counter[str]
+    ) -> None:
+        self._stage = stage
+        replicas = scenario.replicas
+        self.keeping: NumberKeeping | None = None
+        if scenario.keeps_numbers:
+            self.keeping = NumberKeeping(stage, hunter, Random(f"{seed} numbers"), replicas, counts)
+        self.visitor: IdleVisitor | None = None
+        if scenario.has_visitor:
+            self.visitor = IdleVisitor(stage, Random(f"{seed} visits"), replicas)
+        self.metering: MeteredCalls | None = None
+        if scenario.is_metered:
+            self.metering = MeteredCalls(stage, Random(f"{seed} metered"), replicas, counts)
+
+    def create(self) -> Steps[None]:
+        """Makes their queues; the visitor makes its queue itself."""
+        if self.keeping is not None:
+            yield from self.keeping.keepers.create()
+        if self.metering is not None:
+            yield from self.metering.create()
+
+    def start(self) -> None:
+        """They begin."""
+        if self.keeping is not None:
+            self.keeping.start()
+        if self.visitor is not None:
+            self._stage.tasks.start(self.visitor.run())
+        if self.metering is not None:
+            self.metering.start()
+
+    def end(self) -> None:
+        """Nothing is done on purpose any more."""
+        if self.keeping is not None:
+            self.keeping.hunter.over = True

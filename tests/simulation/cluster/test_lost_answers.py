@@ -1,0 +1,211 @@
+"""What a lost record excuses, in histories made by hand: the answers that it gave, and nothing else."""
+
+from __future__ import annotations
+
+from penstock.model.batch import encode_one
+from penstock.model.records import Deleted, Expired, Leased, Purged, QueueRecord, Sent, encode_record
+from penstock.model.settings import QueueSettings
+from penstock.ordering.timestamp_id import BEFORE_ALL
+from penstock.simulation.checkers import CHECKERS
+from penstock.simulation.cluster import lost_answers
+from penstock.simulation.cluster.loose_queues import check
+from penstock.simulation.cluster.lost_records import LostRecords, lost_records
+from penstock.simulation.history import History
+from penstock.simulation.log_history import LoggedMessage, LogRead
+from penstock.simulation.message_history import (
+    DeliveredMessage,
+    QueueLife,
+    SendAnswer,
+    SentBatch,
+    SentMessage,
+    Settlement,
+    Span,
+)
+from penstock.simulation.observed_store import AppendedRecord
+from penstock.simulation.violation import Violation
+from penstock.simulation.whereabouts import PartitionLog, Whereabouts
+
+
+class _Queue:
+    """An `async` queue of one partition: its log that won, another that lost, and what clients were told."""
+
+    def __init__(self) -> None:
+        self.life = QueueLife(1, "orders", [QueueSettings(replication="async")], 0)
+        self.history = History(lives={1: self.life}, ended_ms=10_000)
+        self.won: list[AppendedRecord] = []
+        self.fell: list[AppendedRecord] = []
+
+    def write(self, record: QueueRecord, payload: bytes = b"", *, lost: bool = False) -> None:
+        log = self.fell if lost else self.won
+        number = len(self.won) + len(self.fell) + 1
+        log.append(AppendedRecord(number * 100, 1, number, encode_record(record), payload))
+
+    def send(self, sequence: int, *, lost: bool = False, number: int = 0) -> SentMessage:
+        """One message is stored and acknowledged."""
+        self.write(Sent(sequence, 1, 10, 0, 0, 0, 0), encode_one(b"x"), lost=lost)
+        message = SentMessage(number or sequence, self.life, b"x", b"", b"", 0, None, None, b"", 10, 10_000)
+        message.fate, message.sequence, message.sent_ms, message.answered_ms = "stored", sequence, 10, 20
+        self.history.messages[message.number] = message
+        batch = SentBatch(self.life, 7, message.number, [message], b"")
+        batch.answers.append(SendAnswer([(sequence, 1)], [], 10))
+        batch.heard.append((20, 20_000, 0))
+        self.history.batches.append(batch)
+        return message
+
+    def deliver(
+        self, message: SentMessage, lease: int, at_ms: int, count: int = 1, *, lost: bool = False
+    ) -> DeliveredMessage:
+        self.write(Leased(lease, [(message.sequence, 1)], at_ms, at_ms + 100), lost=lost)
+        delivery = DeliveredMessage(
+            *(self.life, message, None, message.sequence, lease, b"token %d" % lease, 0, at_ms, at_ms + 1),
+            *(at_ms, at_ms + 100, count, at_ms, 10, None, BEFORE_ALL),
+        )
+        message.deliveries.append(delivery)
+        self.history.deliveries.append(delivery)
+        return delivery
+
+    def delete(self, delivery: DeliveredMessage, at_ms: int, *, lost: bool = False) -> None:
+        """Somebody deletes a message and is told that it is done."""
+        self.write(Deleted(delivery.lease, [(delivery.sequence, 1)], at_ms), lost=lost)
+        delivery.settlements.append(Settlement("delete", at_ms, 0, at_ms + 1, "done"))
+
+    def log(self) -> PartitionLog:
+        return PartitionLog(1, 1, 0, "orders", self.life.settings[0], self.won, is_there=True)
+
+    def lost(self) -> LostRecords:
+        return lost_records([self.log()], [*self.won, *self.fell], {1})
+
+    def violations(self, checker: str) -> list[str]:
+        """What a checker says once the answers of lost records are forgotten."""
+        records = [record for log in (self.won, self.fell) for record in log]
+        numbers = {record.number for record in records}
+        self.history.whereabouts = Whereabouts([self.log()], [self.life], {1: numbers})
+        lost_answers.forget(self.history, self.lost())
+        return [violation.sentence for violation in CHECKERS[checker](self.history)]
+
+
+def _said(found: list[Violation]) -> list[str]:
+    return [violation.sentence for violation in found]
+
+
+def test_a_lost_send_excuses_its_message_and_no_other() -> None:
+    queue = _Queue()
+    queue.send(1, lost=True)
+    assert queue.violations("I1") == []
+    queue.send(2)
+    found = queue.violations("I1")
+    assert found
+    assert all("message 2 " in sentence for sentence in found)
+
+
+def test_a_lost_delete_excuses_that_its_message_comes_back() -> None:
+    queue = _Queue()
+    message = queue.send(1)
+    first = queue.deliver(message, 1, 100)
+    queue.delete(first, 110, lost=True)
+    queue.deliver(message, 2, 300, 2)
+    assert queue.violations("I2") == []
+
+
+def test_a_delete_that_is_in_the_log_that_won_is_held_to() -> None:
+    queue = _Queue()
+    message, other = queue.send(1), queue.send(2)
+    queue.delete(queue.deliver(other, 1, 100), 110, lost=True)
+    queue.delete(queue.deliver(message, 2, 100), 110)
+    queue.deliver(message, 3, 300, 2)
+    found = queue.violations("I2")
+    assert found
+    assert all("1 of queue 'orders'" in sentence or "message 1 " in sentence for sentence in found)
+
+
+def test_a_lost_lease_excuses_the_next_one_and_a_kept_one_does_not() -> None:
+    queue = _Queue()
+    message = queue.send(1)
+    queue.deliver(message, 1, 100, lost=True)
+    queue.deliver(message, 2, 120)
+    assert queue.violations("I4") == []
+    assert queue.violations("I5") == []
+    queue.deliver(message, 3, 140)
+    (sentence,) = queue.violations("I4")
+    assert "leased again (lease 3)" in sentence
+    assert any("receive count" in sentence for sentence in queue.violations("I5"))
+
+
+def test_a_message_may_be_deleted_with_the_receipt_of_a_lost_lease() -> None:
+    queue = _Queue()
+    message = queue.send(1)
+    queue.delete(queue.deliver(message, 1, 100, lost=True), 300)
+    assert queue.violations("I1") == []
+
+
+def test_the_receipt_of_a_lost_lease_may_not_delete_another_message() -> None:
+    queue = _Queue()
+    message, other = queue.send(1), queue.send(2)
+    delivery = queue.deliver(message, 1, 100, lost=True)
+    delivery.settlements.append(Settlement("delete", 300, 0, 301, "done"))
+    queue.write(Deleted(1, [(other.sequence, 1)], 300))
+    found = queue.violations("I1")
+    assert any("message 2 " in sentence and "nobody who received it" in sentence for sentence in found)
+
+
+def test_a_batch_that_was_lost_may_be_stored_again_once() -> None:
+    queue = _Queue()
+    message = queue.send(1, lost=True)
+    (batch,) = queue.history.batches
+    batch.answers.append(SendAnswer([(9, 1)], [], 50))
+    batch.heard.append((60, 60_000, 0))
+    queue.write(Sent(9, 1, 50, 0, 0, 0, 0), encode_one(b"x"))
+    assert queue.violations("I3") == []
+    assert (message.fate, message.sequence, message.answered_ms) == ("stored", 9, 60)
+    batch.answers.append(SendAnswer([(10, 1)], [], 70))
+    batch.heard.append((80, 80_000, 0))
+    (sentence,) = queue.violations("I3")
+    assert "was answered with" in sentence
+
+
+def test_a_lost_purge_excuses_what_it_took_and_a_kept_one_does_not() -> None:
+    queue = _Queue()
+    message = queue.send(1)
+    queue.life.purges.append(Span(100, 120, 1))
+    queue.write(Purged(2, 110), lost=True)
+    queue.deliver(message, 1, 300)
+    assert queue.violations("I2") == []
+    queue.life.purges.append(Span(400, 420, 1))
+    queue.write(Purged(2, 410))
+    queue.deliver(message, 2, 600, 2)
+    assert any("after the queue was purged" in sentence for sentence in queue.violations("I2"))
+
+
+def test_a_message_that_was_said_to_be_gone_may_come_back_when_its_end_was_lost() -> None:
+    queue = _Queue()
+    message = queue.send(1)
+    first = queue.deliver(message, 1, 100)
+    queue.write(Expired([(1, 1)], "ttl", 300), lost=True)
+    first.settlements.append(Settlement("delete", 310, 0, 311, "gone"))
+    queue.deliver(message, 2, 400, 2)
+    assert queue.violations("I2") == []
+
+
+def test_a_read_of_what_was_lost_is_forgotten_from_there_on() -> None:
+    queue = _Queue()
+    queue.life.settings[0] = QueueSettings(replication="async", consumption="both")
+    kept, gone = queue.send(1), queue.send(2, lost=True)
+    rows = [LoggedMessage(message.sequence, message, None, 10) for message in (kept, gone)]
+    queue.history.log.reads.append(LogRead(queue.life, 1, 10, 0, rows, 3, 3, 100, 101, None))
+    queue.history.records[1] = queue.won
+    assert queue.violations("log") == []
+    (read,) = queue.history.log.reads
+    assert [row.offset for row in read.messages] == [1]
+
+
+def test_numbers_of_what_was_lost_may_not_come_back() -> None:
+    queue = _Queue()
+    queue.send(1, lost=True)
+    message = queue.send(2)
+    queue.deliver(message, 1, 100, lost=True)
+    assert _said(list(check(queue.history, [queue.log()], queue.lost(), {1}))) == []
+    again = queue.send(1, number=3)
+    queue.deliver(again, 1, 200)
+    said = _said(list(check(queue.history, [queue.log()], queue.lost(), {1})))
+    assert any("is message 1 and message 3" in sentence for sentence in said)
+    assert any("given out by two primaries" in sentence for sentence in said)
