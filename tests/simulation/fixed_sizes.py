@@ -21,8 +21,6 @@ FIXED: dict[str, tuple[str, ...]] = {
         "cluster.sequence_numbers.ROW_SHIFT",
         "model.epoch_numbers.EPOCH_SHIFT",
         "model.records.KINDS",
-        "model.records.NUMBERS_SKIPPED",
-        "model.records.SPENT_MOVED",
         "model.batch.ALL_COLUMNS",
         "model.batch.HEADER_BYTES",
         "model.batch.UNSET",
