@@ -57,7 +57,6 @@ class Histories(RuleBasedStateMachine):
     """Short histories that Hypothesis can cut down to what matters."""
 
     world: World
-    sent: dict[tuple[int, int], list[Outgoing]]
 
     @initialize(
         fifo=some.booleans(), start=some.sampled_from(STARTS), dead=some.booleans(), logged=some.booleans()
@@ -74,18 +73,13 @@ class Histories(RuleBasedStateMachine):
             ),
             start,
         )
-        self.sent = {}
 
     def made(self, batch: list[Spec]) -> list[Outgoing]:
         return [Outgoing(self.world.body(size), *rest) for size, *rest in batch]  # type: ignore[arg-type]  # the columns of a drawn message, in order
 
     @rule(batch=batches, producer=some.integers(0, 2), number=some.integers(1, 6))
     def send(self, batch: list[Spec], producer: int, number: int) -> None:
-        """Under a number that was used before the same batch comes again."""
-        made = self.made(batch)
-        self.world.send(
-            self.sent.setdefault((producer, number), made) if producer else made, producer, number
-        )
+        self.world.send(self.made(batch), producer, number)
 
     @rule(batch=batches)
     def send_refused(self, batch: list[Spec]) -> None:

@@ -60,6 +60,8 @@ class World:
         """Every lease ever given out; most are stale."""
         self.bodies = 0
         self.arrivals = 0
+        self.sent: dict[tuple[int, int], list[Outgoing]] = {}
+        """Batches by producer and number."""
 
     def body(self, size: int) -> bytes:
         """A body unlike any other, if there is room to tell them apart."""
@@ -69,7 +71,9 @@ class World:
     # -- commands --------------------------------------------------------------------------------------------
 
     def send(self, batch: list[Outgoing], producer: int, number: int) -> None:
-        """Sends, maybe once more than needed."""
+        """Sends; under a number that was used before the batch of that number comes again."""
+        if producer:
+            batch = self.sent.setdefault((producer, number), batch)
         settings = self.reference.settings
         too_long = max(message.delay_ms or 0 for message in batch) > settings.retention_ms
         if too_long or (settings.fifo and any(message.priority for message in batch)):

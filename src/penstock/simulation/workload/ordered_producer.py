@@ -9,12 +9,12 @@ from penstock.client_core.call import Call, Unanswered
 from penstock.client_core.gathering import GatheredBatch, Gathering
 from penstock.client_core.queue_sender import QueueSender
 from penstock.client_core.send_line import SendCall, SendLine, State
-from penstock.model.errors import ERRORS, ErrorCode, PenstockError
+from penstock.model.errors import ErrorCode, PenstockError
 from penstock.simulation.client_link import SimulatedLink
 from penstock.simulation.message_history import QueueLife, SentBatch, SentMessage
 from penstock.simulation.queue_plan import QueuePlan
 from penstock.simulation.tasks import Pause, Steps
-from penstock.simulation.workload.producer import Producer, gone_in_shares, request_for
+from penstock.simulation.workload.producer import Producer, request_for
 from penstock.simulation.workload.stage import Stage
 from penstock.wire.messages import Answer, DescribeQueue, Failed, QueueDescription, Send, SendResult
 
@@ -164,12 +164,11 @@ class Lane(Gathering[Parcel]):
         self.producer.stage.trace.add(self.producer.name, f"{self.life.name}: {sentence}")
 
     def refused(self, batch: SentBatch, error: PenstockError, asked_ms: int) -> None:
-        """A batch was refused; whether it may be stored all the same, its queue and the code say."""
+        """A batch was refused; whether it may be stored all the same, the code says."""
         recorder = self.producer.stage.recorder
         if error.code is ErrorCode.QUEUE_DAMAGED:
             recorder.damage_seen(self.life)
-        in_shares = self.life.settings[0].partitions > 1 and ERRORS[error.code].retryable
-        if error.code not in _UNCERTAIN and not in_shares and not gone_in_shares(batch, error.code):
+        if error.code not in _UNCERTAIN:
             recorder.send_refused(batch, Failed(error.code, error.message), asked_ms)
 
     # -- see `Gathering` -------------------------------------------------------------------------------------

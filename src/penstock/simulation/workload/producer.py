@@ -85,8 +85,7 @@ class Producer:
             failed = stage.failed(life, reply)
             assert failed is not None
             stage.trace.add(self._name, f"send {batch.number} to {life.name}: {failed.code}")
-            if not gone_in_shares(batch, ErrorCode(failed.code)):
-                stage.recorder.send_refused(batch, failed, asked_ms)
+            stage.recorder.send_refused(batch, failed, asked_ms)
             if failed.code == ErrorCode.QUEUE_NOT_FOUND:
                 yield from stage.look_up(self._client, life.name)
                 return
@@ -154,15 +153,6 @@ class Producer:
             return b""
         newest = number // 10
         return b"id-%d" % (newest - self._stage.random.randrange(min(newest + 1, plan.deduplication)))
-
-
-def gone_in_shares(batch: SentBatch, code: ErrorCode) -> bool:
-    """Whether a refusal leaves open what became of a batch: its queue is deleted, and was one of several partitions.
-
-    One of them may have stored its share before that, and the others found no queue. A single message is never shared out.
-    """
-    is_shared = batch.life.settings[0].partitions > 1 and len(batch.messages) > 1
-    return code is ErrorCode.QUEUE_NOT_FOUND and is_shared
 
 
 def request_for(batch: SentBatch, after: int = 0) -> Send:
