@@ -101,8 +101,8 @@ def _forget_settlements(delivery: DeliveredMessage, lost: LostRecords) -> None:
 
 def _forget_logs(log: LogHistory, lost: LostRecords) -> None:
     log.reads[:] = [read for read in log.reads if _is_left(read, lost)]
-    log.gone[:] = [seen for seen in log.gone if seen.start >= lost.cuts.get(seen.life.queue_id, 0)]
-    log.bounds[:] = [seen for seen in log.bounds if seen.begin != lost.cuts.get(seen.life.queue_id)]
+    log.gone[:] = [seen for seen in log.gone if seen.start >= max(lost.cuts.get(seen.life.queue_id, {0}))]
+    log.bounds[:] = [seen for seen in log.bounds if seen.begin not in lost.cuts.get(seen.life.queue_id, ())]
     log.joined[:] = [
         row
         for row in log.joined

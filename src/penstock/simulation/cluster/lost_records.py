@@ -48,8 +48,8 @@ class LostRecords:
     """Messages of which it was lost that they left for another queue."""
     purges: list[tuple[int, int]] = field(default_factory=list)
     """(queue, when)."""
-    cuts: dict[int, int] = field(default_factory=dict)
-    """By queue: the furthest that a log was cut."""
+    cuts: dict[int, set[int]] = field(default_factory=dict)
+    """By queue: where its log began after a cut."""
     generations: set[tuple[int, str, int]] = field(default_factory=set)
     """(queue, group of readers, generation)."""
     offsets: set[tuple[int, str, int]] = field(default_factory=set)
@@ -88,7 +88,7 @@ class LostRecords:
             case records.Purged():
                 self.purges.append((queue_id, record.at_ms))
             case records.LogCut():
-                self.cuts[queue_id] = max(record.end, self.cuts.get(queue_id, 0))
+                self.cuts.setdefault(queue_id, set()).add(record.end)
             case records.GroupChanged():
                 self.generations.add((queue_id, record.group, record.generation))
             case records.OffsetCommitted():
