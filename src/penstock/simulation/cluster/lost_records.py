@@ -81,6 +81,9 @@ class LostRecords:
                     self.ended.update((queue_id, number) for number in numbers)
             case records.Expired() | records.Dropped():
                 self.ended.update((queue_id, number) for number in _numbers(ordinal, record.runs))
+            case records.SpentMoved():
+                self.add(queue_id, ordinal, record.released)
+                self.add(queue_id, ordinal, record.started)
             case records.MoveStarted() | records.MoveFinished():
                 places = {(queue_id, number) for number in _numbers(ordinal, record.runs)}
                 self.ended |= places
