@@ -25,7 +25,7 @@ def check(history: History) -> Iterator[Violation]:
             stray.update(message.number for message in batch.messages if message.fate == "duplicate")
     for message in history.messages.values():
         if message.number not in stray:
-            yield from _places(message)
+            yield from _places(message, history.skew_ms)
     yield from _identifiers(history)
 
 
@@ -67,7 +67,18 @@ def _sequences(answer: SendAnswer) -> list[int]:
     return [number for start, count in answer.runs for number in range(start, start + count)]
 
 
-def _places(message: SentMessage) -> Iterator[Violation]:
+def _was_free(message: SentMessage, skew_ms: int) -> bool:
+    """Whether a message was stored by an attempt without an answer, and its id was free again when it was called a duplicate.
+
+    Then the id was sent to another partition meanwhile, and the partition that stored the message is not asked any more (ADR 30).
+    """
+    window_ms = message.life.least_ms("deduplication_window_ms")
+    return message.life.settings[0].partitions > 1 and all(
+        delivery.sent_ms + window_ms <= message.sent_ms + skew_ms for delivery in message.deliveries
+    )
+
+
+def _places(message: SentMessage, skew_ms: int) -> Iterator[Violation]:
     """A message that did not move has one place."""
     places = sorted({(d.life.queue_id, d.sequence) for d in message.deliveries if d.source is None})
     if message.fate == "stored" and message.deliveries:
@@ -78,7 +89,7 @@ def _places(message: SentMessage) -> Iterator[Violation]:
             message.deliveries[-1].arrived_ms,
             f"message {message.number} was stored more than once: {places}",
         )
-    if message.fate == "duplicate" and message.deliveries:
+    if message.fate == "duplicate" and message.deliveries and not _was_free(message, skew_ms):
         yield Violation(
             NAME,
             message.deliveries[0].arrived_ms,
@@ -103,7 +114,9 @@ def _identifiers(history: History) -> Iterator[Violation]:
         found.sort()
         life = history.lives[queue_id]
         for (first_ms, _, first), (second_ms, _, second) in pairwise(found):
-            if second_ms < first_ms + life.least_ms("deduplication_window_ms") and not _forgotten(
+            # The window is measured by the clock of the first one's partition, and the second may have another.
+            apart_ms = second_ms - first_ms + (history.skew_ms if life.settings[0].partitions > 1 else 0)
+            if apart_ms < life.least_ms("deduplication_window_ms") and not _forgotten(
                 life, first_ms - history.skew_ms, second_ms + history.skew_ms
             ):
                 yield Violation(
