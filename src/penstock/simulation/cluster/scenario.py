@@ -107,11 +107,6 @@ class ClusterScenario:
         """
         return self.base.duration_ms % 5 == 0 and not self.faults.flips_ms
 
-    @property
-    def is_metered(self) -> bool:
-        """Whether there are front ends that count calls (`metered_calls.py`); no dice are thrown for it."""
-        return self.base.duration_ms % 11 == 3 and not self.faults.flips_ms
-
 
 def draw_cluster_scenario(random: Random, nodes: int) -> ClusterScenario:
     """The scenario of a run."""

@@ -22,7 +22,6 @@ from penstock.simulation.cluster.lost_records import lost_records
 from penstock.simulation.cluster.machine import ClusterMachine
 from penstock.simulation.cluster.membership_witness import MembershipWitness
 from penstock.simulation.cluster.metadata import SimulatedMetadata
-from penstock.simulation.cluster.metered_calls import MeteredCalls
 from penstock.simulation.cluster.number_hunts import NumberHunter
 from penstock.simulation.cluster.number_keepers import QUEUE
 from penstock.simulation.cluster.number_keeping import NumberKeeping
@@ -134,10 +133,6 @@ class ClusterWorld:
             hunter = NumberHunter(*surroundings, random, trace)
             chance = Random(f"{seed} numbers")
             self.keeping = NumberKeeping(self.stage, hunter, chance, scenario.replicas, self.faults.counts)
-        self.metering: MeteredCalls | None = None
-        if scenario.is_metered:
-            chance = Random(f"{seed} metered")
-            self.metering = MeteredCalls(self.stage, chance, scenario.replicas, self.faults.counts)
         self._decoded: dict[str, tuple[int, PartitionEntry]] = {}
         self.violations: list[Violation] = []
 
@@ -163,8 +158,6 @@ class ClusterWorld:
         work.start(self.stage, scenario, self.seed, self.faults.counts)
         if self.keeping is not None:
             self.keeping.start()
-        if self.metering is not None:
-            self.metering.start()
         self.faults.start()
         self.store_faults.start()
         if scenario.faults.hunt is not None:
@@ -239,8 +232,6 @@ class ClusterWorld:
                 yield Pause(100)
         if self.keeping is not None:
             yield from self.keeping.keepers.create()
-        if self.metering is not None:
-            yield from self.metering.create()
 
     def _is_harmed(self, machine: ClusterMachine) -> bool:
         return bool(self.scenario.faults.flips_ms) and machine is self.faults.damaged
@@ -361,9 +352,6 @@ class ClusterWorld:
             self.violations.append(Violation("I10", at_ms, f"a node refused to start: {sentence}"))
         history.most_unflushed_bytes = max(machine.most_unflushed_bytes for machine in self.machines.values())
         history.max_unflushed_bytes = self.scenario.base.max_unflushed_bytes
-        if self.metering is not None:
-            log = history.records.get(self.metering.queue_id, [])
-            self.violations += self.metering.check(log, history.ended_ms)
         loose = loose_queues.loose_queues(history)
         lost = lost_records(logs, self.witness.seen(), loose, self.witness.returned)
         self.violations += loose_queues.check(history, logs, lost, loose)
