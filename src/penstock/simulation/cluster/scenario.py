@@ -114,11 +114,6 @@ class ClusterScenario:
         disturbed = faults.clock_ms or faults.skew_ms or faults.flips_ms
         return self.base.duration_ms % 4 == 1 and not disturbed and not self.base.kind
 
-    @property
-    def is_metered(self) -> bool:
-        """Whether there are front ends that count calls (`metered_calls.py`); no dice are thrown for it."""
-        return self.base.duration_ms % 11 == 3 and not self.faults.flips_ms
-
 
 def draw_cluster_scenario(random: Random, nodes: int) -> ClusterScenario:
     """The scenario of a run."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from random import Random
 
-from penstock.simulation.cluster.metered_calls import MeteredCalls
 from penstock.simulation.cluster.number_hunts import NumberHunter
 from penstock.simulation.cluster.number_keeping import NumberKeeping
 from penstock.simulation.cluster.scenario import ClusterScenario
@@ -28,16 +27,11 @@ class SpecialClients:
         self.visitor: IdleVisitor | None = None
         if scenario.has_visitor:
             self.visitor = IdleVisitor(stage, Random(f"{seed} visits"), replicas)
-        self.metering: MeteredCalls | None = None
-        if scenario.is_metered:
-            self.metering = MeteredCalls(stage, Random(f"{seed} metered"), replicas, counts)
 
     def create(self) -> Steps[None]:
-        """Makes their queues; the visitor makes its queue itself."""
+        """Makes the queue of the keepers; the visitor makes its queue itself."""
         if self.keeping is not None:
             yield from self.keeping.keepers.create()
-        if self.metering is not None:
-            yield from self.metering.create()
 
     def start(self) -> None:
         """They begin."""
@@ -45,8 +39,6 @@ class SpecialClients:
             self.keeping.start()
         if self.visitor is not None:
             self._stage.tasks.start(self.visitor.run())
-        if self.metering is not None:
-            self.metering.start()
 
     def end(self) -> None:
         """Nothing is done on purpose any more."""

@@ -355,9 +355,6 @@ class ClusterWorld:
             self.violations.append(Violation("I10", at_ms, f"a node refused to start: {sentence}"))
         history.most_unflushed_bytes = max(machine.most_unflushed_bytes for machine in self.machines.values())
         history.max_unflushed_bytes = self.scenario.base.max_unflushed_bytes
-        if (metering := self.special.metering) is not None:
-            log = history.records.get(metering.queue_id, [])
-            self.violations += metering.check(log, history.ended_ms)
         loose = loose_queues.loose_queues(history)
         lost = lost_records(logs, self.witness.seen(), loose, self.witness.returned)
         self.violations += loose_queues.check(history, logs, lost, loose)
