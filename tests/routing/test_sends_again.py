@@ -12,7 +12,7 @@ from penstock.model.settings import QueueSettings
 from penstock.queue import id_claims, sending, settling
 from penstock.routing.errand import Errand
 from penstock.routing.router import route
-from penstock.routing.sharing_out import Place, Share, together
+from penstock.routing.sharing_out import Place, Share, ordinal_of, together
 from penstock.routing.steps import Ask, Outcome, Reply
 from penstock.wire.messages import ClaimedIds, ClaimIds, FindIds, FoundIds, Send, SendResult
 from tests.queue.rig import START_MS, Rig
@@ -20,6 +20,7 @@ from tests.routing.test_send_turns import BATCH_IN_A, BATCH_IN_B, PARTITIONS, Fr
 
 WINDOW_MS = 10_000
 A, B = BATCH_IN_A, BATCH_IN_B
+C = next(name for name in (b"%d" % number for number in range(99)) if ordinal_of(name, PARTITIONS) == 2)
 Message = tuple[bytes, bytes]
 """(group, deduplication id)."""
 
@@ -76,6 +77,12 @@ class Cluster:
                         rig.partition, request.ids, request.versions, self.now_ms, lift=request.lift
                     )
                     return Reply(FoundIds(rig.carry_out(found)))
+                case Send(left_out=[_, *_]) if not len(ask.body) and not self.is_earlier_version:
+                    remembered = sending.remember(
+                        rig.partition, request.producer, request.number, self.now_ms, request.left_out
+                    )
+                    admitted = rig.carry_out(remembered)
+                    return Reply(SendResult(admitted.runs, admitted.duplicates, admitted.sent_ms))
                 case Send():
                     admitted = rig.carry_out(
                         sending.admit(
@@ -109,6 +116,41 @@ def test_an_id_that_was_found_elsewhere_at_first_and_not_when_the_batch_comes_ag
     cluster.now_ms += 2  # nobody remembers that B has `x`
     assert cluster.stored(2, batch) == first
     assert cluster.counts == [1, 1, 0]
+
+
+@pytest.mark.parametrize("batch", [[(A, b"x")], [(A, b"x"), (C, b"z")]])
+def test_a_share_of_which_everything_was_elsewhere_is_not_stored_when_it_comes_again(
+    batch: list[Message],
+) -> None:
+    cluster = Cluster()
+    cluster.stored(1, [(B, b"x")])
+    first = cluster.stored(2, batch)
+    assert first[1] == [0]
+    cluster.stored(3, [(A, b"y")])
+    counts = cluster.counts
+    cluster.now_ms += WINDOW_MS  # nobody remembers `x`, and it would come behind `y`
+    assert cluster.stored(2, batch) == first
+    assert cluster.counts == counts
+
+
+def test_a_twin_whose_share_is_empty_has_its_number_each_time() -> None:
+    cluster = Cluster()
+    batch = [(A, b"x"), (B, b"x")]
+    first = cluster.stored(1, batch)
+    assert first == ([1, 1], [1])
+    cluster.now_ms += WINDOW_MS
+    assert cluster.stored(1, batch) == first
+    cluster.stored(2, [(C, b"x")])
+    assert cluster.stored(1, batch) == first
+    assert cluster.counts == [1, 0, 1]
+
+
+def test_a_share_without_a_message_is_no_more_than_a_note() -> None:
+    cluster = Cluster()
+    cluster.stored(1, [(B, b"x")])
+    cluster.is_earlier_version = True  # refuses it
+    assert cluster.stored(2, [(A, b"x")]) == ([1 << 48 | 1], [0])
+    assert cluster.counts == [0, 1, 0]
 
 
 def test_an_id_that_was_stored_at_first_and_is_found_elsewhere_when_the_batch_comes_again() -> None:
