@@ -103,9 +103,8 @@ class Reference:
                 sequences.append(self.next + len(new))
                 new.append(message)
         answer = Answer(sequences, duplicates)
-        if not new:
-            return answer
-        self._make_room(new)
+        if new:
+            self._make_room(new)
         for message in new:
             self._store(message, now_ms)
         if producer:

@@ -7,7 +7,7 @@ import pytest
 from penstock.model.batch import Batch, encode_parts
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.model.settings import QueueSettings
-from penstock.queue import id_claims, snapshot
+from penstock.queue import id_claims, settling, snapshot
 from penstock.queue.id_claims import Claims
 from penstock.queue.sending import admit
 from tests.queue.rig import START_MS, Rig
@@ -89,6 +89,23 @@ def test_a_bar_is_lifted_by_a_younger_claim_only() -> None:
     find(rig, b"x", 6, lift=True)
     assert send(again(rig), b"x") == 1
     assert find(rig, b"x", 7) == 1
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+def test_a_purge_forgets_what_was_stored_and_neither_claims_nor_bars(restarts: bool) -> None:
+    rig = Rig(QueueSettings(ordering="fifo"))
+    (version,) = claim(rig, b"x", 2).versions
+    assert send(rig, b"stored") == 1
+    find(rig, b"barred", 5)
+    for _ in range(2):
+        if restarts:
+            again(rig)
+        rig.carry_out(settling.purge(rig.partition, START_MS))
+    assert claim(rig, b"x", 1) == ([2], [version]), "a send under this claim may be under way"
+    with pytest.raises(PenstockError):
+        send(rig, b"barred")
+    assert send(rig, b"stored") == 2
+    assert send(rig, b"barred", START_MS + WINDOW_MS) == 3
 
 
 def test_nonsense_is_refused() -> None:

@@ -10,7 +10,7 @@ from penstock.model.errors import ErrorCode, PenstockError
 from penstock.model.partition_numbers import ELSEWHERE
 from penstock.model.records import SettingsChanged
 from penstock.model.settings import QueueSettings
-from penstock.queue import sending, settling
+from penstock.queue import id_claims, sending, settling
 from penstock.queue.decision import Admitted, Written
 from penstock.queue.left_out import LeftOut
 from tests.queue.rig import START_MS, Rig, expand
@@ -87,6 +87,27 @@ def test_a_retry_is_the_same_batch_where_its_ids_were_forgotten_early(event: str
         partition.write([Written(SettingsChanged(settings, START_MS))])
         later_ms = START_MS + 2 * WINDOW_MS
     assert send(partition, [b"a", b"b"], now_ms=later_ms) == first
+
+
+@pytest.mark.parametrize("lifted", [False, True])
+def test_a_retry_is_the_same_batch_where_a_clock_that_is_ahead_had_its_id_barred(lifted: bool) -> None:
+    partition = rig()
+    first = send(partition, [b"a", b"b"])
+    ahead_ms = START_MS + WINDOW_MS
+    for lift in (False, True) if lifted else (False,):
+        version = 6 if lift else 5
+        found = id_claims.find(partition.partition, [b"b"], [version], ahead_ms, lift=lift)
+        assert partition.carry_out(found) == [0]
+    assert send(partition, [b"a", b"b"], now_ms=ahead_ms - 1) == first, "the clock of the next primary"
+
+
+def test_what_an_earlier_version_did_not_count_is_not_missed() -> None:
+    partition = rig()
+    first = send(partition, [b"b", b"c"])  # `a` was left out, and its partition was not told
+    assert send(partition, [b"b", b"c"], left_out=[(0, 99)]) == first
+    assert "deduplication id" in refused(partition, [b"b", b"d"], left_out=[(0, 99)])
+    assert "it had 2 messages, and now has 3" in refused(partition, [b"a", b"b", b"c"])
+    assert partition.partition.table.next == 3
 
 
 def test_what_was_left_out_is_answered_again_whatever_is_left_out_then() -> None:

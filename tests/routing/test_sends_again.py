@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from penstock.model.batch import Batch, encode_parts
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.model.settings import QueueSettings
-from penstock.queue import id_claims, sending
+from penstock.queue import id_claims, sending, settling
 from penstock.routing.errand import Errand
 from penstock.routing.router import route
-from penstock.routing.sharing_out import Place, Share, together
+from penstock.routing.sharing_out import Place, Share, ordinal_of, together
 from penstock.routing.steps import Ask, Outcome, Reply
 from penstock.wire.messages import ClaimedIds, ClaimIds, FindIds, FoundIds, Send, SendResult
 from tests.queue.rig import START_MS, Rig
@@ -18,6 +20,7 @@ from tests.routing.test_send_turns import BATCH_IN_A, BATCH_IN_B, PARTITIONS, Fr
 
 WINDOW_MS = 10_000
 A, B = BATCH_IN_A, BATCH_IN_B
+C = next(name for name in (b"%d" % number for number in range(99)) if ordinal_of(name, PARTITIONS) == 2)
 Message = tuple[bytes, bytes]
 """(group, deduplication id)."""
 
@@ -30,6 +33,10 @@ class Cluster:
         self.partitions = [Rig(settings, queue_id=2 + ordinal) for ordinal in range(PARTITIONS)]
         self.front_end = FrontEnd()
         self.now_ms = START_MS
+        self.is_earlier_version = False
+        """Whether nodes do not know what was left out."""
+        self.meanwhile: Callable[[], object] | None = None
+        """What happens once while a send whose ids are claimed is on its way."""
 
     def send(self, number: int, messages: list[Message]) -> Outcome:
         """A batch of producer 7, asked and answered."""
@@ -39,6 +46,9 @@ class Cluster:
         Errand(route(self.front_end.context, Send(1, 7, number), body), self.front_end, told.append).start()
         while self.front_end.asked:
             ask, done = self.front_end.asked.pop(0)
+            if self.meanwhile is not None and isinstance(ask.request, Send):
+                meanwhile, self.meanwhile = self.meanwhile, None
+                meanwhile()
             done(self._answer(ask))
         (outcome,) = told
         return outcome
@@ -67,6 +77,12 @@ class Cluster:
                         rig.partition, request.ids, request.versions, self.now_ms, lift=request.lift
                     )
                     return Reply(FoundIds(rig.carry_out(found)))
+                case Send(left_out=[_, *_]) if not len(ask.body) and not self.is_earlier_version:
+                    remembered = sending.remember(
+                        rig.partition, request.producer, request.number, self.now_ms, request.left_out
+                    )
+                    admitted = rig.carry_out(remembered)
+                    return Reply(SendResult(admitted.runs, admitted.duplicates, admitted.sent_ms))
                 case Send():
                     admitted = rig.carry_out(
                         sending.admit(
@@ -75,7 +91,7 @@ class Cluster:
                             request.producer,
                             request.number,
                             self.now_ms,
-                            left_out=request.left_out,
+                            left_out=request.left_out if not self.is_earlier_version else (),
                         )
                     )
                     return Reply(SendResult(admitted.runs, admitted.duplicates, admitted.sent_ms))
@@ -102,6 +118,41 @@ def test_an_id_that_was_found_elsewhere_at_first_and_not_when_the_batch_comes_ag
     assert cluster.counts == [1, 1, 0]
 
 
+@pytest.mark.parametrize("batch", [[(A, b"x")], [(A, b"x"), (C, b"z")]])
+def test_a_share_of_which_everything_was_elsewhere_is_not_stored_when_it_comes_again(
+    batch: list[Message],
+) -> None:
+    cluster = Cluster()
+    cluster.stored(1, [(B, b"x")])
+    first = cluster.stored(2, batch)
+    assert first[1] == [0]
+    cluster.stored(3, [(A, b"y")])
+    counts = cluster.counts
+    cluster.now_ms += WINDOW_MS  # nobody remembers `x`, and it would come behind `y`
+    assert cluster.stored(2, batch) == first
+    assert cluster.counts == counts
+
+
+def test_a_twin_whose_share_is_empty_has_its_number_each_time() -> None:
+    cluster = Cluster()
+    batch = [(A, b"x"), (B, b"x")]
+    first = cluster.stored(1, batch)
+    assert first == ([1, 1], [1])
+    cluster.now_ms += WINDOW_MS
+    assert cluster.stored(1, batch) == first
+    cluster.stored(2, [(C, b"x")])
+    assert cluster.stored(1, batch) == first
+    assert cluster.counts == [1, 0, 1]
+
+
+def test_a_share_without_a_message_is_no_more_than_a_note() -> None:
+    cluster = Cluster()
+    cluster.stored(1, [(B, b"x")])
+    cluster.is_earlier_version = True  # refuses it
+    assert cluster.stored(2, [(A, b"x")]) == ([1 << 48 | 1], [0])
+    assert cluster.counts == [0, 1, 0]
+
+
 def test_an_id_that_was_stored_at_first_and_is_found_elsewhere_when_the_batch_comes_again() -> None:
     cluster = Cluster()
     batch = [(A, b"x"), (A, b"y")]
@@ -113,13 +164,39 @@ def test_an_id_that_was_stored_at_first_and_is_found_elsewhere_when_the_batch_co
     assert cluster.counts == [2, 1, 0]
 
 
+def test_a_batch_that_an_earlier_version_stored_is_known_after_the_upgrade() -> None:
+    cluster = Cluster()
+    cluster.stored(1, [(B, b"x")])
+    batch = [(A, b"x"), (A, b"y")]
+    cluster.is_earlier_version = True
+    first = cluster.stored(2, batch)
+    cluster.is_earlier_version = False
+    assert cluster.stored(2, batch) == first == ([1 << 48 | 1, 1], [0])
+    assert cluster.counts == [1, 1, 0]
+
+
+def test_a_purge_does_not_let_one_id_into_two_partitions() -> None:
+    cluster = Cluster()
+
+    def meanwhile() -> None:
+        for rig in cluster.partitions:
+            rig.carry_out(settling.purge(rig.partition, cluster.now_ms))
+        assert cluster.stored(2, [(B, b"x")]) == ([1 << 48 | 1], [])
+
+    cluster.meanwhile = meanwhile
+    outcome = cluster.send(1, [(A, b"x")])
+    assert isinstance(outcome, PenstockError)
+    assert outcome.code is ErrorCode.OVERLOADED
+    assert cluster.counts == [0, 1, 0]
+    assert cluster.stored(1, [(A, b"x")]) == ([1 << 48 | 1], [0])
+
+
 def test_other_messages_under_the_same_number_are_refused() -> None:
     cluster = Cluster()
     first = cluster.stored(1, [(A, b"x"), (B, b"y")])
     for other in (
         [(A, b"x"), (A, b"z"), (B, b"y")],
         [(A, b"z"), (B, b"y")],
-        [(A, b"x"), (A, b"y")],
     ):
         outcome = cluster.send(1, other)
         assert isinstance(outcome, PenstockError)
@@ -127,6 +204,9 @@ def test_other_messages_under_the_same_number_are_refused() -> None:
         assert "under number 1" in outcome.message
     assert cluster.counts == [1, 1, 0]
     assert cluster.stored(1, [(A, b"x"), (B, b"y")]) == first
+    # An earlier version may have left `y` out without a word. All that is acknowledged is stored.
+    assert cluster.stored(1, [(A, b"x"), (A, b"y")]) == (first[0], [1])
+    assert cluster.counts == [1, 1, 0]
 
 
 def test_a_twin_in_another_partition_has_its_number_each_time() -> None:

@@ -107,6 +107,8 @@ def _take_in(
     parts.logbook.check_room_for_send()
     if parts.cluster is not None:
         parts.cluster.check_takes_sends(partition.queue_id)
+    if request.left_out and not len(body) and parts.cluster is not None:
+        return _remember(parts, partition, request, now_ms)
     said = NOT_STAMPED
     if request.process or request.time_us:
         said = ProducerStamps(request.process, request.counter, request.time_us, request.uncertainty_us)
@@ -137,6 +139,15 @@ def _take_in(
         if partition.table.next == before:
             raise
         # The batch is stored, so it is not refused: upkeep writes what found no room in the journal behind it.
+    return SendResult(admitted.runs, admitted.duplicates, admitted.sent_ms, admitted.stamp_us)
+
+
+def _remember(parts: NodeParts, partition: Partition, request: Send, now_ms: int) -> SendResult:
+    """Of a batch of which other partitions have everything, only that it came."""
+    decision = sending.remember(partition, request.producer, request.number, now_ms, request.left_out)
+    if _is_unreadable(parts, partition, decision):
+        decision = Decision((), decision.reply)
+    admitted = parts.carry_out(partition, decision)
     return SendResult(admitted.runs, admitted.duplicates, admitted.sent_ms, admitted.stamp_us)
 
 

@@ -122,6 +122,7 @@ class Builder:
             case pages.Window(rows):
                 window = partition.window.rows
                 window.put_all((key, row_of(sequence, until_ms)) for key, sequence, until_ms in rows)
+                partition.window.has_bars = partition.settings.strict  # only there can be any
             case pages.Claims(rows):
                 partition.window.claims.rows.put_all((key, Claim(*claim)) for key, *claim in rows)
             case pages.Attempts(rows):

@@ -57,10 +57,6 @@ class IdClaims:
         self.rows.put_all(zip(record.ids, claims, strict=True))
         self.rows.pop_while(lambda claim: claim.until_ms <= at_ms)
 
-    def clear(self) -> None:
-        """A purge forgets ids."""
-        self.rows.clear()
-
 
 class DeduplicationWindow:
     """Deduplication ids and the message each named first, for as long as the window lasts."""
@@ -74,6 +70,8 @@ class DeduplicationWindow:
         self.known_from = 0
         """Messages below this number may have lost their ids early: by a purge, by another length of the window. Not in snapshots: of
         messages from before one nobody can tell."""
+        self.has_bars = False
+        """Whether there may be bars among the rows."""
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -103,9 +101,17 @@ class DeduplicationWindow:
             return
         for identifier, version in zip(record.ids, record.versions, strict=True):
             if version:
+                self.has_bars = True
+                self._forgotten_early(identifier)
                 self.add(identifier, -version, record.until_ms)
             else:
                 self.rows.pop(identifier)
+
+    def _forgotten_early(self, identifier: bytes) -> None:
+        """The clock of a primary says that the window of an id is over. That of the next one may be behind, and say that it is not."""
+        found = self.rows.get(identifier)
+        if found is not None and (sequence := (found & _LOW) - _MIDDLE) >= self.known_from:
+            self.known_from = sequence + 1
 
     def forget(self, now_ms: int) -> None:
         """Drops ids whose window is over, oldest first; stops at the first that is not."""
@@ -114,10 +120,14 @@ class DeduplicationWindow:
             rows.pop(oldest[0])
 
     def clear(self, end: int) -> None:
-        """A purge forgets ids, of all messages below the number `end`."""
+        """A purge forgets ids, of all messages below the number `end`.
+
+        Claims and bars stay. They are about sends that may be under way: without them one id could be stored in two partitions.
+        """
+        bars = [(key, row) for key, row in self.rows.items() if row & _LOW < _MIDDLE] if self.has_bars else []
         self.rows.clear()
-        self.claims.clear()
-        self.known_from = end
+        self.rows.put_all(bars)
+        self.known_from, self.has_bars = end, bool(bars)
 
 
 class OriginTable:

@@ -17,10 +17,10 @@ LeftOut = Sequence[tuple[int, int]]
 """(place, number as clients see it), by place; see `Send`."""
 
 
-def check_left_out(batch: Batch, left_out: LeftOut) -> None:
-    """Raises where what was left out cannot be."""
+def check_left_out(count: int, left_out: LeftOut) -> None:
+    """Raises where what was left out cannot be; `count`: how many messages there are beside it."""
     places = [place for place, _ in left_out]
-    total = batch.count + len(places)
+    total = count + len(places)
     if (
         total > limits.BATCH_MESSAGES
         or places != sorted(set(places))
@@ -37,8 +37,12 @@ def with_left_out(
     if not left_out:
         return duplicates
     places = places_of(batch, left_out)
-    elsewhere = [(place, number | ELSEWHERE) for place, number in left_out]
-    return sorted([*((places[index], sequence) for index, sequence in duplicates), *elsewhere])
+    return sorted([*((places[index], sequence) for index, sequence in duplicates), *elsewhere(left_out)])
+
+
+def elsewhere(left_out: LeftOut) -> list[tuple[int, int]]:
+    """What was left out, as a partition remembers it."""
+    return [(place, number | ELSEWHERE) for place, number in left_out]
 
 
 def places_of(batch: Batch, left_out: LeftOut) -> Sequence[int]:

@@ -17,9 +17,9 @@ from penstock.queue.chunk import CHUNK_BITS
 from penstock.queue.consumption import check_fits_log
 from penstock.queue.decision import Admitted, Decision, Written
 from penstock.queue.id_claims import refuse_barred
-from penstock.queue.left_out import LeftOut, check_left_out, with_left_out
+from penstock.queue.left_out import LeftOut, check_left_out, elsewhere, with_left_out
 from penstock.queue.partition import Partition
-from penstock.queue.sent_again import check_same
+from penstock.queue.sent_again import check_count, check_same
 from penstock.queue.stamping import NO_STAMPS, NOT_STAMPED, ProducerStamps, late_move, stamp
 from penstock.queue.stored_batch import StoredBatch
 
@@ -46,7 +46,7 @@ def admit(
     ordered by the clock. `left_out`: see `Send`.
     """
     if left_out:
-        check_left_out(batch, left_out)
+        check_left_out(batch.count, left_out)
     sent_ms = max(now_ms, partition.last_sent_ms)
     stored = _stored(partition, producer, number, sent_ms) if producer else None
     if isinstance(stored, StoredBatch):
@@ -103,6 +103,19 @@ def admit(
         return Decision((Written(record, batch), *room, late_move(partition, record, batch, stamps)), answer)
     # What makes room comes behind the batch: where the journal has no room for the batch, nothing goes for its sake.
     return Decision((Written(record, batch), *room), answer)
+
+
+def remember(
+    partition: Partition, producer: int, number: int, now_ms: int, left_out: LeftOut
+) -> Decision[Admitted]:
+    """Remembers a batch of which everything was left out, see `_nothing_new`; or answers with what was stored under its number."""
+    check_left_out(0, left_out)
+    sent_ms = max(now_ms, partition.last_sent_ms)
+    stored = _stored(partition, producer, number, sent_ms) if producer else None
+    if isinstance(stored, StoredBatch):
+        check_count(stored, len(left_out), producer, number)
+        return Decision((), _answer(stored))
+    return _nothing_new(producer, number, elsewhere(left_out), sent_ms)
 
 
 def _nothing_new(

@@ -84,7 +84,7 @@ def _send_shares(
     known: dict[int, int | Place] = {}
     if has_ids:
         known = yield from _sent_elsewhere(claims, batch, shares)
-        shares = without(shares, known, batch.count)
+        shares = without(shares, known, batch.count, numbered=request.producer > 0)
     asks = [_ask(context, queue, share, request, batch, known) for share in shares]
     outcomes: list[Outcome] = yield AskAll(asks, turn)
     error = _first_error(outcomes)
@@ -96,6 +96,8 @@ def _send_shares(
             pass  # what the partitions said is told
         else:
             outcomes = yield from _ask_again(asks, outcomes)
+    if known:
+        shares, outcomes = _without_notes(shares, outcomes, batch.count)
     results = _stored(outcomes)
     if len(shares) == 1 and shares[0].places is None and _is_of_one(results[0], batch.count):
         return _outward(shares[0].ordinal, results[0])
@@ -106,6 +108,21 @@ def _is_of_one(result: SendResult, count: int) -> bool:
     """Whether the answer of one partition is the answer for a batch of `count` messages: all its numbers are of that partition."""
     runs = result.runs
     return count_of(runs) == count and all(first < ELSEWHERE for first, _ in runs)
+
+
+def _without_notes(
+    shares: Sequence[Share], outcomes: Sequence[Outcome], count: int
+) -> tuple[list[Share], list[Outcome]]:
+    """Leaves out shares without a message that their partitions cannot remember: a node of an earlier version refuses them.
+
+    What is acknowledged of them is stored elsewhere, and was found there.
+    """
+    kept = [
+        (share, outcome)
+        for share, outcome in zip(shares, outcomes, strict=True)
+        if not isinstance(outcome, PenstockError) or outcome.sent_again or share.sent(count)
+    ]
+    return [share for share, _ in kept], [outcome for _, outcome in kept]
 
 
 def _ask_again(asks: Sequence[Ask], outcomes: Sequence[Outcome]) -> Steps[list[Outcome]]:
@@ -160,7 +177,7 @@ def _sent_elsewhere(claims: Claims, batch: Batch, shares: Sequence[Share]) -> St
         return {}
     found = yield from claims.claim({name: ordinals[place] for name, place in firsts.items()})
     return {
-        place: found.get(name, twins.get(place, 0))
+        place: twins[place] if place in twins else found[name]
         for place, name in enumerate(names)
         if name in found or place in twins
     }
@@ -193,14 +210,17 @@ def _ask(
 ) -> Ask:
     partition = queue.partitions[share.ordinal]
     numbered = _numbered(context, partition, request)
-    context.spread.filled(partition)
     if share.places is None and not share.known:
+        context.spread.filled(partition)
         return Ask(partition, numbered, batch.data)
     sent = share.sent(batch.count)
-    if request.process:
-        numbered = msgspec.structs.replace(numbered, counter=request.counter + sent[0])
     if share.known:
         numbered = msgspec.structs.replace(numbered, left_out=share.left_out(batch.count, known))
+    if not sent:
+        return Ask(partition, numbered, b"")
+    context.spread.filled(partition)
+    if request.process:
+        numbered = msgspec.structs.replace(numbered, counter=request.counter + sent[0])
     return Ask(partition, numbered, batch.select(sent).data)
 
 

@@ -94,8 +94,13 @@ def share_out(batch: Batch, settings: QueueSettings, partitions: int, elsewhere:
     return [Share(ordinal, chosen) for ordinal, chosen in places.items()]
 
 
-def without(shares: Sequence[Share], known: Mapping[int, int | Place], count: int) -> list[Share]:
-    """The shares without messages that are not to be sent, by place in the batch of `count`; empty ones are left out."""
+def without(
+    shares: Sequence[Share], known: Mapping[int, int | Place], count: int, *, numbered: bool
+) -> list[Share]:
+    """The shares without messages that are not to be sent, by place in the batch of `count`.
+
+    Shares of which nothing is left stay if the batch is `numbered`: their partitions remember it, for when it comes again.
+    """
     if not known:
         return list(shares)
     rest = [
@@ -108,7 +113,7 @@ def without(shares: Sequence[Share], known: Mapping[int, int | Place], count: in
         )
         for share in shares
     ]
-    return [share for share in rest if share.sent(count)]
+    return rest if numbered else [share for share in rest if share.sent(count)]
 
 
 def together(

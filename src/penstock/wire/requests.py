@@ -100,7 +100,8 @@ class Send(msgspec.Struct, frozen=True, array_like=True, tag=8):
     stored after it, or refused with `out-of-order`. 0: nothing before it is unanswered, or the order does not matter."""
     left_out: list[tuple[int, int]] = []
     """From a front end to a node: messages of the batch that other partitions have already, by their places in the whole, and
-    their numbers there as clients see them, 0 where that is not known yet. The body has the rest. Places rise."""
+    their numbers there as clients see them, 0 where that is not known yet. The body has the rest; it is empty where there is none, and
+    the batch is remembered as one of duplicates. Places rise."""
 
 
 class Receive(msgspec.Struct, frozen=True, array_like=True, tag=9):
