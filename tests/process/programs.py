@@ -21,10 +21,10 @@ from botocore.config import Config
 
 from tests.process.server import SMALL_FILES
 
-START_SECONDS = 60
-STOP_SECONDS = 30
+START_SECONDS = 120
+STOP_SECONDS = 60
 PENSTOCK = (sys.executable, "-m", "penstock.cli.main")
-SOON_SECONDS = 10.0
+SOON_SECONDS = 60.0
 """A change of users, limits or queues must be known everywhere by then. It takes a tenth of a second, but a test that
 fails because the machine is busy tells nobody anything."""
 

@@ -17,7 +17,7 @@ import penstock
 from penstock.cluster.local_plan import ClusterPlan, Planned, plan_cluster
 from penstock.runtime.local_cluster import balancer, running
 from penstock.runtime.local_cluster.cluster import answers_to_health
-from penstock.runtime.local_cluster.ports import ports_of
+from tests.ports import ports_of
 from tests.process.programs import Program, client, front_end, server, soon
 
 MESSAGES = 40
@@ -54,7 +54,7 @@ class Balanced:
     def plan(self) -> ClusterPlan:
         """As if they were a cluster's."""
         if not hasattr(self, "_ports"):
-            self._ports = plan_cluster(nodes=1, front_ends=1, ports=ports_of(0)).balancer
+            self._ports = plan_cluster(nodes=1, front_ends=1, ports=ports_of).balancer
         planned = [
             Planned(
                 name=name,

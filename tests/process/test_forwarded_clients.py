@@ -16,7 +16,6 @@ from penstock.cluster.local_plan import ClusterPlan, Planned, plan_cluster
 from penstock.model.settings import QueueSettings
 from penstock.runtime.local_cluster import balancer, running
 from penstock.runtime.local_cluster.cluster import answers_to_health
-from penstock.runtime.local_cluster.ports import ports_of
 from penstock.wire.credentials import client_proof, encode_proof
 from penstock.wire.frames import FrameReader, encode_frame
 from penstock.wire.messages import (
@@ -31,6 +30,7 @@ from penstock.wire.messages import (
     decode_answer,
     encode_message,
 )
+from tests.ports import ports_of
 from tests.process.programs import Program, create_user, server, soon
 
 AT_ONCE = 10
@@ -72,7 +72,7 @@ class Behind:
             passes_clients_on=True,
             processes=[
                 Planned(name="frontend-1", role="frontend", ports=ports),
-                plan_cluster(nodes=1, front_ends=1, ports=ports_of(0)).balancer,
+                plan_cluster(nodes=1, front_ends=1, ports=ports_of).balancer,
             ],
         )
         program = balancer.find_haproxy()

@@ -13,6 +13,7 @@ from urllib.request import urlopen
 import pytest
 from botocore.exceptions import ClientError
 
+from tests.ports import free_port
 from tests.process.programs import (
     Program,
     Raw,
@@ -25,7 +26,6 @@ from tests.process.programs import (
     server,
     soon,
 )
-from tests.process.server import free_port
 from tests.process.usage_log import usage_rows
 
 

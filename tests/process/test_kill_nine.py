@@ -123,6 +123,6 @@ def check(ledger: Ledger, left: list[bytes]) -> None:
     assert len(ledger.acknowledged) > KILLS * BATCH
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(900)
 def test_the_ledger_balances_after_thirty_kills(tmp_path: Path) -> None:
     asyncio.run(scenario(tmp_path / "data"))

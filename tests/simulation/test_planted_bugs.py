@@ -17,7 +17,7 @@ from penstock.simulation.planted_bugs import BUGS, planted
 from penstock.simulation.scenario import draw_scenario
 from penstock.simulation.violation import Violation
 
-pytestmark = pytest.mark.timeout(600)
+pytestmark = pytest.mark.timeout(900)
 """However busy the machine is."""
 
 LIKELY_SEEDS: dict[str, tuple[int, ...]] = {

@@ -12,7 +12,7 @@ import pytest
 from penstock.simulation.campaign import run_seed, run_seeds
 from penstock.simulation.machine import Machine
 
-pytestmark = pytest.mark.timeout(600)
+pytestmark = pytest.mark.timeout(900)
 """However busy the machine is."""
 
 SEEDS = range(1, 41)

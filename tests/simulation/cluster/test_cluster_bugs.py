@@ -11,7 +11,7 @@ from penstock.simulation.campaign import run_seed
 from penstock.simulation.cluster.planted_bugs import CLUSTER_BUGS
 from penstock.simulation.cluster.scenario import draw_cluster_scenario
 
-pytestmark = pytest.mark.timeout(600)
+pytestmark = pytest.mark.timeout(900)
 """However busy the machine is."""
 
 SEEDS = range(1, 1_000)

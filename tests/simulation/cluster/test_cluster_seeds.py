@@ -28,7 +28,7 @@ from penstock.simulation.cluster.scenario import (
 from penstock.simulation.cluster.world import ClusterWorld
 from penstock.simulation.queue_plan import QueuePlan
 
-pytestmark = pytest.mark.timeout(600)
+pytestmark = pytest.mark.timeout(900)
 """However busy the machine is."""
 
 OPERATED = (
