@@ -14,7 +14,7 @@ from tests.clients.test_celery import CeleryStage
 from tests.ports import base_port
 from tests.process.local_cluster import ClusterUp
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = pytest.mark.slow
 
 TASKS = 100
 WAIT_SECONDS = 120

@@ -16,7 +16,7 @@ from penstock.metadata.remote.store import RemoteStore, open_remote_store
 from tests.metadata.metadata_servers import SECRET
 from tests.ports import free_port
 
-READY_SECONDS = 60
+READY_SECONDS = 300
 
 
 class MetadataProcesses:

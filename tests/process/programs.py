@@ -21,7 +21,7 @@ from botocore.config import Config
 
 from tests.process.server import SMALL_FILES
 
-START_SECONDS = 120
+START_SECONDS = 300
 STOP_SECONDS = 60
 PENSTOCK = (sys.executable, "-m", "penstock.cli.main")
 SOON_SECONDS = 60.0

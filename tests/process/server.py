@@ -11,7 +11,7 @@ from pathlib import Path
 
 from tests.ports import free_port
 
-START_SECONDS = 120
+START_SECONDS = 300
 SMALL_FILES = {
     "PENSTOCK_STORAGE_JOURNAL_FILE_SIZE": "32MiB",
     "PENSTOCK_STORAGE_CHECKPOINT_SIZE": "32MiB",

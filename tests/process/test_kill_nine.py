@@ -7,8 +7,6 @@ import random
 from collections import defaultdict
 from pathlib import Path
 
-import pytest
-
 import penstock
 from penstock.client.queue import Queue
 from tests.process.server import ServerProcess
@@ -123,6 +121,5 @@ def check(ledger: Ledger, left: list[bytes]) -> None:
     assert len(ledger.acknowledged) > KILLS * BATCH
 
 
-@pytest.mark.timeout(900)
 def test_the_ledger_balances_after_thirty_kills(tmp_path: Path) -> None:
     asyncio.run(scenario(tmp_path / "data"))

@@ -65,7 +65,6 @@ async def restart_all(cluster: ClusterUp) -> tuple[list[bytes], list[str]]:
     return acknowledged, reasons
 
 
-@pytest.mark.timeout(900)
 def test_a_rolling_restart_needs_no_election(cluster: ClusterUp) -> None:
     acknowledged, reasons = asyncio.run(restart_all(cluster))
     assert len(acknowledged) > SENDERS

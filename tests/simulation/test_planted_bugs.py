@@ -17,9 +17,6 @@ from penstock.simulation.planted_bugs import BUGS, planted
 from penstock.simulation.scenario import draw_scenario
 from penstock.simulation.violation import Violation
 
-pytestmark = pytest.mark.timeout(900)
-"""However busy the machine is."""
-
 LIKELY_SEEDS: dict[str, tuple[int, ...]] = {
     "acknowledge-before-flush": (3, 9),
     "skip-sync": (3, 5),
