@@ -27,7 +27,7 @@ class Balanced:
     """A server, front ends of its, and HAProxy before them."""
 
     def __init__(self, directory: Path, stack: ExitStack) -> None:
-        self._directory = directory
+        self.directory = directory
         self._stack = stack
         self.server = server(directory)
         stack.callback(self.server.kill)
@@ -41,14 +41,14 @@ class Balanced:
         soon(lambda: answers_to_health(self.plan().balancer.address("sqs")))
 
     def _front_end(self, name: str) -> Program:
-        program = front_end(self._directory, f"127.0.0.1:{self.server.facts['port']}", f"data-{name}")
+        program = front_end(self.directory, f"127.0.0.1:{self.server.facts['port']}", f"data-{name}")
         self._stack.callback(program.kill)
         return program
 
     def add(self, name: str) -> None:
         """Another front end, of which HAProxy is told."""
         self.front_ends[name] = self._front_end(name)
-        balancer.write_configuration(self.plan(), self._directory, balancer.find_haproxy())
+        balancer.write_configuration(self.plan(), self.directory, balancer.find_haproxy())
         assert balancer.reload_balancer(self.haproxy)
 
     def plan(self) -> ClusterPlan:
@@ -78,13 +78,22 @@ class Balanced:
         }
 
 
+@pytest.fixture(scope="module")
+def balanced(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Balanced]:
+    """For tests that leave it as it is."""
+    with ExitStack() as stack:
+        yield Balanced(tmp_path_factory.mktemp("balanced"), stack)
+
+
 @pytest.fixture
-def balanced(tmp_path: Path) -> Iterator[Balanced]:
+def to_be_harmed(tmp_path: Path) -> Iterator[Balanced]:
+    """For one test."""
     with ExitStack() as stack:
         yield Balanced(tmp_path, stack)
 
 
-def test_a_front_end_that_dies_is_taken_out_and_another_one_joins(balanced: Balanced) -> None:
+def test_a_front_end_that_dies_is_taken_out_and_another_one_joins(to_be_harmed: Balanced) -> None:
+    balanced = to_be_harmed
     sqs = client(balanced.plan().sqs_url, attempts=5)
     url = sqs.create_queue(QueueName="orders")["QueueUrl"]
     sent = []
@@ -115,16 +124,14 @@ def test_the_native_endpoint_leads_to_a_node(balanced: Balanced) -> None:
         assert native.queue("orders").describe().statistics.ready == 1
 
 
-def test_a_configuration_that_haproxy_does_not_take_changes_nothing(
-    balanced: Balanced, tmp_path: Path
-) -> None:
-    before = (tmp_path / "haproxy.cfg").read_text()
+def test_a_configuration_that_haproxy_does_not_take_changes_nothing(balanced: Balanced) -> None:
+    before = (balanced.directory / "haproxy.cfg").read_text()
     plan = balanced.plan()
     wrong = Planned(name="frontend-9", role="frontend", ports={"sqs": 70_000, "native": 1})
     bad = msgspec.structs.replace(plan, processes=[*plan.processes, wrong])
     with pytest.raises(balancer.BalancerRefusedError, match="frontend-9"):
-        balancer.write_configuration(bad, tmp_path, balancer.find_haproxy())
-    assert (tmp_path / "haproxy.cfg").read_text() == before
+        balancer.write_configuration(bad, balanced.directory, balancer.find_haproxy())
+    assert (balanced.directory / "haproxy.cfg").read_text() == before
 
 
 def test_the_page_is_for_this_machine_and_not_for_pages_of_other_sites(balanced: Balanced) -> None:

@@ -135,7 +135,7 @@ def test_usage_counts_every_request_once(tmp_path: Path) -> None:
     assert "penstock_usage_dropped_total 0" in figures
     assert sum(event["messages"] for event in events if event["action"] == "SendMessage") == 20
     assert [event["outcome"] for event in events].count("ok") == 22
-    assert all(0 < event["latency_us"] < 10_000_000 for event in events)
+    assert all(0 < event["latency_us"] < 100_000_000 for event in events)
 
 
 # --- several front ends of one node -------------------------------------------------------------------------
