@@ -67,7 +67,7 @@ class Balanced:
 
     def seen(self) -> dict[str, str]:
         """What HAProxy thinks of each front end that speaks SQS."""
-        connection = http.client.HTTPConnection(self.plan().balancer.address("page"), timeout=10)
+        connection = http.client.HTTPConnection(self.plan().balancer.address("page"), timeout=100)
         connection.request("GET", "/;csv")
         rows = list(csv.DictReader(io.StringIO(connection.getresponse().read().decode().lstrip("# "))))
         connection.close()
@@ -142,7 +142,7 @@ def test_the_page_is_for_this_machine_and_not_for_pages_of_other_sites(balanced:
         ("rebound.example:9325", 403),
         ("localhost.evil", 403),
     ):
-        connection = http.client.HTTPConnection(place, timeout=10)
+        connection = http.client.HTTPConnection(place, timeout=100)
         connection.request("GET", "/;csv", headers={"Host": host})
         assert connection.getresponse().status == status, host
         connection.close()

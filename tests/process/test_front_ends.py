@@ -125,7 +125,7 @@ def test_usage_counts_every_request_once(tmp_path: Path) -> None:
         native = program.facts["url"]
         soon(lambda: len(usage_rows(native)) == 24)
         events = usage_rows(native)
-        with urlopen(str(program.facts["metrics_url"]), timeout=30) as answer:
+        with urlopen(str(program.facts["metrics_url"]), timeout=100) as answer:
             figures = answer.read().decode().splitlines()
         program.stop()
     finally:

@@ -61,9 +61,9 @@ OF_A_PAGE = {"Content-Type": "text/plain", "Origin": "https://evil.example"}
 def asked(port: int, path: str, body: bytes, context: ssl.SSLContext | None) -> int | None:
     """The status of an answer; None: there is none, the connection was refused."""
     connection = (
-        http.client.HTTPSConnection("127.0.0.1", port, timeout=10, context=context)
+        http.client.HTTPSConnection("127.0.0.1", port, timeout=100, context=context)
         if context is not None
-        else http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+        else http.client.HTTPConnection("127.0.0.1", port, timeout=100)
     )
     try:
         connection.request("POST", path, body, OF_A_PAGE)

@@ -87,7 +87,7 @@ async def scenario(directory: Path) -> None:
     server = ServerProcess(directory)
     await server.start()
     ledger, stop = Ledger(), asyncio.Event()
-    async with penstock.connect(server.url, timeout=60) as client:
+    async with penstock.connect(server.url, timeout=300) as client:
         queue = await client.create_queue("orders")
         producers = [asyncio.create_task(produce(queue, name, ledger, stop)) for name in range(PRODUCERS)]
         consumers = [asyncio.create_task(consume(queue, ledger)) for _ in range(CONSUMERS)]
