@@ -31,8 +31,8 @@ prepared: spark programs ## let Spark start sooner: its classes as Java reads th
 serve: install ## run the embedded server, data in ./penstock-data (DATA=..., ARGS=...)
 	@exec $(BIN)/penstock serve --data $(DATA) $(ARGS)
 
-test: spark clients programs prepared ## run every test (ARGS=... goes to pytest)
-	@$(BIN)/pytest $(ARGS)
+test: spark clients programs prepared ## run every test, in several processes (ARGS=... goes to pytest; "-n 0": in one)
+	@$(BIN)/pytest -n auto $(ARGS)
 
 check: spark ## format, lint, types and layering
 	$(BIN)/ruff format --check .

@@ -18,8 +18,9 @@ import pytest
 from penstock.metadata.store.etcd_client import EtcdClient
 from penstock.metadata.store.etcd_messages import StatusAnswer
 from penstock.metadata.store.etcd_settings import parse_etcd_url
-from penstock.runtime.etcd_cluster import EtcdCluster, start_etcd
-from penstock.runtime.etcd_process import EtcdProcess
+from penstock.runtime.etcd_cluster import EtcdCluster, plan_members
+from penstock.runtime.etcd_process import EtcdProcess, find_etcd
+from tests.ports import pairs_of_ports
 
 _namespaces = itertools.count(1)
 
@@ -101,8 +102,18 @@ def etcd_of_its_own(tmp_path: Path) -> Iterator[EtcdServers]:
 def _run(directory: Path, count: int, heartbeat_ms: int, election_ms: int) -> Iterator[EtcdServers]:
     # Also when nobody can end it any more, because the tests were killed, it goes with them.
     with_us = ("setpriv", "--pdeathsig", "KILL") if shutil.which("setpriv") else ()
-    cluster = asyncio.run(start_etcd(directory, count, heartbeat_ms, election_ms, with_us))
+    members = plan_members(
+        directory,
+        pairs_of_ports(count),  # which it has again after it was killed
+        heartbeat_ms=heartbeat_ms,
+        election_ms=election_ms,
+        before=with_us,
+    )
+    program = find_etcd()
+    cluster = EtcdCluster([EtcdProcess(member, program) for member in members])
     try:
+        cluster.start()
+        asyncio.run(cluster.ready())
         yield EtcdServers(cluster)
     finally:
         for member in cluster.members:

@@ -8,24 +8,14 @@ from __future__ import annotations
 
 import http.client
 import json
-import random
 import signal
-import socket
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import msgspec
 
-from penstock.cluster.local_plan import (
-    HOST,
-    PORTS_OF_ROLE,
-    ROLES,
-    ClusterPlan,
-    Planned,
-    Role,
-    plan_cluster,
-)
+from penstock.cluster.local_plan import ROLES, ClusterPlan, Planned, Role, plan_cluster
 from penstock.runtime.local_cluster import running
 from penstock.runtime.local_cluster.balancer import reload_balancer
 from penstock.runtime.local_cluster.cluster import LocalCluster
@@ -33,14 +23,13 @@ from penstock.runtime.local_cluster.directory import ClusterDirectory, ClusterSt
 from tests.chaos.disks import Disk
 from tests.chaos.faults import Fault, Kind
 from tests.chaos.network import Network
+from tests.ports import ports_of
 
 Report = Callable[[str], None]
 ETCD_MEMBERS = 3
 START_SECONDS = 300.0
 """However busy the machine is."""
 PARTNERS: dict[Role, Role] = {"node": "node", "frontend": "node", "metadata": "etcd", "etcd": "etcd"}
-_PORTS = range(12_000, 32_000)
-"""Below those that connections get: a port that nobody listens on for a while must be free afterwards."""
 
 
 @dataclass
@@ -158,17 +147,12 @@ def new_stage(
 
 
 def _plan(nodes: int, front_ends: int, metadata: int) -> ClusterPlan:
-    taken: set[int] = set()
-
-    def ports(role: Role, _: int) -> dict[str, int]:
-        return {name: _free_port(taken) for name in PORTS_OF_ROLE[role]}
-
     members = [
-        Planned(name=f"etcd-{number}", role="etcd", ports=ports("etcd", number))
+        Planned(name=f"etcd-{number}", role="etcd", ports=ports_of("etcd", number))
         for number in range(1, ETCD_MEMBERS + 1)
     ]
     plan = plan_cluster(
-        nodes=nodes, front_ends=front_ends, metadata=metadata, base_port=0, etcd_url="etcd://", ports=ports
+        nodes=nodes, front_ends=front_ends, metadata=metadata, base_port=0, etcd_url="etcd://", ports=ports_of
     )
     return _with(plan, [*members, *plan.processes])
 
@@ -182,17 +166,3 @@ def _with(plan: ClusterPlan, processes: list[Planned]) -> ClusterPlan:
     processes = sorted(processes, key=lambda one: ROLES.index(one.role))
     members = ",".join(one.address("client") for one in processes if one.role == "etcd")
     return msgspec.structs.replace(plan, processes=processes, etcd_url=f"etcd://{members}")
-
-
-def _free_port(taken: set[int]) -> int:
-    while True:
-        port = random.choice(_PORTS)
-        if port in taken:
-            continue
-        with socket.socket() as one:
-            try:
-                one.bind((HOST, port))
-            except OSError:
-                continue
-        taken.add(port)
-        return port

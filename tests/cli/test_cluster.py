@@ -47,7 +47,7 @@ def run(*arguments: str, **variables: str) -> Outcome:
         [sys.executable, "-m", "penstock.cli.main", *arguments],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
         env=environment | variables,
     )
     return Outcome(done.returncode, done.stdout, done.stderr)

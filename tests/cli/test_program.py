@@ -1,6 +1,5 @@
 """The program as a whole: help, version, no server, exit codes, configuration, missing parts."""
 
-import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +10,7 @@ from penstock.cli import exits
 from penstock.cli.main import app
 from penstock.model.errors import ERRORS, ErrorCode
 from tests.cli.conftest import Outcome, Penstock
+from tests.ports import free_port
 
 REFERENCE = Path(__file__).parents[2] / "docs" / "reference" / "command-line.md"
 
@@ -22,7 +22,7 @@ def run(*arguments: str, stdin: str = "") -> Outcome:
         input=stdin,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
         check=False,
     )
     return Outcome(result.returncode, result.stdout, result.stderr)
@@ -35,7 +35,7 @@ def test_help_imports_neither_the_client_nor_the_server() -> None:
         " if name in sys.modules])"
     )
     result = subprocess.run(
-        [sys.executable, "-c", probe], capture_output=True, text=True, timeout=60, check=True
+        [sys.executable, "-c", probe], capture_output=True, text=True, timeout=300, check=True
     )
     assert result.stdout.strip() == "[]"
 
@@ -48,8 +48,7 @@ def test_help_and_version_work_without_a_server() -> None:
 
 
 def test_no_server_is_said_at_once() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
+    port = free_port()
     outcome = run("queue", "list", "--url", f"penstock://127.0.0.1:{port}")
     assert outcome.code == 5
     assert outcome.errors == (

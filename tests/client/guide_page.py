@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 URL = "penstock://127.0.0.1:9326"
-SECONDS = 60
+SECONDS = 300
 _TIME = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3}")
 
 

@@ -16,6 +16,7 @@ from penstock import Client
 from penstock.config.address import Address
 from penstock.config.serve import ServeConfig
 from penstock.runtime.embedded import EmbeddedServer, running_server
+from tests.ports import free_port
 
 
 @contextlib.asynccontextmanager
@@ -31,7 +32,7 @@ class Restartable:
 
     def __init__(self, directory: str) -> None:
         self._directory = directory
-        self._port = 0
+        self._port = free_port()
         self._stack = contextlib.AsyncExitStack()
 
     @property
@@ -40,8 +41,7 @@ class Restartable:
 
     async def start(self) -> None:
         config = ServeConfig(listen=Address("127.0.0.1", self._port), sqs_listen=None, monitoring_listen=None)
-        server = await self._stack.enter_async_context(running_server(self._directory, config))
-        self._port = server.port
+        await self._stack.enter_async_context(running_server(self._directory, config))
 
     async def stop(self) -> None:
         await self._stack.aclose()
@@ -84,7 +84,7 @@ def served_in_a_thread() -> Iterator[str]:
     thread = threading.Thread(target=run)
     thread.start()
     try:
-        yield url.result(timeout=20)
+        yield url.result(timeout=120)
     finally:
         if not loop.is_closed():
             loop.call_soon_threadsafe(stop.set)

@@ -16,6 +16,7 @@ from penstock.client.client import Connecting, connect
 from penstock.client.endpoints import NoEndpoint, connect_to_any, endpoint_urls
 from penstock.model.errors import ErrorCode, PenstockError
 from tests.client.real import restartable
+from tests.ports import free_port
 
 
 @contextlib.contextmanager
@@ -31,8 +32,7 @@ def silent() -> Iterator[str]:
 
 def nobody() -> str:
     """The url of a port where nothing listens."""
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        return f"penstock://127.0.0.1:{listener.getsockname()[1]}"
+    return f"penstock://127.0.0.1:{free_port()}"
 
 
 def several(*urls: str) -> list[Connecting]:

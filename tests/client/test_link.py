@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-import socket
 
 import pytest
 
@@ -14,13 +13,12 @@ from penstock.client_core.link_table import RESENDS_AT_MOST
 from penstock.wire.frames import encode_frame
 from penstock.wire.messages import Count, DeleteQueue, Delivery, Done, Failed, Purge, Receive, Redrive, Send
 from tests.client.peer import Peer, async_test, connected
+from tests.ports import free_port
 
 
 def refuses_connections() -> str:
     """An address where nobody listens."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return f"penstock://127.0.0.1:{free.getsockname()[1]}"
+    return f"penstock://127.0.0.1:{free_port()}"
 
 
 @async_test

@@ -14,7 +14,6 @@ from tests.client.real import served_in_a_thread
 PAGE = GuidePage("ordering.md")
 
 
-@pytest.mark.timeout(300)  # every command is a process of its own
 def test_the_page_can_be_typed_from_top_to_bottom() -> None:
     with served_in_a_thread() as url:
         assert asyncio.run(PAGE.type_all(url)) > 8

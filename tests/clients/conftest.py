@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import subprocess
 from collections.abc import Iterator
@@ -61,5 +62,8 @@ def strict_endpoint(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Endpoi
 @pytest.fixture(scope="session")
 def environments() -> Environments:
     """Where the clients are installed; built now when they are not (at once when they are)."""
-    subprocess.run([ROOT / "scripts" / "client-environments"], check=True)
+    program = ROOT / "scripts" / "client-environments"
+    with program.open() as opened:
+        fcntl.flock(opened, fcntl.LOCK_EX)  # one process builds them, the others wait
+        subprocess.run([program], check=True)
     return Environments(ROOT)

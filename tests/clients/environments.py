@@ -12,7 +12,7 @@ from tests.clients.server import Endpoint
 
 PROGRAMS = Path(__file__).parent / "programs"
 NODE_PROGRAMS = Path(__file__).parent / "node"
-PROGRAM_SECONDS = 100
+PROGRAM_SECONDS = 300
 
 
 class Environments:

@@ -14,8 +14,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
-START_SECONDS = 60
-STOP_SECONDS = 30
+START_SECONDS = 300
+STOP_SECONDS = 60
 SMALL_FILES = {
     "PENSTOCK_STORAGE_JOURNAL_FILE_SIZE": "32MiB",
     "PENSTOCK_STORAGE_CHECKPOINT_SIZE": "32MiB",

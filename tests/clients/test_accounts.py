@@ -13,7 +13,7 @@ from botocore.exceptions import ClientError
 
 from tests.clients.server import Endpoint
 
-HEARD_SECONDS = 10
+HEARD_SECONDS = 60
 
 
 def client_of(endpoint: Endpoint) -> Any:

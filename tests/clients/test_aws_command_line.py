@@ -15,7 +15,7 @@ from tests.clients.server import Endpoint
 
 pytestmark = pytest.mark.slow
 
-COMMAND_SECONDS = 60
+COMMAND_SECONDS = 300
 
 
 class Shell:

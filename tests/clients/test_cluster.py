@@ -11,9 +11,10 @@ import pytest
 from tests.clients.environments import Environments
 from tests.clients.server import Endpoint
 from tests.clients.test_celery import CeleryStage
+from tests.ports import base_port
 from tests.process.local_cluster import ClusterUp
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.slow
 
 TASKS = 100
 WAIT_SECONDS = 120
@@ -21,7 +22,7 @@ WAIT_SECONDS = 120
 
 @pytest.fixture
 def cluster(tmp_path: Path) -> Iterator[ClusterUp]:
-    up = ClusterUp(tmp_path / "cluster", "--frontends", "2", "--base-port", "0")
+    up = ClusterUp(tmp_path / "cluster", "--frontends", "2", "--base-port", base_port())
     yield up
     up.kill()
 

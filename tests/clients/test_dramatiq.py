@@ -15,7 +15,7 @@ from tests.clients.workers import Reports, working
 MESSAGES = 50
 DELAYED = 1000
 EVENTS = MESSAGES + 1 + 2
-WAIT_SECONDS = 60
+WAIT_SECONDS = 300
 
 
 @pytest.mark.slow

@@ -16,7 +16,7 @@ from tests.clients.server import Endpoint, served
 
 GUIDE = Path(__file__).parents[2] / "docs" / "guide" / "sqs.md"
 ADDRESS = "127.0.0.1:9324"
-SECONDS = 90
+SECONDS = 300
 
 
 @pytest.fixture(scope="module")

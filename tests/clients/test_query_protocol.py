@@ -11,7 +11,7 @@ from tests.clients.environments import Environments, client_variables
 from tests.clients.server import Endpoint
 
 TESTS = Path(__file__).parent / "python_sdk"
-SECONDS = 110
+SECONDS = 600
 
 
 @pytest.mark.slow

@@ -12,7 +12,7 @@ import boto3
 import pytest
 
 from tests.clients.server import Endpoint, running
-from tests.process.server import free_port
+from tests.ports import free_port
 
 ANYBODY_MAY_SEND = {
     "Version": "2012-10-17",

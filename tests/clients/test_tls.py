@@ -29,7 +29,7 @@ GUIDE = Path(__file__).parents[2] / "docs" / "guide" / "sqs.md"
 DOMAIN = "000000000000.sqs.example"
 ONCE = Config(retries={"total_max_attempts": 1})
 TESTS = Path(__file__).parent / "python_sdk"
-SECONDS = 110
+SECONDS = 300
 
 
 class Secured(NamedTuple):

@@ -15,7 +15,7 @@ from typing import Any
 
 from tests.clients.environments import PROGRAMS
 
-STOP_SECONDS = 30
+STOP_SECONDS = 60
 
 
 class Reports:

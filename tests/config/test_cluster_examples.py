@@ -20,7 +20,7 @@ UNITS = sorted((DOCS / "examples" / "systemd").glob("*.service"))
 def penstock(*arguments: str) -> subprocess.CompletedProcess[str]:
     """Runs a command to its end."""
     command = [sys.executable, "-m", "penstock.cli.main", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, timeout=60)
+    return subprocess.run(command, capture_output=True, text=True, timeout=300)
 
 
 @pytest.mark.parametrize("file", CONFIGURATIONS, ids=lambda file: file.stem)

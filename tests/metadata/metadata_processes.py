@@ -14,8 +14,9 @@ from pathlib import Path
 
 from penstock.metadata.remote.store import RemoteStore, open_remote_store
 from tests.metadata.metadata_servers import SECRET
+from tests.ports import free_port
 
-READY_SECONDS = 60
+READY_SECONDS = 300
 
 
 class MetadataProcesses:
@@ -45,7 +46,7 @@ class MetadataProcesses:
         command = [
             *(sys.executable, "-m", "penstock.cli.main", "metadata"),
             *("--name", name, "--etcd", self.etcd_url),
-            *("--listen", self.addresses.get(name, "127.0.0.1:0")),
+            *("--listen", self.addresses.setdefault(name, f"127.0.0.1:{free_port()}")),
             *("--secret-file", str(self._directory / "secret"), "--ready-file", str(ready)),
             *self._options,
         ]

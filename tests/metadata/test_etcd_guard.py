@@ -14,12 +14,13 @@ from typer.testing import CliRunner
 from penstock.cli.main import app
 from penstock.metadata.store.etcd import open_etcd_store
 from penstock.metadata.store.interface import ABSENT
-from penstock.runtime.etcd_cluster import free_ports, plan_members
+from penstock.runtime.etcd_cluster import plan_members
 from penstock.runtime.etcd_process import EtcdProcess, MemberTls
 from penstock.runtime.local_cluster.certificates import CertificateFiles, ThrowAwayAuthority
 from penstock.runtime.store_guard import warn_of_unguarded_store, why_unguarded
 from tests.etcd_servers import EtcdServers
 from tests.metadata.test_etcd_security import turn_on_authentication
+from tests.ports import pairs_of_ports
 from tests.runtime.harness import async_test
 
 
@@ -28,7 +29,7 @@ async def etcd_with_tls(tmp_path: Path, *, certificates: bool) -> AsyncIterator[
     """The address of an etcd that speaks TLS, and files for who asks it; with or without asking for theirs."""
     files = ThrowAwayAuthority(tmp_path / "tls").files("etcd")
     tls = MemberTls(files.certificate, files.key, files.authority if certificates else None)
-    (planned,) = plan_members(tmp_path / "etcd", free_ports(1))
+    (planned,) = plan_members(tmp_path / "etcd", pairs_of_ports(1))
     member = EtcdProcess(replace(planned, client_tls=tls))
     member.start()
     try:

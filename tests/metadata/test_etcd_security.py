@@ -20,9 +20,10 @@ from penstock.metadata.store.etcd import EtcdStore, open_etcd_store
 from penstock.metadata.store.etcd_client import EtcdClient
 from penstock.metadata.store.etcd_settings import parse_etcd_url
 from penstock.metadata.store.interface import ABSENT, StoreRefusedError, StoreUnavailableError
-from penstock.runtime.etcd_cluster import free_ports, plan_members
+from penstock.runtime.etcd_cluster import plan_members
 from penstock.runtime.etcd_process import EtcdProcess, MemberTls
 from tests.etcd_servers import EtcdServers
+from tests.ports import pairs_of_ports
 from tests.runtime.harness import async_test
 
 
@@ -149,7 +150,7 @@ async def test_both_sides_show_a_certificate(tmp_path: Path) -> None:
     server, ours = certificates.make("server"), certificates.make("ours")
     (tmp_path / "strange").mkdir()
     strange = Certificates(tmp_path / "strange")
-    (planned,) = plan_members(tmp_path, free_ports(1), heartbeat_ms=20, election_ms=100)
+    (planned,) = plan_members(tmp_path, pairs_of_ports(1), heartbeat_ms=20, election_ms=100)
     secured = replace(
         planned, client_tls=MemberTls(certificate=server[0], key=server[1], client_ca=certificates.authority)
     )

@@ -80,6 +80,15 @@ def errand(request: pytest.FixtureRequest, all_errands: Errands) -> Future[Any]:
     return all_errands.of(request.node)
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
+    """From its first fixture to its last, a test that is to be alone is."""
+    if errands.is_alone(item):
+        with errands.GATE.alone():
+            return (yield)
+    return (yield)
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     """A test that ran beside others is over, or is waited for."""

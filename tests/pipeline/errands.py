@@ -14,16 +14,18 @@ A test that keeps the session busy for long, and alters nothing that others see,
     @pytest.mark.beside
     def test_long_sums(spark: SparkSession, tmp_path: Path) -> None: ...
 
-It may want the session, the broker, a directory, and an errand that it waits for. Tests that alter what others see come
-first and have the session for themselves: all that patch something, and those that are marked as `alone`. Tests with errands
-come last, and wait where it takes longer.
+It may want the session, the broker, a directory, and an errand that it waits for. Tests that alter what others see have the
+session for themselves: all that patch something, and those that are marked as `alone`. While one of them runs, none runs beside.
+They come first, so that none of them has to wait. Tests with errands come last, and wait where it takes longer.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
+from threading import Condition
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -57,6 +59,45 @@ def is_alone(item: pytest.Item) -> bool:
 def is_beside(item: pytest.Item) -> bool:
     """Whether the test as a whole is an errand."""
     return item.get_closest_marker("beside") is not None
+
+
+class Gate:
+    """Lets any number of tests run beside each other, or one alone."""
+
+    def __init__(self) -> None:
+        self._changed = Condition()
+        self._beside = 0
+        self._alone = False
+
+    @contextmanager
+    def beside(self) -> Iterator[None]:
+        """Begins when no test is alone."""
+        with self._changed:
+            self._changed.wait_for(lambda: not self._alone)
+            self._beside += 1
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._beside -= 1
+                self._changed.notify_all()
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Begins when those that run beside have ended; those that have not begun wait. There is one at a time."""
+        with self._changed:
+            self._alone = True
+            self._changed.wait_for(lambda: not self._beside)
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._alone = False
+                self._changed.notify_all()
+
+
+GATE = Gate()
+"""Of this process: what a test patches is seen by all its threads."""
 
 
 class Errands:
@@ -101,7 +142,8 @@ class Errands:
 
 def _in_session(spark: SparkSession, test: Callable[..., None], given: dict[str, Any]) -> None:
     spark.createDataFrame([], "nothing string")  # by which a thread has a session: sinks are looked up in it
-    test(**given)
+    with GATE.beside():
+        test(**given)
 
 
 def _turn(item: pytest.Item) -> int:

@@ -16,6 +16,7 @@ import penstock
 from penstock.model.partition_numbers import number_in_partition, partition_of
 from tests.pipeline.broker import Broker
 from tests.pipeline.test_stream import collected
+from tests.ports import base_port
 from tests.process.local_cluster import ClusterUp
 
 if TYPE_CHECKING:
@@ -29,7 +30,8 @@ MESSAGES = 90
 def cluster_in(directory: Path) -> Iterator[Broker]:
     """One node is enough for several partitions."""
     up = ClusterUp(
-        directory / "cluster", "--nodes", "1", "--frontends", "1", "--metadata", "0", "--base-port", "0"
+        directory / "cluster",
+        *("--nodes", "1", "--frontends", "1", "--metadata", "0", "--base-port", base_port()),
     )
     try:
         with penstock.connect_blocking(up.facts["url"], timeout=120) as client:

@@ -19,12 +19,12 @@ from penstock.wire.credentials import Credentials
 from penstock.wire.frames import encode_frame
 from penstock.wire.handshake import NONCE_BYTES, ServerHandshake
 from tests.client.real import served_in_a_thread
+from tests.ports import free_port
 
 
 def test_an_endpoint_that_does_not_answer_is_stood_in_for_by_the_next() -> None:
-    with served_in_a_thread() as url, socket.create_server(("127.0.0.1", 0)) as silent:
-        silent_url = f"penstock://127.0.0.1:{silent.getsockname()[1]}"
-        silent.close()
+    with served_in_a_thread() as url:
+        silent_url = f"penstock://127.0.0.1:{free_port()}"
         target = Target((silent_url, url), "q", 4.0)
         for turn in (0, 1):
             with Connection(target, turn) as connection:
@@ -35,9 +35,8 @@ def test_an_endpoint_that_does_not_answer_is_stood_in_for_by_the_next() -> None:
 def test_what_jobs_ask_before_and_beside_reading_is_asked_of_any_endpoint(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    with served_in_a_thread() as url, socket.create_server(("127.0.0.1", 0)) as silent:
-        unheard = f"127.0.0.1:{silent.getsockname()[1]}"
-        silent.close()
+    with served_in_a_thread() as url:
+        unheard = f"127.0.0.1:{free_port()}"
         endpoints = f"{unheard},{url.removeprefix('penstock://')}"
         with Connection(Target((url,), "q", 30.0)) as connection:
             connection.client.create_queue("q", consumption="log")
@@ -56,20 +55,18 @@ def test_what_jobs_ask_before_and_beside_reading_is_asked_of_any_endpoint(
 
 
 def test_where_no_endpoint_lets_spark_in_each_is_quoted() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as silent:
-        gone = f"127.0.0.1:{silent.getsockname()[1]}"
-        silent.close()
-        other = "127.0.0.1:1"
-        target = Target((f"penstock://{gone}", f"penstock://{other}"), "q", 1.0, Credentials("AK", "hush"))
-        with Connection(target) as connection, pytest.raises(PipelineError) as caught:
-            connection.description()
-        said = str(caught.value)
-        assert f"no Penstock server answers at {gone}, {other}" in said
-        assert f"What each endpoint answered: {gone}: [Errno" in said
-        assert f"; {other}: [Errno" in said
-        assert "hush" not in said
-        with pytest.raises(PenstockError, match=f"none of 2 endpoints.*{gone}.*{other}"):
-            _unread_bytes(f"{gone},AK:hush@{other}", "q", None)
+    gone = f"127.0.0.1:{free_port()}"
+    other = "127.0.0.1:1"
+    target = Target((f"penstock://{gone}", f"penstock://{other}"), "q", 1.0, Credentials("AK", "hush"))
+    with Connection(target) as connection, pytest.raises(PipelineError) as caught:
+        connection.description()
+    said = str(caught.value)
+    assert f"no Penstock server answers at {gone}, {other}" in said
+    assert f"What each endpoint answered: {gone}: [Errno" in said
+    assert f"; {other}: [Errno" in said
+    assert "hush" not in said
+    with pytest.raises(PenstockError, match=f"none of 2 endpoints.*{gone}.*{other}"):
+        _unread_bytes(f"{gone},AK:hush@{other}", "q", None)
 
 
 def test_a_node_that_wants_the_cluster_secret_is_told_from_a_server_that_is_down() -> None:

@@ -13,7 +13,7 @@ from typing import Any
 from penstock.model.internal_queues import INTERNAL_PREFIX
 from tests.process.programs import PENSTOCK, environment, penstock
 
-START_SECONDS = 180
+START_SECONDS = 300
 STOP_SECONDS = 120
 
 

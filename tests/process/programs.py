@@ -21,10 +21,10 @@ from botocore.config import Config
 
 from tests.process.server import SMALL_FILES
 
-START_SECONDS = 60
-STOP_SECONDS = 30
+START_SECONDS = 300
+STOP_SECONDS = 60
 PENSTOCK = (sys.executable, "-m", "penstock.cli.main")
-SOON_SECONDS = 10.0
+SOON_SECONDS = 60.0
 """A change of users, limits or queues must be known everywhere by then. It takes a tenth of a second, but a test that
 fails because the machine is busy tells nobody anything."""
 
@@ -147,7 +147,7 @@ def client(url: str, key: tuple[str, str] = ("any", "thing"), *, attempts: int =
 def post(url: str, action: str, **members: Any) -> tuple[int, dict[str, Any]]:
     """An unsigned call over a connection of its own: status and members."""
     parts = urlsplit(url)
-    connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=30)
+    connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=100)
     try:
         headers = {"Content-Type": "application/x-amz-json-1.0", "X-Amz-Target": f"AmazonSQS.{action}"}
         connection.request("POST", "/", json.dumps(members), headers)
@@ -170,7 +170,7 @@ class Raw:
 
     def __init__(self, url: str) -> None:
         parts = urlsplit(url)
-        self.socket = socket.create_connection((parts.hostname or "", parts.port or 0), timeout=30)
+        self.socket = socket.create_connection((parts.hostname or "", parts.port or 0), timeout=100)
         self._file = self.socket.makefile("rb")
 
     def ask(self, action: str, **members: Any) -> None:

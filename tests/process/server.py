@@ -6,24 +6,17 @@ import asyncio
 import json
 import os
 import signal
-import socket
 import sys
 from pathlib import Path
 
-START_SECONDS = 60
+from tests.ports import free_port
+
+START_SECONDS = 300
 SMALL_FILES = {
     "PENSTOCK_STORAGE_JOURNAL_FILE_SIZE": "32MiB",
     "PENSTOCK_STORAGE_CHECKPOINT_SIZE": "32MiB",
 }
 """So that checkpoints happen between kills, and a start does not fill more of the disk than it must."""
-
-
-def free_port() -> int:
-    """A loopback port that nobody uses right now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 class ServerProcess:

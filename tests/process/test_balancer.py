@@ -17,7 +17,7 @@ import penstock
 from penstock.cluster.local_plan import ClusterPlan, Planned, plan_cluster
 from penstock.runtime.local_cluster import balancer, running
 from penstock.runtime.local_cluster.cluster import answers_to_health
-from penstock.runtime.local_cluster.ports import ports_of
+from tests.ports import ports_of
 from tests.process.programs import Program, client, front_end, server, soon
 
 MESSAGES = 40
@@ -27,7 +27,7 @@ class Balanced:
     """A server, front ends of its, and HAProxy before them."""
 
     def __init__(self, directory: Path, stack: ExitStack) -> None:
-        self._directory = directory
+        self.directory = directory
         self._stack = stack
         self.server = server(directory)
         stack.callback(self.server.kill)
@@ -41,20 +41,20 @@ class Balanced:
         soon(lambda: answers_to_health(self.plan().balancer.address("sqs")))
 
     def _front_end(self, name: str) -> Program:
-        program = front_end(self._directory, f"127.0.0.1:{self.server.facts['port']}", f"data-{name}")
+        program = front_end(self.directory, f"127.0.0.1:{self.server.facts['port']}", f"data-{name}")
         self._stack.callback(program.kill)
         return program
 
     def add(self, name: str) -> None:
         """Another front end, of which HAProxy is told."""
         self.front_ends[name] = self._front_end(name)
-        balancer.write_configuration(self.plan(), self._directory, balancer.find_haproxy())
+        balancer.write_configuration(self.plan(), self.directory, balancer.find_haproxy())
         assert balancer.reload_balancer(self.haproxy)
 
     def plan(self) -> ClusterPlan:
         """As if they were a cluster's."""
         if not hasattr(self, "_ports"):
-            self._ports = plan_cluster(nodes=1, front_ends=1, ports=ports_of(0)).balancer
+            self._ports = plan_cluster(nodes=1, front_ends=1, ports=ports_of).balancer
         planned = [
             Planned(
                 name=name,
@@ -67,7 +67,7 @@ class Balanced:
 
     def seen(self) -> dict[str, str]:
         """What HAProxy thinks of each front end that speaks SQS."""
-        connection = http.client.HTTPConnection(self.plan().balancer.address("page"), timeout=10)
+        connection = http.client.HTTPConnection(self.plan().balancer.address("page"), timeout=100)
         connection.request("GET", "/;csv")
         rows = list(csv.DictReader(io.StringIO(connection.getresponse().read().decode().lstrip("# "))))
         connection.close()
@@ -78,13 +78,22 @@ class Balanced:
         }
 
 
+@pytest.fixture(scope="module")
+def balanced(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Balanced]:
+    """For tests that leave it as it is."""
+    with ExitStack() as stack:
+        yield Balanced(tmp_path_factory.mktemp("balanced"), stack)
+
+
 @pytest.fixture
-def balanced(tmp_path: Path) -> Iterator[Balanced]:
+def to_be_harmed(tmp_path: Path) -> Iterator[Balanced]:
+    """For one test."""
     with ExitStack() as stack:
         yield Balanced(tmp_path, stack)
 
 
-def test_a_front_end_that_dies_is_taken_out_and_another_one_joins(balanced: Balanced) -> None:
+def test_a_front_end_that_dies_is_taken_out_and_another_one_joins(to_be_harmed: Balanced) -> None:
+    balanced = to_be_harmed
     sqs = client(balanced.plan().sqs_url, attempts=5)
     url = sqs.create_queue(QueueName="orders")["QueueUrl"]
     sent = []
@@ -115,16 +124,14 @@ def test_the_native_endpoint_leads_to_a_node(balanced: Balanced) -> None:
         assert native.queue("orders").describe().statistics.ready == 1
 
 
-def test_a_configuration_that_haproxy_does_not_take_changes_nothing(
-    balanced: Balanced, tmp_path: Path
-) -> None:
-    before = (tmp_path / "haproxy.cfg").read_text()
+def test_a_configuration_that_haproxy_does_not_take_changes_nothing(balanced: Balanced) -> None:
+    before = (balanced.directory / "haproxy.cfg").read_text()
     plan = balanced.plan()
     wrong = Planned(name="frontend-9", role="frontend", ports={"sqs": 70_000, "native": 1})
     bad = msgspec.structs.replace(plan, processes=[*plan.processes, wrong])
     with pytest.raises(balancer.BalancerRefusedError, match="frontend-9"):
-        balancer.write_configuration(bad, tmp_path, balancer.find_haproxy())
-    assert (tmp_path / "haproxy.cfg").read_text() == before
+        balancer.write_configuration(bad, balanced.directory, balancer.find_haproxy())
+    assert (balanced.directory / "haproxy.cfg").read_text() == before
 
 
 def test_the_page_is_for_this_machine_and_not_for_pages_of_other_sites(balanced: Balanced) -> None:
@@ -135,7 +142,7 @@ def test_the_page_is_for_this_machine_and_not_for_pages_of_other_sites(balanced:
         ("rebound.example:9325", 403),
         ("localhost.evil", 403),
     ):
-        connection = http.client.HTTPConnection(place, timeout=10)
+        connection = http.client.HTTPConnection(place, timeout=100)
         connection.request("GET", "/;csv", headers={"Host": host})
         assert connection.getresponse().status == status, host
         connection.close()

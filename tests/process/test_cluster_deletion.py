@@ -16,7 +16,7 @@ from tests.process.test_cluster_nodes import Program
 from tests.process.test_cluster_partitions import primary_of
 
 MESSAGES = 300
-PATIENCE_SECONDS = 150
+PATIENCE_SECONDS = 300
 
 
 async def scenario(url: str, place: Path) -> None:

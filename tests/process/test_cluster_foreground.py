@@ -11,7 +11,7 @@ import pytest
 from penstock.cluster.local_plan import plan_cluster, without
 from penstock.runtime.local_cluster import running
 from penstock.runtime.local_cluster.directory import ClusterDirectory, ClusterState
-from penstock.runtime.local_cluster.ports import ports_of
+from tests.ports import ports_of
 from tests.process.local_cluster import ClusterUp
 from tests.process.programs import refusal, soon
 
@@ -23,7 +23,7 @@ def start(tmp_path: Path) -> Iterator[Start]:
     """A cluster without nodes: who watches does not care what is watched."""
     directory = ClusterDirectory(tmp_path / "cluster")
     directory.make()
-    plan = plan_cluster(nodes=1, front_ends=1, base_port=0, ports=ports_of(0))
+    plan = plan_cluster(nodes=1, front_ends=1, base_port=0, ports=ports_of)
     directory.save(ClusterState(plan=without(plan, "node-1")))
     started: list[ClusterUp] = []
 

@@ -16,7 +16,7 @@ from tests.process.few_programs import few_programs
 from tests.process.test_cluster_nodes import Program
 from tests.process.test_cluster_partitions import primary_of
 
-PATIENCE_SECONDS = 80
+PATIENCE_SECONDS = 300
 
 
 async def scenario(url: str, place: Path) -> None:

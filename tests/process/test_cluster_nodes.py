@@ -13,7 +13,7 @@ import penstock
 from tests.etcd_servers import EtcdServers
 from tests.process.server import SMALL_FILES
 
-START_SECONDS = 90
+START_SECONDS = 300
 SENDERS = 8
 
 

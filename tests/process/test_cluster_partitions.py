@@ -14,7 +14,7 @@ from tests.process.few_programs import few_programs
 from tests.process.test_cluster_nodes import Program
 
 MESSAGES = 400
-PATIENCE_SECONDS = 120
+PATIENCE_SECONDS = 300
 
 
 async def scenario(url: str, place: Path) -> None:

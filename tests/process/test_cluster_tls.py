@@ -18,10 +18,11 @@ import pytest
 import penstock
 from penstock.runtime.local_cluster.certificates import CertificateFiles, ThrowAwayAuthority
 from penstock.runtime.local_cluster.running import Running, tell
+from tests.ports import base_port
 from tests.process.local_cluster import ClusterUp
 from tests.process.programs import PENSTOCK, environment, soon
 
-SECONDS = 120
+SECONDS = 300
 """A start that is refused ends at once; loading Python takes a while where many do so."""
 
 
@@ -30,7 +31,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ClusterUp]:
     place = tmp_path_factory.mktemp("tls")
     up = ClusterUp(
         place / "cluster",
-        *("--nodes", "2", "--frontends", "1", "--metadata", "1", "--base-port", "0", "--tls"),
+        *("--nodes", "2", "--frontends", "1", "--metadata", "1", "--base-port", base_port(), "--tls"),
     )
     yield up
     up.kill()
@@ -67,7 +68,6 @@ def options(files: CertificateFiles) -> tuple[str, ...]:
     )
 
 
-@pytest.mark.timeout(300)
 def test_messages_are_sent_replicated_and_received(cluster: ClusterUp) -> None:
     assert cluster.facts["etcd_url"].startswith("etcds://")
     # Through HAProxy, which passes on what it cannot read.
@@ -89,7 +89,6 @@ def test_messages_are_sent_replicated_and_received(cluster: ClusterUp) -> None:
         assert "refused" not in log(cluster, name)
 
 
-@pytest.mark.timeout(300)
 def test_clients_are_spoken_to_over_tls_and_not_otherwise(cluster: ClusterUp) -> None:
     place = cluster.facts["url"].partition("://")[2].partition("?")[0]
     with pytest.raises(penstock.PenstockError, match="this server speaks TLS: connect with penstocks://"):
@@ -108,7 +107,6 @@ STARTS: dict[str, tuple[str, ...]] = {
 }
 
 
-@pytest.mark.timeout(300)
 @pytest.mark.parametrize("like", STARTS)
 def test_whoever_starts_with_another_secret_or_certificate_ends_at_once(
     cluster: ClusterUp, like: str, tmp_path: Path
@@ -134,7 +132,6 @@ def test_whoever_starts_with_another_secret_or_certificate_ends_at_once(
     assert "it does not take our certificate" in said
 
 
-@pytest.mark.timeout(300)
 def test_a_command_with_another_secret_ends_at_once(cluster: ClusterUp, tmp_path: Path) -> None:
     secret = tmp_path / "secret"
     secret.write_text("this is not the secret of that cluster")
@@ -176,7 +173,6 @@ def knock_without_certificate(port: int, authority: Path) -> bytes:
             return b""
 
 
-@pytest.mark.timeout(300)
 @pytest.mark.parametrize(
     ("name", "port"), [("node-1", "native"), ("node-1", "peers"), ("metadata-1", "listen")]
 )
@@ -201,7 +197,6 @@ def _is_logged(cluster: ClusterUp, name: str, line: str) -> bool:
     return line in log(cluster, name)
 
 
-@pytest.mark.timeout(300)
 def test_a_renewed_certificate_is_taken_over_without_a_restart(cluster: ClusterUp) -> None:
     authority = ThrowAwayAuthority(cluster.data / "tls")
     before = shown_by(cluster, "node-2")

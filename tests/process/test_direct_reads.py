@@ -16,7 +16,7 @@ from tests.process.test_cluster_partitions import primary_of
 MESSAGES = 3_000
 BODIES = [b"%05d" % number + bytes(1_000) for number in range(MESSAGES)]
 SIZE = sum(map(len, BODIES))
-PATIENCE_SECONDS = 120
+PATIENCE_SECONDS = 300
 
 
 async def scenario(url: str, place: Path) -> None:

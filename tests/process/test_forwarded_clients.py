@@ -16,7 +16,6 @@ from penstock.cluster.local_plan import ClusterPlan, Planned, plan_cluster
 from penstock.model.settings import QueueSettings
 from penstock.runtime.local_cluster import balancer, running
 from penstock.runtime.local_cluster.cluster import answers_to_health
-from penstock.runtime.local_cluster.ports import ports_of
 from penstock.wire.credentials import client_proof, encode_proof
 from penstock.wire.frames import FrameReader, encode_frame
 from penstock.wire.messages import (
@@ -31,6 +30,7 @@ from penstock.wire.messages import (
     decode_answer,
     encode_message,
 )
+from tests.ports import ports_of
 from tests.process.programs import Program, create_user, server, soon
 
 AT_ONCE = 10
@@ -72,7 +72,7 @@ class Behind:
             passes_clients_on=True,
             processes=[
                 Planned(name="frontend-1", role="frontend", ports=ports),
-                plan_cluster(nodes=1, front_ends=1, ports=ports_of(0)).balancer,
+                plan_cluster(nodes=1, front_ends=1, ports=ports_of).balancer,
             ],
         )
         program = balancer.find_haproxy()
@@ -89,7 +89,7 @@ class Behind:
         """One request with a key that nobody has, from an address; whether it is held back for failing too often."""
         place = self.direct if direct else self.balanced
         connection = http.client.HTTPConnection(
-            place.hostname or "", place.port, timeout=60, source_address=(source, 0)
+            place.hostname or "", place.port, timeout=300, source_address=(source, 0)
         )
         headers = {
             "Content-Type": "application/x-amz-json-1.0",
@@ -112,7 +112,7 @@ class Behind:
     def greeted(self, source: str, key: str, secret: str) -> socket.socket | Failed:
         """A native connection through HAProxy, from an address, with somebody's key; or why there is none."""
         place = (self.native.hostname or "", self.native.port or 0)
-        connection = socket.create_connection(place, timeout=60, source_address=(source, 0))
+        connection = socket.create_connection(place, timeout=300, source_address=(source, 0))
         challenge = asked(connection, encode_message(Hello([1], "me", key, NONCE)))
         assert isinstance(challenge, Challenge), challenge
         answer = asked(connection, encode_proof(client_proof(secret, key, challenge.nonce, NONCE)))
@@ -153,7 +153,7 @@ def test_a_proxy_that_is_not_trusted_is_taken_for_the_client(behind: Behind) -> 
     assert any(behind.throttled(OTHER) for _ in range(2 * AT_ONCE))
     # What it says before a native connection is no frame, and is refused.
     place = (behind.native.hostname or "", behind.native.port or 0)
-    with socket.create_connection(place, timeout=60) as connection:
+    with socket.create_connection(place, timeout=300) as connection:
         refused = asked(connection, encode_message(Hello([1], "me")))
     assert isinstance(refused, Failed)
     assert "native.trusted_proxies" in refused.message
@@ -194,7 +194,7 @@ def test_without_users_only_this_machine_is_served_behind_a_proxy_too(tmp_path: 
         place = urlsplit(program.url)
 
         def status(**headers: str) -> int:
-            connection = http.client.HTTPConnection(place.hostname or "", place.port, timeout=60)
+            connection = http.client.HTTPConnection(place.hostname or "", place.port, timeout=300)
             usual = {"Content-Type": "application/x-amz-json-1.0", "X-Amz-Target": "AmazonSQS.ListQueues"}
             given = {name.replace("_", "-"): value for name, value in headers.items()}
             try:

@@ -13,6 +13,7 @@ from urllib.request import urlopen
 import pytest
 from botocore.exceptions import ClientError
 
+from tests.ports import free_port
 from tests.process.programs import (
     Program,
     Raw,
@@ -25,7 +26,6 @@ from tests.process.programs import (
     server,
     soon,
 )
-from tests.process.server import free_port
 from tests.process.usage_log import usage_rows
 
 
@@ -125,7 +125,7 @@ def test_usage_counts_every_request_once(tmp_path: Path) -> None:
         native = program.facts["url"]
         soon(lambda: len(usage_rows(native)) == 24)
         events = usage_rows(native)
-        with urlopen(str(program.facts["metrics_url"]), timeout=30) as answer:
+        with urlopen(str(program.facts["metrics_url"]), timeout=100) as answer:
             figures = answer.read().decode().splitlines()
         program.stop()
     finally:
@@ -135,7 +135,7 @@ def test_usage_counts_every_request_once(tmp_path: Path) -> None:
     assert "penstock_usage_dropped_total 0" in figures
     assert sum(event["messages"] for event in events if event["action"] == "SendMessage") == 20
     assert [event["outcome"] for event in events].count("ok") == 22
-    assert all(0 < event["latency_us"] < 10_000_000 for event in events)
+    assert all(0 < event["latency_us"] < 100_000_000 for event in events)
 
 
 # --- several front ends of one node -------------------------------------------------------------------------

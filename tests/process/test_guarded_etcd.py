@@ -22,7 +22,7 @@ from penstock.metadata.store.etcd import open_etcd_store
 from penstock.metadata.users import KEYS, USERS, User, new_access_key
 from penstock.runtime.local_cluster.cluster import LocalCluster, StartFailedError
 from penstock.runtime.local_cluster.directory import ClusterDirectory, ClusterState
-from penstock.runtime.local_cluster.ports import ports_of
+from tests.ports import ports_of
 from tests.process.programs import soon
 from tests.runtime.test_sealing_from_before import as_before
 
@@ -30,7 +30,7 @@ from tests.runtime.test_sealing_from_before import as_before
 def make(path: Path) -> LocalCluster:
     directory = ClusterDirectory(path)
     directory.make()
-    plan = plan_cluster(nodes=1, front_ends=1, base_port=0, ports=ports_of(0))
+    plan = plan_cluster(nodes=1, front_ends=1, base_port=0, ports=ports_of)
     directory.save(ClusterState(plan=plan))
     return LocalCluster(directory)
 
@@ -61,9 +61,9 @@ OF_A_PAGE = {"Content-Type": "text/plain", "Origin": "https://evil.example"}
 def asked(port: int, path: str, body: bytes, context: ssl.SSLContext | None) -> int | None:
     """The status of an answer; None: there is none, the connection was refused."""
     connection = (
-        http.client.HTTPSConnection("127.0.0.1", port, timeout=10, context=context)
+        http.client.HTTPSConnection("127.0.0.1", port, timeout=100, context=context)
         if context is not None
-        else http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+        else http.client.HTTPConnection("127.0.0.1", port, timeout=100)
     )
     try:
         connection.request("POST", path, body, OF_A_PAGE)

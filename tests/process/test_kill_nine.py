@@ -7,8 +7,6 @@ import random
 from collections import defaultdict
 from pathlib import Path
 
-import pytest
-
 import penstock
 from penstock.client.queue import Queue
 from tests.process.server import ServerProcess
@@ -89,7 +87,7 @@ async def scenario(directory: Path) -> None:
     server = ServerProcess(directory)
     await server.start()
     ledger, stop = Ledger(), asyncio.Event()
-    async with penstock.connect(server.url, timeout=60) as client:
+    async with penstock.connect(server.url, timeout=300) as client:
         queue = await client.create_queue("orders")
         producers = [asyncio.create_task(produce(queue, name, ledger, stop)) for name in range(PRODUCERS)]
         consumers = [asyncio.create_task(consume(queue, ledger)) for _ in range(CONSUMERS)]
@@ -123,6 +121,5 @@ def check(ledger: Ledger, left: list[bytes]) -> None:
     assert len(ledger.acknowledged) > KILLS * BATCH
 
 
-@pytest.mark.timeout(300)
 def test_the_ledger_balances_after_thirty_kills(tmp_path: Path) -> None:
     asyncio.run(scenario(tmp_path / "data"))

@@ -15,7 +15,7 @@ from tests.process.programs import PENSTOCK, Program, environment, server
 
 LEASE_SECONDS = 1
 MESSAGES = 1_000
-SECONDS = 60
+SECONDS = 300
 
 READER = """
 import sys

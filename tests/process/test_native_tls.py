@@ -16,7 +16,7 @@ import penstock
 from penstock.runtime.local_cluster.certificates import CertificateFiles, ThrowAwayAuthority
 from tests.process.programs import PENSTOCK, Program, client, environment, server, soon
 
-SECONDS = 60
+SECONDS = 300
 
 
 class Served:

@@ -14,7 +14,7 @@ import pytest
 import penstock
 from tests.process.server import ServerProcess
 
-TEST_SECONDS = 120
+TEST_SECONDS = 300
 SQS_GUIDE = Path(__file__).parents[2] / "docs" / "guide" / "sqs.md"
 
 

@@ -19,7 +19,7 @@ from tests.etcd_servers import EtcdServers
 from tests.process.few_programs import few_programs
 from tests.process.test_cluster_nodes import Program
 
-PATIENCE_SECONDS = 120
+PATIENCE_SECONDS = 300
 SENTENCE = (
     "queue 'orders': a newer Penstock wrote it, and this process is too old for it (it needs version "
     f"{DOCUMENTS + 1} of the documents, this one knows {DOCUMENTS}): upgrade this process"

@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[2]
 HOUR_US = 3_600_000_000
 TURNS = 80
 KILLED_AFTER = TURNS // 2
-TEST_SECONDS = 120
+TEST_SECONDS = 300
 
 
 class Made(NamedTuple):

@@ -107,7 +107,7 @@ def test_a_presigned_url_of_botocore_is_all_a_browser_needs(tmp_path: Path) -> N
         SigV4QueryAuth(Credentials(*key), "sqs", "us-east-1", 60).add_auth(request)
         parts = urlsplit(request.prepare().url)
         for query, status in ((parts.query, 200), (parts.query.replace("one", "two"), 403)):
-            connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=30)
+            connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=100)
             connection.request("GET", f"{parts.path}?{query}")
             answer = connection.getresponse()
             assert answer.status == status, answer.read()

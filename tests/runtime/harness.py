@@ -28,7 +28,8 @@ from penstock.wire.messages import (
     encode_message,
 )
 
-TEST_SECONDS = 30
+TEST_SECONDS = 120
+"""However busy the machine is."""
 
 
 def async_test(test: Callable[..., Awaitable[None]]) -> Callable[..., None]:

@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from penstock.metadata.store.etcd import open_etcd_store
-from penstock.runtime.etcd_cluster import free_ports, plan_members, start_etcd
+from penstock.runtime.etcd_cluster import plan_members, start_etcd
 from penstock.runtime.etcd_process import EtcdFailedError, EtcdMissingError, EtcdProcess, find_etcd
+from tests.ports import pairs_of_ports
 from tests.runtime.harness import async_test
 
 
@@ -54,7 +55,7 @@ async def test_a_member_that_cannot_start_says_why(tmp_path: Path) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
-        (member,) = plan_members(tmp_path, free_ports(1))
+        (member,) = plan_members(tmp_path, pairs_of_ports(1))
         process = EtcdProcess(replace(member, client_port=taken.getsockname()[1]))
         process.start()
         try:
@@ -66,7 +67,7 @@ async def test_a_member_that_cannot_start_says_why(tmp_path: Path) -> None:
 
 @async_test
 async def test_a_member_without_its_others_is_not_ready(tmp_path: Path) -> None:
-    first, _ = plan_members(tmp_path, free_ports(2))
+    first, _ = plan_members(tmp_path, pairs_of_ports(2))
     process = EtcdProcess(first)
     process.start()
     try:

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from penstock.ordering.local_clock import LocalClock
 from penstock.runtime import chrony, clockbound
 from penstock.runtime.host_clock import HostClockError
+from tests.ports import free_port
 
 WALL_US = 1_700_000_000_000_000
 LOCAL = LocalClock(lambda: WALL_US, lambda: 5_000)
@@ -100,11 +101,8 @@ def test_a_chrony_that_does_not_know_the_time_says_so(fields: dict[str, float], 
 
 
 def test_a_chrony_that_is_not_there_is_known_at_once() -> None:
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as taken:
-        taken.bind(("127.0.0.1", 0))
-        free = taken.getsockname()
     with pytest.raises(HostClockError, match="chrony does not answer"):
-        chrony.Chrony(free, LOCAL).read()
+        chrony.Chrony(("127.0.0.1", free_port()), LOCAL).read()
 
 
 @given(st.binary(max_size=200))

@@ -37,7 +37,7 @@ async def look(
     address: Address, path: str, method: str = "GET", token: str | None = None, **more: str
 ) -> tuple[int, str, str]:
     def fetch() -> tuple[int, str, str]:
-        connection = HTTPConnection(address.host, address.port, timeout=10)
+        connection = HTTPConnection(address.host, address.port, timeout=100)
         headers = {"Authorization": f"Bearer {token}"} if token else {}
         try:
             connection.request(method, path, headers=headers | more)

@@ -16,7 +16,7 @@ from typing import Any
 from penstock.wire.messages import Count, Peek, Purge, SendResult
 from tests.runtime.harness import RawClient, async_test
 
-PROCESS_SECONDS = 60
+PROCESS_SECONDS = 300
 ANY_PORTS = ("--listen", "127.0.0.1:0", "--sqs-listen", "127.0.0.1:0", "--monitoring-listen", "127.0.0.1:0")
 
 

@@ -36,7 +36,7 @@ class Running(NamedTuple):
             written.set_result(None)
 
         self.loop.call_soon_threadsafe(write)
-        written.result(timeout=20)
+        written.result(timeout=300)
 
 
 @contextmanager
@@ -63,7 +63,7 @@ def threaded_server(directory: Path) -> Iterator[Running]:
     thread = threading.Thread(target=run, name="server")
     thread.start()
     try:
-        yield running.result(timeout=60)
+        yield running.result(timeout=300)
     finally:
         finished.set()
         thread.join()

@@ -18,9 +18,6 @@ from penstock.simulation.scenario import draw_scenario
 from penstock.simulation.violation import Violation
 from penstock.simulation.workload import idle_visitor
 
-pytestmark = pytest.mark.timeout(600)
-"""However busy the machine is."""
-
 LIKELY_SEEDS: dict[str, tuple[int, ...]] = {
     "acknowledge-before-flush": (3, 9),
     "skip-sync": (3, 5),

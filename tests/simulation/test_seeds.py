@@ -12,9 +12,6 @@ import pytest
 from penstock.simulation.campaign import run_seed, run_seeds
 from penstock.simulation.machine import Machine
 
-pytestmark = pytest.mark.timeout(600)
-"""However busy the machine is."""
-
 SEEDS = range(1, 41)
 
 

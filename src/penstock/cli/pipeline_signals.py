@@ -7,10 +7,12 @@ import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from penstock.cli.output import error_console
-from penstock.runtime.stop_flag import StopFlag
+
+if TYPE_CHECKING:
+    from penstock.runtime.stop_flag import StopFlag
 
 
 @contextmanager
@@ -68,6 +70,8 @@ def stop_signals() -> Iterator[StopFlag]:
 @contextmanager
 def _told_first(sentence: str) -> Iterator[StopFlag]:
     """The flag is set by a first Ctrl-C or SIGTERM, which is answered with the sentence; a second one interrupts."""
+    from penstock.runtime.stop_flag import StopFlag
+
     told = StopFlag()
 
     def handle(number: int, frame: Any) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
-MOVE_SECONDS = 30
+MOVE_SECONDS = 60
 
 
 class Stage:

@@ -11,7 +11,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 MakeQueue = Callable[..., str]
-MOVE_SECONDS = 30
+MOVE_SECONDS = 60
 
 
 def arn_of(sqs: Any, url: str) -> str:

@@ -200,18 +200,18 @@ def test_a_message_comes_back_when_its_time_is_up(sqs: Any, queue: str) -> None:
     sqs.send_message(QueueUrl=queue, MessageBody="x")
     (first,) = sqs.receive_message(QueueUrl=queue, VisibilityTimeout=1, WaitTimeSeconds=5)["Messages"]
     began = time.monotonic()
-    (second,) = sqs.receive_message(QueueUrl=queue, WaitTimeSeconds=15)["Messages"]
+    (second,) = sqs.receive_message(QueueUrl=queue, WaitTimeSeconds=20)["Messages"]
     assert second["MessageId"] == first["MessageId"]
-    assert 0.5 < time.monotonic() - began < 10
+    assert 0.5 < time.monotonic() - began < 18, "it came when the poll was over"
 
 
 def test_a_delayed_message_arrives_late_and_a_long_poll_sees_it(sqs: Any, queue: str) -> None:
     began = time.monotonic()
     sqs.send_message(QueueUrl=queue, MessageBody="later", DelaySeconds=1)
     assert counts(sqs, queue) == (0, 0, 1)
-    (message,) = sqs.receive_message(QueueUrl=queue, WaitTimeSeconds=15)["Messages"]
+    (message,) = sqs.receive_message(QueueUrl=queue, WaitTimeSeconds=20)["Messages"]
     assert message["Body"] == "later"
-    assert 0.9 < time.monotonic() - began < 10
+    assert 0.9 < time.monotonic() - began < 18, "it came when the poll was over"
 
 
 def test_the_delay_of_the_queue_holds_unless_the_message_says_otherwise(
@@ -233,7 +233,7 @@ def test_a_long_poll_is_woken_by_a_send(sqs: Any, queue: str) -> None:
     sqs.send_message(QueueUrl=queue, MessageBody="wake up")
     poll.join(timeout=30)
     assert [message["Body"] for message in answers[0]["Messages"]] == ["wake up"]
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - began < 18, "it came when the poll was over"
 
 
 def test_an_empty_long_poll_lasts_as_long_as_asked(sqs: Any, make_queue: MakeQueue) -> None:
@@ -241,7 +241,7 @@ def test_an_empty_long_poll_lasts_as_long_as_asked(sqs: Any, make_queue: MakeQue
     for arguments in ({}, {"WaitTimeSeconds": 1}):
         began = time.monotonic()
         assert "Messages" not in sqs.receive_message(QueueUrl=url, **arguments)
-        assert 0.9 < time.monotonic() - began < 8
+        assert 0.9 < time.monotonic() - began < 18
 
 
 @pytest.mark.parametrize(

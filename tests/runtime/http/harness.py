@@ -22,7 +22,8 @@ from penstock.runtime.http.server import HttpServer
 from penstock.sqs.http import HttpRequest, HttpResponse, Peer
 from tests.runtime.harness import until
 
-TEST_SECONDS = 30
+TEST_SECONDS = 120
+"""However busy the machine is."""
 
 LOOPS: dict[str, Callable[[], asyncio.AbstractEventLoop]] = {
     "uvloop": uvloop.new_event_loop,

@@ -14,7 +14,7 @@ from penstock.cluster.local_plan import plan_cluster
 from penstock.runtime.local_cluster.cluster import LocalCluster, StartFailedError
 from penstock.runtime.local_cluster.directory import ClusterDirectory, ClusterState
 from penstock.runtime.local_cluster.full_disk import why_full, why_not_written
-from penstock.runtime.local_cluster.ports import ports_of
+from tests.ports import ports_of
 
 STACK = " | ".join(f"go.etcd.io/etcd/etcdmain.frame{number}()" for number in range(40))
 FULL = "panic: failed to write wal: write /data/wal/0.tmp: no space left on device"
@@ -24,7 +24,7 @@ def started(place: Path, said: str) -> str:
     """What is told of an etcd that says this, with a long stack behind it, and ends."""
     directory = ClusterDirectory(place)
     directory.make()
-    directory.save(ClusterState(plan=plan_cluster(nodes=1, front_ends=1, ports=ports_of(0))))
+    directory.save(ClusterState(plan=plan_cluster(nodes=1, front_ends=1, ports=ports_of)))
     script = f"echo '{said}' >&2; echo '{STACK}' | tr '|' '\\n' >&2; exit 1"
     cluster = LocalCluster(directory, before=lambda planned: ("sh", "-c", script, "--"))
     with pytest.raises(StartFailedError) as failed:

@@ -21,7 +21,7 @@ from penstock.wire.frames import Frame, encode_frame
 from penstock.wire.strangers import STRANGERS_AT_ONCE
 
 SECRET = b"a secret that both of them know."
-WAIT_SECONDS = 20
+WAIT_SECONDS = 100
 
 
 class Heard:

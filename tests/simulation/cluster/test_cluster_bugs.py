@@ -11,9 +11,6 @@ from penstock.simulation.campaign import run_seed
 from penstock.simulation.cluster.planted_bugs import CLUSTER_BUGS
 from penstock.simulation.cluster.scenario import draw_cluster_scenario
 
-pytestmark = pytest.mark.timeout(600)
-"""However busy the machine is."""
-
 SEEDS = range(1, 1_000)
 MOST_RUNS = 20
 """Each is caught in a third of the runs in which it may show, or more often: in so many it cannot hide."""

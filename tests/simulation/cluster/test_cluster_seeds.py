@@ -28,9 +28,6 @@ from penstock.simulation.cluster.scenario import (
 from penstock.simulation.cluster.world import ClusterWorld
 from penstock.simulation.queue_plan import QueuePlan
 
-pytestmark = pytest.mark.timeout(600)
-"""However busy the machine is."""
-
 OPERATED = (
     *("queue altered", "number of replicas altered", "purge"),
     *("queue deleted and made again", "message redriven"),
