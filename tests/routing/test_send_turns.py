@@ -304,25 +304,40 @@ def test_a_batch_of_which_a_part_is_stored_is_not_told_to_be_refused(
     assert [code_of(outcome) for outcome in outcomes] == [told]
 
 
-@pytest.mark.parametrize("first", [None, ErrorCode.UNREACHABLE])
-def test_a_second_attempt_that_is_refused_does_not_undo_the_first(first: ErrorCode | None) -> None:
-    """An id was barred in one partition, so the front end asks again; what the other may have stored stays so."""
-    front_end = FrontEnd()
-    body = encode_parts([b"a", b"b"], groups=[BATCH_IN_A, BATCH_IN_B], deduplication_ids=[b"x", b"y"])
-    outcomes: list[Outcome] = []
-    Errand(route(front_end.context, Send(1, 7, 1), body), front_end, outcomes.append).start()
-    for place in range(len(front_end.claims())):
-        front_end.grant(place)
-    (_, barred), (_, other) = front_end.asked[-2:]
-    barred(PenstockError(ErrorCode.OVERLOADED, "the id is barred"))
-    other(PenstockError(first, "no") if first is not None else Reply(SendResult([(1, 1)], [], 1)))
+def test_a_second_attempt_that_is_refused_does_not_undo_the_first() -> None:
+    """An id was barred in one partition, so the front end asks again; what the other has stored stays so."""
+    front_end, outcomes = FrontEnd(), list[Outcome]()
+    refuse, other = _with_ids(front_end, outcomes)
+    refuse(PenstockError(ErrorCode.OVERLOADED, "the id is barred"))
+    other(Reply(SendResult([(1, 1)], [], 1)))
     for ask, done in list(front_end.asked):
         if isinstance(ask.request, FindIds):
             done(Reply(FoundIds([0] * len(ask.request.ids))))
-    again = front_end.asked[6:]
-    assert [ask.partition for ask, _ in again if isinstance(ask.request, Send)] == (
-        [2] if first is None else [2, 3]
-    )
-    for _, done in again:
-        done(PenstockError(ErrorCode.DISK_FULL, "full"))
+    again = [(ask, done) for ask, done in front_end.asked[6:] if isinstance(ask.request, Send)]
+    assert [ask.partition for ask, _ in again] == [2]
+    again[0][1](PenstockError(ErrorCode.DISK_FULL, "full"))
     assert [code_of(outcome) for outcome in outcomes] == [ErrorCode.UNREACHABLE]
+
+
+@pytest.mark.parametrize("code", [ErrorCode.OUT_OF_ORDER, ErrorCode.UNREACHABLE])
+def test_a_share_that_follows_one_that_failed_is_not_asked_again(code: ErrorCode) -> None:
+    """Its id was barred in one partition, and in the other it follows a send that was refused: that one has to come first."""
+    front_end, outcomes = FrontEnd(), list[Outcome]()
+    refuse, other = _with_ids(front_end, outcomes)
+    asked = len(front_end.asked)
+    refuse(PenstockError(ErrorCode.OVERLOADED, "the id is barred"))
+    other(PenstockError(code, "no"))
+    assert len(front_end.asked) == asked
+    assert [code_of(outcome) for outcome in outcomes] == [
+        code if code is ErrorCode.UNREACHABLE else ErrorCode.OVERLOADED
+    ]
+
+
+def _with_ids(front_end: FrontEnd, outcomes: list[Outcome]) -> tuple[Callable[[Outcome], None], ...]:
+    """A batch with ids for two partitions, of which all are granted; what answers its shares."""
+    body = encode_parts([b"a", b"b"], groups=[BATCH_IN_A, BATCH_IN_B], deduplication_ids=[b"x", b"y"])
+    Errand(route(front_end.context, Send(1, 7, 1), body), front_end, outcomes.append).start()
+    for place in range(len(front_end.claims())):
+        front_end.grant(place)
+    (_, refuse), (_, other) = front_end.asked[-2:]
+    return refuse, other

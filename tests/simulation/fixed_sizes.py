@@ -72,6 +72,7 @@ FIXED: dict[str, tuple[str, ...]] = {
         "queue.weighted_shares.STEP",
         "routing.line.NEVER",
         "model.limits.PRIORITIES",
+        "model.partition_numbers.ELSEWHERE",
     ),
     "room for the largest value of a size in the table: smaller ones use less of it": (
         "queue.producers._FIRST_SLOT",
@@ -120,6 +121,7 @@ FIXED: dict[str, tuple[str, ...]] = {
         "ordering.own_timeline.JUMP_US",
         "ordering.own_timeline.SLEW_PPM",
         "queue.id_claims.HELD_MS",
+        "routing.spread.ATTEMPTS_REMEMBERED",
     ),
     "beyond it a request is refused and nothing else happens: unit tests": (
         "model.limits.ATTEMPT_ID_BYTES",

@@ -87,8 +87,7 @@ def _send_shares(
         shares = without(shares, known, batch.count, numbered=request.producer > 0)
     asks = [_ask(context, queue, share, request, batch, known) for share in shares]
     outcomes: list[Outcome] = yield AskAll(asks, turn)
-    error = _first_error(outcomes)
-    if error is not None and error.code is ErrorCode.OVERLOADED and has_ids:
+    if has_ids and _are_barred(outcomes):
         # What follows this send is refused until it ends (`send_turns`), so it may be sent again here.
         try:
             yield from claims.lift_bars()
@@ -102,6 +101,15 @@ def _send_shares(
     if len(shares) == 1 and shares[0].places is None and _is_of_one(results[0], batch.count):
         return _outward(shares[0].ordinal, results[0])
     return Reply(together(batch.count, shares, results, known, context.now_ms()))
+
+
+def _are_barred(outcomes: Sequence[Outcome]) -> bool:
+    """Whether all that keeps a batch from being stored may be bars on its ids.
+
+    Not where a share was refused because a send before it was: that one has to be stored first, and its sender sends both again.
+    """
+    errors = [outcome for outcome in outcomes if isinstance(outcome, PenstockError)]
+    return bool(errors) and all(error.code is ErrorCode.OVERLOADED for error in errors)
 
 
 def _is_of_one(result: SendResult, count: int) -> bool:
@@ -126,15 +134,12 @@ def _without_notes(
 
 
 def _ask_again(asks: Sequence[Ask], outcomes: Sequence[Outcome]) -> Steps[list[Outcome]]:
-    """Asks once more for the shares that are not stored. A refusal does not undo what the first attempt may have stored."""
-    missing = [place for place, outcome in enumerate(outcomes) if isinstance(outcome, PenstockError)]
-    again: list[Outcome] = yield AskAll([asks[place] for place in missing])
+    """Asks once more for the shares that were refused. What the first attempt stored stays stored."""
+    refused = [place for place, outcome in enumerate(outcomes) if isinstance(outcome, PenstockError)]
+    again: list[Outcome] = yield AskAll([asks[place] for place in refused])
     merged = list(outcomes)
-    for place, outcome in zip(missing, again, strict=True):
-        before = merged[place]
-        may_be_stored = isinstance(before, PenstockError) and before.code is ErrorCode.UNREACHABLE
-        if not (may_be_stored and isinstance(outcome, PenstockError)):
-            merged[place] = outcome
+    for place, outcome in zip(refused, again, strict=True):
+        merged[place] = outcome
     return merged
 
 
