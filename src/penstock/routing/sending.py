@@ -88,8 +88,9 @@ def _send_shares(
     asks = [_ask(context, queue, share, request, batch, known) for share in shares]
     outcomes: list[Outcome] = yield AskAll(asks, turn)
     error = _first_error(outcomes)
-    if error is not None and error.code is ErrorCode.OVERLOADED and has_ids:
-        # What follows this send is refused until it ends (`send_turns`), so it may be sent again here.
+    if error is not None and has_ids and _are_all_overloaded(outcomes):
+        # What follows this send is refused until it ends (`send_turns`), so it may be sent again here. Not where a share was refused
+        # because of a send before it, or may have been lost together with one: it would be stored before that.
         try:
             yield from claims.lift_bars()
         except PenstockError:
@@ -126,16 +127,20 @@ def _without_notes(
 
 
 def _ask_again(asks: Sequence[Ask], outcomes: Sequence[Outcome]) -> Steps[list[Outcome]]:
-    """Asks once more for the shares that are not stored. A refusal does not undo what the first attempt may have stored."""
+    """Asks once more for the shares that were refused. A refusal does not undo what the first attempt has stored."""
     missing = [place for place, outcome in enumerate(outcomes) if isinstance(outcome, PenstockError)]
     again: list[Outcome] = yield AskAll([asks[place] for place in missing])
     merged = list(outcomes)
     for place, outcome in zip(missing, again, strict=True):
-        before = merged[place]
-        may_be_stored = isinstance(before, PenstockError) and before.code is ErrorCode.UNREACHABLE
-        if not (may_be_stored and isinstance(outcome, PenstockError)):
-            merged[place] = outcome
+        merged[place] = outcome
     return merged
+
+
+def _are_all_overloaded(outcomes: Sequence[Outcome]) -> bool:
+    """Whether all shares that are not stored were refused by partitions that may take them soon."""
+    return all(
+        outcome.code is ErrorCode.OVERLOADED for outcome in outcomes if isinstance(outcome, PenstockError)
+    )
 
 
 def _first_error(outcomes: Sequence[Outcome]) -> PenstockError | None:
