@@ -229,3 +229,32 @@ def test_a_node_of_an_earlier_version_does_not_count_what_it_did_not_get() -> No
     known: dict[int, int | Place] = {0: 9}
     answer = together(3, [Share(1, None, [0])], [SendResult([(5, 2)], [], 1)], known)
     assert answer == SendResult([(9, 1), (1 << 48 | 5, 2)], [0], 1)
+
+
+def test_a_share_that_was_refused_for_the_send_before_it_is_not_sent_again_alone() -> None:
+    front_end = FrontEnd()
+    told: list[Outcome] = []
+    body = encode_parts([b"a", b"b"], groups=[A, B], deduplication_ids=[b"x", b"y"])
+    request = Send(1, 7, 2, after=1)
+    Errand(route(front_end.context, request, body), front_end, told.append).start()
+    asked: list[Send] = []
+    while front_end.asked:
+        ask, done = front_end.asked.pop(0)
+        match ask.request:
+            case ClaimIds(_, ids, owners):
+                done(Reply(ClaimedIds(owners, [1] * len(ids))))
+            case FindIds(_, ids):
+                done(Reply(FoundIds([0] * len(ids))))
+            case Send():
+                asked.append(ask.request)
+                is_barred = ask.partition == 2
+                code = ErrorCode.OVERLOADED if is_barred else ErrorCode.OUT_OF_ORDER
+                done(
+                    PenstockError(code, "refused") if len(asked) <= 2 else Reply(SendResult([(1, 1)], [], 1))
+                )
+            case _:
+                raise AssertionError(ask)
+    assert len(asked) == 2, "the batch before it is not stored in the second partition"
+    (outcome,) = told
+    assert isinstance(outcome, PenstockError)
+    assert outcome.sent_again
