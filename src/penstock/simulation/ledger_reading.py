@@ -55,7 +55,7 @@ class LedgerReading:
         self.disagreeing: dict[int, str] = {}
         """Partitions whose snapshot does not stand where their records before it end. Damage may do that, nothing else."""
         self.former: set[int] = set()
-        """Partitions of which the journal has records of a time before they were given up."""
+        """Partitions of which the disk has something of a time before they were given up."""
         self._disk = disk
         self._seed = seed
         self._early: dict[int, int] = {}
@@ -158,7 +158,8 @@ class LedgerReading:
         """What a node gives up is gone, with everything that was written about it before."""
         record = decode_record(head)
         if isinstance(record, QueueRemoved):
-            if record.queue_id in self.places:
+            known_before = self.standings.get(record.queue_id)
+            if record.queue_id in self.places or (known_before is not None and known_before.last):
                 self.former.add(record.queue_id)
             for known in (self.standings, self.places, self.broken, self._early, self._parts):
                 known.pop(record.queue_id, None)
