@@ -110,8 +110,9 @@ class Settler:
         # A front end takes a receipt of a queue that is not there for one of a queue that was deleted.
         answer = reply.answer
         of_nobody = token[:8] != old[0].token[:8] or old[0].life.deletion_asked_ms is not None
-        # Or for one of another queue, which may not have the partition that the number names.
-        is_harmless = isinstance(answer, Failed) and answer.code == ErrorCode.BAD_REQUEST
+        # Or for one of another queue, which may not have the partition that the number names, or which is deleted meanwhile.
+        refusals = (ErrorCode.BAD_REQUEST, ErrorCode.QUEUE_NOT_FOUND)
+        is_harmless = isinstance(answer, Failed) and answer.code in refusals
         if isinstance(answer, Settled):
             is_harmless = not any(outcome.done for outcome in answer.outcomes)
         if not (of_nobody and is_harmless):
