@@ -159,10 +159,11 @@ def post(url: str, action: str, **members: Any) -> tuple[int, dict[str, Any]]:
 
 
 def soon(holds: Callable[[], bool], seconds: float = SOON_SECONDS) -> None:
-    """Asks again and again, and fails when it does not come true in time."""
+    """Asks again and again, and fails when it does not come true in time. The pause leaves the processor to what is waited for."""
     deadline = time.monotonic() + seconds
     while not holds():
         assert time.monotonic() < deadline, f"not within {seconds} s"
+        time.sleep(0.02)
 
 
 class Raw:

@@ -36,13 +36,13 @@ def token(partition: int) -> bytes:
     return partition.to_bytes(8, "little") + bytes(32)
 
 
-def receiving() -> Steps[Reply]:
+def receiving(max_bytes: int | None = None) -> Steps[Reply]:
     """A receive from queues 10 and 20, of two partitions each."""
     cluster = ClusterMap()
     for number in (10, 20):
         put(cluster, number)
     queues = [WeightedQueue(10, 1), WeightedQueue(20, 1)]
-    return receive_any(context_of(cluster), ReceiveAny(queues, 8))
+    return receive_any(context_of(cluster), ReceiveAny(queues, 8, max_bytes=max_bytes))
 
 
 def asks_of(step: Step) -> Sequence[Ask]:
@@ -98,3 +98,19 @@ def test_an_error_that_may_pass_keeps_nothing_from_the_receiver() -> None:
     answer = finished(receiving()).answer
     assert isinstance(answer, GroupDelivery)
     assert {delivery.queue_id for delivery in answer.deliveries} == {10, 20}
+
+
+def test_what_earlier_rounds_gave_is_taken_off_the_bytes_once() -> None:
+    steps = receiving(max_bytes=100)
+    asks = asks_of(next(steps))
+    assert [bytes_asked(ask) for ask in asks] == [25] * 4
+    asks = asks_of(steps.send(answers(asks, of_21=BUSY)))
+    assert [bytes_asked(ask) for ask in asks] == [70 // len(asks)] * len(asks)
+    given_now = len(asks) - 1
+    asks = asks_of(steps.send(answers(asks, **{f"of_{asks[0].partition}": BUSY})))
+    assert [bytes_asked(ask) for ask in asks] == [(70 - 10 * given_now) // len(asks)] * len(asks)
+
+
+def bytes_asked(ask: Ask) -> int | None:
+    assert isinstance(ask.request, Receive)
+    return ask.request.max_bytes

@@ -333,10 +333,29 @@ def test_a_share_that_follows_one_that_failed_is_not_asked_again(code: ErrorCode
     ]
 
 
-def _with_ids(front_end: FrontEnd, outcomes: list[Outcome]) -> tuple[Callable[[Outcome], None], ...]:
+def test_a_send_that_follows_another_is_not_asked_again_at_the_front_end() -> None:
+    """The bar is lifted, and the client sends it again behind the one before it."""
+    front_end, outcomes = FrontEnd(), list[Outcome]()
+    refuse, other = _with_ids(front_end, outcomes, after=1)
+    for refused in (refuse, other):
+        refused(PenstockError(ErrorCode.OVERLOADED, "the id is barred"))
+    asked = len(front_end.asked)
+    lifts = [(ask, done) for ask, done in front_end.asked if isinstance(ask.request, FindIds)]
+    assert lifts
+    for ask, done in lifts:
+        assert isinstance(ask.request, FindIds)
+        done(Reply(FoundIds([0] * len(ask.request.ids))))
+    assert len(front_end.asked) == asked
+    assert [code_of(outcome) for outcome in outcomes] == [ErrorCode.OVERLOADED]
+
+
+def _with_ids(
+    front_end: FrontEnd, outcomes: list[Outcome], after: int = 0
+) -> tuple[Callable[[Outcome], None], ...]:
     """A batch with ids for two partitions, of which all are granted; what answers its shares."""
     body = encode_parts([b"a", b"b"], groups=[BATCH_IN_A, BATCH_IN_B], deduplication_ids=[b"x", b"y"])
-    Errand(route(front_end.context, Send(1, 7, 1), body), front_end, outcomes.append).start()
+    request = Send(1, 7, after + 1, after=after)
+    Errand(route(front_end.context, request, body), front_end, outcomes.append).start()
     for place in range(len(front_end.claims())):
         front_end.grant(place)
     (_, refuse), (_, other) = front_end.asked[-2:]

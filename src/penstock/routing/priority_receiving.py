@@ -43,9 +43,10 @@ def receive_any(context: RoutingContext, request: ReceiveAny) -> Steps[Reply]:
     """(partition, what it gave)."""
     deliveries: list[QueueDelivery] = []
     bodies: list[bytes] = []
-    left, left_bytes = request.max_messages, request.max_bytes or limits.RECEIVE_BYTES_DEFAULT
+    left, most_bytes = request.max_messages, request.max_bytes or limits.RECEIVE_BYTES_DEFAULT
     for _ in range(ROUNDS):
         planned = _planned(context, sources, left)
+        left_bytes = most_bytes - sum(map(len, bodies))
         if not planned or left <= 0 or left_bytes <= 0:
             break
         asks = [
@@ -65,7 +66,6 @@ def receive_any(context: RoutingContext, request: ReceiveAny) -> Steps[Reply]:
             left -= taken
             if taken < count:
                 source.open.remove(ordinal)
-        left_bytes -= sum(map(len, bodies))
     if deliveries:
         order = {source.queue.queue_id: -source.weight for source in sources}
         ranked = sorted(range(len(deliveries)), key=lambda place: order[deliveries[place].queue_id])

@@ -88,13 +88,14 @@ def _send_shares(
     asks = [_ask(context, queue, share, request, batch, known) for share in shares]
     outcomes: list[Outcome] = yield AskAll(asks, turn)
     if has_ids and _are_barred(outcomes):
-        # What follows this send is refused until it ends (`send_turns`), so it may be sent again here.
         try:
             yield from claims.lift_bars()
         except PenstockError:
             pass  # what the partitions said is told
         else:
-            outcomes = yield from _ask_again(asks, outcomes)
+            # One that follows another is sent again by its client, behind that one: here its place in the order is lost.
+            if not request.after:
+                outcomes = yield from _ask_again(asks, outcomes)
     if known:
         shares, outcomes = _without_notes(shares, outcomes, batch.count)
     results = _stored(outcomes)
