@@ -55,6 +55,12 @@ class NodeEntry(msgspec.Struct, frozen=True, kw_only=True):
     """Which kinds of records it reads (`records.KINDS`)."""
 
 
+class MadeQueue(msgspec.Struct, frozen=True):
+    """Of the entry of a queue, that it is there: the queue with this id is made."""
+
+    queue_id: int
+
+
 class QueueEntry(Document, frozen=True, kw_only=True):
     """A queue: its incarnation, its settings, and its partitions in the order of their ordinals."""
 
@@ -255,6 +261,8 @@ def encode(entry: LayoutEntry) -> bytes:
 
 decode_node = msgspec.json.Decoder(NodeEntry).decode
 decode_queue = DocumentReader[QueueEntry](QueueEntry).decode
+decode_made_queue = msgspec.json.Decoder(MadeQueue).decode
+"""For a reader that only asks which queue has a name: it reads entries of later versions too."""
 decode_partition = DocumentReader[PartitionEntry](PartitionEntry).decode
 decode_drain = DocumentReader[DrainEntry](DrainEntry).decode
 decode_positions = msgspec.json.Decoder(PositionsEntry).decode

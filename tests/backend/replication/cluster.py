@@ -145,6 +145,8 @@ class Cluster:
         self.random = random.Random(seed)
         self.now_ms = START_MS
         self.entries: dict[int, tuple[PartitionEntry, int]] = {}
+        self.unmade: set[str] = set()
+        """Queues of which the store has the partitions, and not the queue."""
         self._version = 1
         self._request = 0
         self.pipes: dict[tuple[str, str], deque[bytes]] = {}
@@ -310,7 +312,10 @@ class Cluster:
         """A node hears of some changes of the layout."""
         while machine.heard and most and machine.node is not None:
             most -= 1
-            machine.node.apply_layout([machine.heard.popleft()], self.now_ms)
+            entry, version = machine.heard.popleft()
+            if not entry.retired and entry.queue not in self.unmade:
+                machine.node.queue_named(entry.queue, entry.queue_id, self.now_ms)
+            machine.node.apply_layout([(entry, version)], self.now_ms)
 
     def propose(self, machine: Machine, *, lost: float = 0.0) -> None:
         """The store decides about what a node wants; its answer may be lost, before or after."""

@@ -113,6 +113,26 @@ def test_dead_letters_go_to_the_queue_that_has_the_name() -> None:
     assert set(origins(cluster, AGAIN)) == {("source", "max-receives")}
 
 
+def test_dead_letters_do_not_go_to_a_queue_that_is_still_being_made() -> None:
+    """Should another one be made under the name first, its partitions go, with what is in them."""
+    cluster = a_cluster(dead_letter_queue="target", max_receives=1, visibility_timeout_ms=50)
+    part(cluster)
+    assert isinstance(cluster.ask(messages.Receive(SOURCE, 10)), messages.Delivery)
+    cluster.settle(1_000)
+    cluster.unmade.add("target")
+    cluster.put(retired(cluster.entry(TARGET), "b"))
+    lost_race, made = AGAIN, AGAIN + 1
+    cluster.create("target", lost_race, ("c",))
+    cluster.parted = set()
+    cluster.settle(5_000)
+    assert everything(cluster, lost_race) == []
+    cluster.put(retired(cluster.entry(lost_race), "c"))
+    cluster.unmade.clear()
+    cluster.create("target", made, ("c",))
+    cluster.settle(5_000)
+    assert sorted([*everything(cluster, SOURCE), *everything(cluster, made)]) == [b"one", b"two"]
+
+
 def entry(partition: int, **changes: object) -> PartitionEntry:
     made = PartitionEntry(
         partition=partition,
@@ -129,35 +149,45 @@ def entry(partition: int, **changes: object) -> PartitionEntry:
     return msgspec.structs.replace(made, **changes)
 
 
-def test_a_name_means_the_queue_that_lives_and_of_two_made_at_once_the_one_that_is_left() -> None:
+def test_a_name_means_the_queue_that_was_made_under_it() -> None:
     view = LayoutView()
     view.put(entry(1), 1)
     view.put(entry(2), 2)
-    assert view.find("orders") == entry(2)
-    given_up = retired(entry(2), "a")
-    view.put(given_up, 3)
+    assert view.find("orders") is None, "both are still being made"
+    view.name("orders", 1)
     assert view.find("orders") == entry(1)
-    view.gone(2)
+    view.put(retired(entry(2), "a"), 3)
     assert view.find("orders") == entry(1)
     view.put(retired(entry(1), "a"), 4)
     assert view.find("orders") is None
     view.put(entry(3), 5)
     view.gone(1)
+    assert view.find("orders") is None
+    view.name("orders", 3)
     assert view.find("orders") == entry(3)
+    view.name("orders", None)
+    assert view.find("orders") is None
 
 
 @given(
-    some.lists(some.tuples(some.integers(1, 5), some.sampled_from(["put", "retire", "gone"])), max_size=30)
+    some.lists(
+        some.tuples(some.integers(1, 5), some.sampled_from(["put", "retire", "gone", "name", "unname"])),
+        max_size=30,
+    )
 )
-def test_a_name_means_the_newest_partition_of_it_that_is_not_given_up(steps: list[tuple[int, str]]) -> None:
-    view, living = LayoutView(), set[int]()
+def test_a_name_means_partitions_of_that_queue_that_are_not_given_up(steps: list[tuple[int, str]]) -> None:
+    view, living, named = LayoutView(), set[int](), 0
     for version, (partition, step) in enumerate(steps, 1):
-        if step == "gone":
+        if step in ("name", "unname"):
+            named = partition if step == "name" else 0
+            view.name("orders", named or None)
+        elif step == "gone":
             view.gone(partition)
         else:
             view.put(entry(partition) if step == "put" else retired(entry(partition), "a"), version)
-        living = living | {partition} if step == "put" else living - {partition}
-        assert view.find("orders") == (entry(max(living)) if living else None)
+        if step in ("put", "retire", "gone"):
+            living = living | {partition} if step == "put" else living - {partition}
+        assert view.find("orders") == (entry(named) if named in living else None)
 
 
 def test_a_target_names_a_queue_or_one_incarnation_of_it() -> None:

@@ -36,8 +36,10 @@ class LayoutView:
 
     def __init__(self) -> None:
         self._known: dict[int, KnownEntry] = {}
-        self._partitions: dict[str, dict[int, set[int]]] = {}
-        """By queue and ordinal: nearly always one. A name may be used again by a later queue, or by two at once."""
+        self._partitions: dict[str, dict[int, dict[int, int]]] = {}
+        """By name, queue and ordinal. A name may be used again by a later queue, and by two that are made at once."""
+        self._named: dict[str, int] = {}
+        """By name: the queue that was made under it."""
         self.unreadable: set[int] = set()
         """Partitions whose entries only newer versions can read: they may have any name."""
 
@@ -51,9 +53,16 @@ class LayoutView:
         if entry.retired or entry.deleted:
             self._unname(entry)
         else:
-            ordinals = self._partitions.setdefault(entry.queue, {})
-            ordinals.setdefault(entry.ordinal, set()).add(entry.partition)
+            queues = self._partitions.setdefault(entry.queue, {})
+            queues.setdefault(entry.queue_id, {})[entry.ordinal] = entry.partition
         return True
+
+    def name(self, name: str, queue_id: int | None) -> None:
+        """The queue of this name is this one; None: there is none."""
+        if queue_id is None:
+            self._named.pop(name, None)
+        else:
+            self._named[name] = queue_id
 
     def gone(self, partition: int, *, unreadable: bool = False) -> None:
         """The entry is no longer in the store, or this version cannot read it any more."""
@@ -66,14 +75,14 @@ class LayoutView:
             self._unname(known.entry)
 
     def _unname(self, entry: PartitionEntry) -> None:
-        """The name means the partition no longer; of two that were made under it at once it means the other."""
-        ordinals = self._partitions.get(entry.queue, {})
-        named = ordinals.get(entry.ordinal, set())
-        named.discard(entry.partition)
-        if named:
-            return
-        ordinals.pop(entry.ordinal, None)
+        """The name means the partition no longer."""
+        queues = self._partitions.get(entry.queue, {})
+        ordinals = queues.get(entry.queue_id, {})
+        if ordinals.get(entry.ordinal) == entry.partition:
+            del ordinals[entry.ordinal]
         if not ordinals:
+            queues.pop(entry.queue_id, None)
+        if not queues:
             self._partitions.pop(entry.queue, None)
 
     def get(self, partition: int) -> KnownEntry | None:
@@ -87,14 +96,13 @@ class LayoutView:
         """The partition that a name means: its own where it has an ordinal, else the one that goes with `ordinal`.
 
         The same name and ordinal give the same partition for as long as the queue lives, so that a message that is
-        moved twice arrives once.
+        moved twice arrives once. A queue that is not made yet is not found, though its partitions are there: should another
+        one be made under its name first, they go, with what is in them.
         """
         queue, mark, own = name.partition(ORDINAL_MARK)
-        ordinals = self._partitions.get(queue)
+        ordinals = self._partitions.get(queue, {}).get(self._named.get(queue, 0))
         if not ordinals:
             return None
-        count = self._known[max(next(iter(ordinals.values())))].entry.settings.partitions
+        count = self._known[next(iter(ordinals.values()))].entry.settings.partitions
         wanted = int(own) if mark and own.isdecimal() else ordinal % count
-        named = ordinals.get(wanted)
-        # The partitions of a later queue of the same name have higher ids.
-        return self._known[max(named)].entry if named else None
+        return self._known[ordinals[wanted]].entry if wanted in ordinals else None

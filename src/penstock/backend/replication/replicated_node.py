@@ -63,6 +63,11 @@ class ReplicatedNode(Node):
         self._now_ms = self.replication.state.now_ms = now_ms
         self.replication.partition_gone(partition, unreadable=unreadable)
 
+    def queue_named(self, name: str, queue_id: int | None, now_ms: int) -> None:
+        """The queue of this name is this one, by the store; None: there is none."""
+        self._now_ms = self.replication.state.now_ms = now_ms
+        self.replication.queue_named(name, queue_id)
+
     def apply_nodes(self, nodes: Mapping[str, NodeEntry]) -> None:
         """The nodes that live, by the store."""
         self.replication.apply_nodes(nodes)

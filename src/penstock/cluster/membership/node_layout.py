@@ -40,6 +40,13 @@ class EntryGone(NamedTuple):
     unreadable: bool = False
 
 
+class QueueNamed(NamedTuple):
+    """An effect: the queue of this name is this one; None: there is none."""
+
+    name: str
+    queue_id: int | None
+
+
 class OwnEntryHeard(NamedTuple):
     """An effect: this stands under the node's own key."""
 
@@ -65,7 +72,18 @@ class Unreadable(NamedTuple):
     sentence: str
 
 
-Effect = ApplyNodes | ApplyEntry | EntryGone | OwnEntryHeard | SayPositions | ProposalFailed | Unreadable
+Effect = (
+    ApplyNodes
+    | ApplyEntry
+    | EntryGone
+    | QueueNamed
+    | OwnEntryHeard
+    | SayPositions
+    | ProposalFailed
+    | Unreadable
+)
+FOLLOWED = (layout.NODES, layout.QUEUES, layout.PARTITIONS)
+"""The entries that a node hears of. Queues come first: partitions of one that is not made yet are nowhere to move to."""
 
 
 class NodeLayout:
@@ -83,6 +101,8 @@ class NodeLayout:
             return self._node_changed(key.removeprefix(layout.NODES), value, version)
         if key.startswith(layout.PARTITIONS):
             return self._partition_changed(int(key.removeprefix(layout.PARTITIONS)), value, version, now_ms)
+        if key.startswith(layout.QUEUES):
+            return self._queue_changed(key.removeprefix(layout.QUEUES), value)
         return []
 
     def tick(self, now_ms: int) -> list[Effect]:
@@ -112,6 +132,13 @@ class NodeLayout:
         except msgspec.MsgspecError as error:
             return [*effects, Unreadable(f"the entry of node {name} cannot be read: {error}")]
         return [*effects, ApplyNodes(self._nodes), self._say_positions()]
+
+    def _queue_changed(self, name: str, value: bytes | None) -> list[Effect]:
+        try:
+            made = layout.decode_made_queue(value) if value is not None else None
+        except msgspec.MsgspecError as error:
+            return [Unreadable(f"the entry of queue {name} cannot be read: {error}")]
+        return [QueueNamed(name, made.queue_id if made is not None else None)]
 
     def _partition_changed(self, number: int, value: bytes | None, version: int, now_ms: int) -> list[Effect]:
         if value is None:

@@ -87,6 +87,10 @@ class ClusterDriver(Driver):
         now_ms = self._clock.now_ms()
         self._call(lambda: self._replicated.partition_gone(partition, now_ms, unreadable=unreadable))
 
+    def queue_named(self, name: str, queue_id: int | None) -> None:
+        """Which queue has a name."""
+        self._call(lambda: self._replicated.queue_named(name, queue_id, self._clock.now_ms()))
+
     def apply_nodes(self, nodes: Mapping[str, NodeEntry]) -> None:
         """The nodes that live."""
         self._call(lambda: self._replicated.apply_nodes(nodes))

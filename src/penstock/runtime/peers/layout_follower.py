@@ -10,9 +10,9 @@ import logging
 from collections.abc import Callable, Iterable
 
 from penstock.backend.replication.layout_view import Proposal
-from penstock.cluster import layout
 from penstock.cluster.layout import encode, partition_key
 from penstock.cluster.membership.node_layout import (
+    FOLLOWED,
     ApplyEntry,
     ApplyNodes,
     Effect,
@@ -20,6 +20,7 @@ from penstock.cluster.membership.node_layout import (
     NodeLayout,
     OwnEntryHeard,
     ProposalFailed,
+    QueueNamed,
     SayPositions,
     Unreadable,
 )
@@ -60,7 +61,7 @@ class LayoutFollower:
         """From now on; the mirror may have been filled already."""
         cache = self._mirror.cache
         self._driver.propose = self._propose
-        for prefix in (layout.NODES, layout.PARTITIONS):
+        for prefix in FOLLOWED:
             cache.listen(prefix, self._changed)
             for entry in cache.list(prefix):
                 self._changed(Change(*entry))
@@ -92,6 +93,8 @@ class LayoutFollower:
                     self._driver.apply_layout([(entry, version)])
                 case EntryGone(partition, unreadable):
                     self._driver.partition_gone(partition, unreadable=unreadable)
+                case QueueNamed(name, queue_id):
+                    self._driver.queue_named(name, queue_id)
                 case OwnEntryHeard(value, version):
                     self._registration.heard(value, version)
                 case SayPositions(asked):

@@ -87,7 +87,7 @@ class Member:
 
     def _join(self) -> None:
         """The metadata is known: the node hears of the layout, and registers."""
-        for prefix in (layout.NODES, layout.PARTITIONS):
+        for prefix in node_layout.FOLLOWED:
             for entry in sorted(self.mirror.cache.list(prefix)):
                 self._changed(Change(*entry))
             self.mirror.cache.listen(prefix, self._changed)
@@ -174,6 +174,8 @@ class Member:
                 node.apply_layout([(entry, version)], now_ms)
             case node_layout.EntryGone(partition, unreadable):
                 node.partition_gone(partition, now_ms, unreadable=unreadable)
+            case node_layout.QueueNamed(name, queue_id):
+                node.queue_named(name, queue_id, now_ms)
             case node_layout.ProposalFailed(partition):
                 node.proposal_failed(partition, now_ms)
             case _:
