@@ -47,6 +47,8 @@ def watch(
     def going_down(store: ObservedStore) -> None:
         # A restart makes what is kept for deletes on a full disk less, as `overload` knows.
         history.downtimes.append(Span(machine.time.now_ms, machine.time.now_ms))
+        if machine.replicated is not None:
+            witness.ended(machine.name, machine.replicated)
 
     def turned(node: ReplicatedNode) -> None:
         if not is_harmed():

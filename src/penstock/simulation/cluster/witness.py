@@ -135,6 +135,10 @@ class Witness:
         if written:
             self._compare(name, node, written)
 
+    def ended(self, name: str, node: ReplicatedNode) -> None:
+        """A process ends, perhaps in the middle of a turn: the next one may find what it wrote in that turn on its disk."""
+        self._compare(name, node, self._written.pop(name, {}))
+
     def log_of(self, partition: Partition) -> list[AppendedRecord]:
         """Everything that was ever written to a partition and is part of its log, wherever that was seen."""
         return self._log(partition.queue_id, partition.epochs.last, partition.index)
