@@ -11,7 +11,8 @@ import socket
 from collections.abc import Iterator
 from functools import cache
 
-from penstock.cluster.local_plan import HOST, PORTS_OF_ROLE, Role
+from penstock.cluster.local_plan import PORTS_OF_ROLE, Role
+from penstock.runtime.local_cluster.ports import is_free
 
 RANGES = [range(first, first + 450) for first in range(10_000, 19_000, 450)]
 _CLUSTER = 150
@@ -19,8 +20,8 @@ _CLUSTER = 150
 
 
 def free_port() -> int:
-    """A port of loopback that nobody uses; it is not given again soon."""
-    return next(port for port in _singles() if _is_free(port))
+    """A port of loopback that no process uses; it is not given again soon."""
+    return next(port for port in _singles() if is_free(port))
 
 
 def ports_of(role: Role, number: int) -> dict[str, int]:
@@ -55,13 +56,3 @@ def _claimed() -> tuple[range, socket.socket]:
         else:
             return claim, named
     raise AssertionError(f"{len(RANGES)} processes that run tests have all ports")
-
-
-def _is_free(port: int) -> bool:
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((HOST, port))
-        except OSError:
-            return False
-    return True

@@ -159,11 +159,10 @@ def post(url: str, action: str, **members: Any) -> tuple[int, dict[str, Any]]:
 
 
 def soon(holds: Callable[[], bool], seconds: float = SOON_SECONDS) -> None:
-    """Asks again and again, and fails when it does not come true in time. The pause leaves the processor to what is waited for."""
+    """Asks again and again, and fails when it does not come true in time."""
     deadline = time.monotonic() + seconds
     while not holds():
         assert time.monotonic() < deadline, f"not within {seconds} s"
-        time.sleep(0.02)
 
 
 class Raw:

@@ -49,23 +49,29 @@ PARTITION = PartitionEntry(
 TOKEN = client_token(QUEUE_ID, ReceiptSeal(b"s" * 32).token(first_partition(QUEUE_ID), 1))
 
 
+def stored(*entries: QueueEntry | PartitionEntry | tuple[str, bytes]) -> dict[str, bytes]:
+    """What a store with these entries has."""
+    found: dict[str, bytes] = {}
+    for entry in entries:
+        if isinstance(entry, QueueEntry):
+            found[queue_key(entry.name)] = encode(entry)
+        elif isinstance(entry, PartitionEntry):
+            found[partition_key(entry.partition)] = encode(entry)
+        else:
+            found[entry[0]] = entry[1]
+    return found
+
+
 class FrontEnd:
     """A front end that has heard of nothing yet, and the store, which may be away."""
 
     def __init__(self, *entries: QueueEntry | PartitionEntry | tuple[str, bytes]) -> None:
         self.map = ClusterMap()
         self.context = RoutingContext(self.map, producer=1, now_ms=lambda: 0, load=lambda _: 0.0)
-        self.store: dict[str, bytes] = {}
+        self.store = stored(*entries)
         self.away = False
         self.looked: list[str] = []
         self.asked = 0
-        for entry in entries:
-            if isinstance(entry, QueueEntry):
-                self.store[queue_key(entry.name)] = encode(entry)
-            elif isinstance(entry, PartitionEntry):
-                self.store[partition_key(entry.partition)] = encode(entry)
-            else:
-                self.store[entry[0]] = entry[1]
 
     def delete(self) -> ReceiptOutcome:
         """Deletes message 1; a node that is asked says that it did."""

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from penstock.cluster.layout import PartitionEntry, QueueEntry, encode, partition_key, queue_key
+from penstock.cluster.layout import PartitionEntry, QueueEntry, queue_key
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.model.settings import QueueSettings
 from penstock.routing.cluster_map import ClusterMap
@@ -16,7 +16,7 @@ from penstock.routing.router import route
 from penstock.routing.steps import Ask, AskAnyNode, Look, Outcome, Put, Remove, Reply, Stored, Until
 from penstock.wire import messages
 from tests.routing.test_memory import context_of, partition
-from tests.routing.test_settling import newer
+from tests.routing.test_settling import newer, stored
 
 QUEUE_ID = 10
 QUEUE = QueueEntry(
@@ -43,7 +43,7 @@ class FrontEnd:
     def __init__(self, *entries: QueueEntry | PartitionEntry | tuple[str, bytes]) -> None:
         self.map = ClusterMap()
         self.context = context_of(self.map)
-        self.store: dict[str, bytes] = {}
+        self.store = stored(*entries)
         self.away = False
         self.answer: messages.Answer = GIVEN
         self.asked: list[int] = []
@@ -51,13 +51,6 @@ class FrontEnd:
         self.looked = 0
         self.waiting: list[tuple[Until, Callable[[bool], None]]] = []
         self.map.listen(self._changed)
-        for entry in entries:
-            if isinstance(entry, QueueEntry):
-                self.store[queue_key(entry.name)] = encode(entry)
-            elif isinstance(entry, PartitionEntry):
-                self.store[partition_key(entry.partition)] = encode(entry)
-            else:
-                self.store[entry[0]] = entry[1]
 
     def _changed(self, key: str) -> None:
         for one in [one for one in self.waiting if one[0].holds()]:

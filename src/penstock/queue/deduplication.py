@@ -69,7 +69,7 @@ class DeduplicationWindow:
         """In a cluster: to which partition of the queue ids belong whose home this one is."""
         self.known_from = 0
         """Messages below this number may have lost their ids early: by a purge, by another length of the window. Not in snapshots: of
-        messages from before one nobody can tell."""
+        messages from before one it is not known."""
         self.has_bars = False
         """Whether there may be bars among the rows."""
 

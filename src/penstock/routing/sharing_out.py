@@ -132,9 +132,8 @@ def together(
     for share, result in zip(shares, results, strict=True):
         places = share.places if share.places is not None else range(count)
         numbers = [n for first, length in result.runs for n in range(first, first + length)]
-        if len(numbers) != len(
-            places
-        ):  # a node of an earlier version, which does not count what it did not get
+        if len(numbers) != len(places):
+            # A node of an earlier version does not count what it did not get.
             places = share.sent(count)
         if len(numbers) != len(places):
             raise PenstockError(

@@ -57,12 +57,15 @@ class LayoutView:
             queues.setdefault(entry.queue_id, {})[entry.ordinal] = entry.partition
         return True
 
-    def name(self, name: str, queue_id: int | None) -> None:
-        """The queue of this name is this one; None: there is none."""
+    def name(self, name: str, queue_id: int | None) -> bool:
+        """The queue of this name is this one; None: there is none. False where it is no news."""
+        if self._named.get(name) == queue_id:
+            return False
         if queue_id is None:
             self._named.pop(name, None)
         else:
             self._named[name] = queue_id
+        return True
 
     def gone(self, partition: int, *, unreadable: bool = False) -> None:
         """The entry is no longer in the store, or this version cannot read it any more."""

@@ -134,8 +134,8 @@ class Replication:
 
     def queue_named(self, name: str, queue_id: int | None) -> None:
         """The queue of this name is this one; None: there is none."""
-        self.state.layout.name(name, queue_id)
-        self.dispatch.moves.layout_changed()
+        if self.state.layout.name(name, queue_id):
+            self.dispatch.moves.layout_changed()
 
     def new_life(self, started_ms: int, now_ms: int) -> None:
         """The node's lease was lost and made anew: what it led is for somebody to give it again."""

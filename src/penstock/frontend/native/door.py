@@ -242,7 +242,7 @@ class NativeDoor:
     ) -> bool:
         """Whether a request is refused only because nothing was heard of its queue, which another front end may have made.
 
-        Raises where the user asks too often: nobody may have the store asked without limit.
+        Raises where the user asks too often: no user may have the store asked without limit.
         """
         if error.code is not ErrorCode.QUEUE_NOT_FOUND or type(request) not in LOOKED_FOR:
             return False

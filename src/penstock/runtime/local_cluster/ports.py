@@ -30,17 +30,18 @@ class _FreePorts:
 
     def _next(self) -> int:
         for port in self._candidates:
-            if _is_free(port):
+            if is_free(port):
                 return port
         raise StartError(f"no port between {FREE_PORTS.start} and {FREE_PORTS.stop} is free")
 
 
 def taken_ports(processes: Iterable[Planned]) -> list[tuple[str, int]]:
     """Processes and ports of theirs that somebody else listens on."""
-    return [(one.name, port) for one in processes for port in one.ports.values() if not _is_free(port)]
+    return [(one.name, port) for one in processes for port in one.ports.values() if not is_free(port)]
 
 
-def _is_free(port: int) -> bool:
+def is_free(port: int) -> bool:
+    """Whether a process may listen on a port of loopback."""
     with socket.socket() as one:
         one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:

@@ -51,7 +51,7 @@ def check(
 
 
 def _numbers(history: History, loose: Collection[int]) -> Iterator[Violation]:
-    """Whoever was told a number, and however, was told it of one message."""
+    """Each number that any client was told means one message."""
     told = [
         (message.life.queue_id, message.sequence, message, message.answered_ms)
         for message in history.messages.values()

@@ -41,7 +41,7 @@ class LostRecords:
     settled: set[tuple[int, int, int, Kind]] = field(default_factory=set)
     """(queue, sequence number, lease, what was done)."""
     deleted_late: set[Place] = field(default_factory=set)
-    """Messages that the log that won deletes with a receipt of a lease that was lost: nobody had received them since."""
+    """Messages that the log that won deletes with a receipt of a lease that was lost: no consumer had received them since."""
     ended: set[Place] = field(default_factory=set)
     """Messages of which a record was lost that had ended them, in any way."""
     moved: set[Place] = field(default_factory=set)

@@ -1,4 +1,4 @@
-"""Clients that only some runs have, each with a queue and checks of its own."""
+"""Clients that only some runs have, each with a queue that others do not use, and with separate checks."""
 
 from __future__ import annotations
 
