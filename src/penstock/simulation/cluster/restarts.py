@@ -41,12 +41,19 @@ class Confirmations:
     def turned(self, name: str, node: ReplicatedNode) -> None:
         """What was cut, dropped, or replaced by another state since counts no more."""
         confirmed, partitions = self._confirmed.get(name, {}), node._parts.catalogue.partitions
-        for queue_id, (index, epoch) in list(confirmed.items()):
+        gone: list[int] = []
+        for queue_id, (index, epoch) in confirmed.items():
             partition = partitions.get(queue_id)
-            if partition is None or not self._has(
-                queue_id, partition.index, partition.epochs.last, index, epoch
-            ):
-                del confirmed[queue_id]
+            if partition is None:
+                gone.append(queue_id)
+                continue
+            last_epoch = partition.epochs.last
+            if last_epoch == epoch and index <= partition.index:
+                continue  # the usual case: the record is one of the newest epoch, and still there
+            if not self._has(queue_id, partition.index, last_epoch, index, epoch):
+                gone.append(queue_id)
+        for queue_id in gone:
+            del confirmed[queue_id]
 
     def restarted(self, name: str, node: ReplicatedNode) -> Iterator[str]:
         """What a node that starts lacks without knowing it."""

@@ -8,7 +8,7 @@ from random import Random
 from types import MappingProxyType
 
 from penstock.cluster import layout
-from penstock.cluster.layout import NodeEntry, PartitionEntry, QueueEntry
+from penstock.cluster.layout import NodeEntry, QueueEntry
 from penstock.cluster.shares import share_of
 from penstock.simulation.checkers import CHECKERS
 from penstock.simulation.clocks import NodeClock
@@ -24,6 +24,7 @@ from penstock.simulation.cluster.membership_witness import MembershipWitness
 from penstock.simulation.cluster.metadata import SimulatedMetadata
 from penstock.simulation.cluster.number_hunts import NumberHunter
 from penstock.simulation.cluster.number_keepers import QUEUE
+from penstock.simulation.cluster.partition_entries import PartitionEntries
 from penstock.simulation.cluster.partition_logs import partition_logs
 from penstock.simulation.cluster.queue_answers import ObservedStage, QueueAnswers
 from penstock.simulation.cluster.scenario import draw_cluster_scenario
@@ -125,12 +126,12 @@ class ClusterWorld:
             trace,
             self.faults.counts,
         )
+        self.entries = PartitionEntries(self.metadata).now
         surroundings = (machines, self.fabric, self.metadata, self.faults, self.entries, schedule)
         self.hunter = Hunter(*surroundings, random, trace)
         self.suffixes = NumberHunter(*surroundings, Random(f"{seed} suffixes"), trace)
         hunter = NumberHunter(*surroundings, random, trace)
         self.special = SpecialClients(scenario, self.stage, hunter, seed, self.faults.counts)
-        self._decoded: dict[str, tuple[int, PartitionEntry]] = {}
         self.violations: list[Violation] = []
 
     def run(self) -> Outcome:
@@ -195,18 +196,6 @@ class ClusterWorld:
         )
 
     # -- the cluster -----------------------------------------------------------------------------------------
-
-    def entries(self) -> dict[int, PartitionEntry]:
-        """The partitions by the store."""
-        found: dict[int, PartitionEntry] = {}
-        for key, stored in self.metadata.entries.items():
-            if key.startswith(layout.PARTITIONS):
-                version, entry = self._decoded.get(key) or (0, None)
-                if entry is None or version != stored.version:
-                    entry = layout.decode_partition(stored.value)
-                    self._decoded[key] = (stored.version, entry)
-                found[entry.partition] = entry
-        return found
 
     def _living(self) -> list[NodeEntry]:
         return [
