@@ -10,6 +10,7 @@ from hashlib import sha256
 import pytest
 
 from penstock.simulation.campaign import run_seed, run_seeds
+from penstock.simulation.faults import Faults
 from penstock.simulation.machine import Machine
 
 SEEDS = range(1, 41)
@@ -49,3 +50,22 @@ def _trace_digest(seed: int, hash_seed: str) -> str:
 def test_a_server_that_never_starts_is_no_success(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Machine, "boot", lambda self: False)
     assert "liveness" in {violation.checker for violation in run_seed(1).violations}
+
+
+def test_a_run_that_ends_with_an_error_is_reported_and_the_next_seed_runs(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def broken(self: Faults) -> None:
+        raise LookupError("no such fault")
+
+    with monkeypatch.context() as broken_faults:
+        broken_faults.setattr(Faults, "start", broken)
+        reports = list(run_seeds([1, 2], jobs=1))
+    assert [report.seed for report in reports] == [1, 2]
+    assert {violation.checker for report in reports for violation in report.violations} == {"simulation"}
+    assert "no such fault" in reports[0].violations[0].sentence
+    assert any("in broken" in line for line in reports[0].trace)
+
+
+def test_a_byte_to_damage_is_chosen_while_a_read_is_about_to_fail() -> None:
+    assert not run_seed(300451).violations

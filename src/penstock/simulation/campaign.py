@@ -6,6 +6,7 @@ import gc
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from multiprocessing import get_context
+from traceback import format_exception
 from typing import NamedTuple
 
 from penstock.simulation.cluster.planted_bugs import CLUSTER_BUGS
@@ -34,7 +35,11 @@ def run_seed(
     seed: int, bug: str | None = None, *, nodes: int | None = None, keep_trace: bool = False
 ) -> SeedReport:
     """Runs one seed, of a cluster where `nodes` says how large; with a planted bug if one is named."""
-    outcome = _simulate(seed, bug, nodes)
+    try:
+        outcome = _simulate(seed, bug, nodes)
+    except Exception as error:
+        # One seed that breaks the simulation must not end a campaign of thousands.
+        return _broken(seed, error)
     violations = list(outcome.violations)
     if not outcome.messages:
         # A server that never comes up breaks no promise about messages, and proves nothing either.
@@ -51,6 +56,13 @@ def run_seed(
         dict(outcome.faults),
         outcome.kind,
     )
+
+
+def _broken(seed: int, error: Exception) -> SeedReport:
+    """A run that ended with an error out of the simulation: where it was raised stands in place of the trace."""
+    sentence = f"the run ended with {type(error).__name__}: {error}"
+    trace = "".join(format_exception(error)).splitlines()
+    return SeedReport(seed, [Violation("simulation", 0, sentence)], trace, 0, 0, 1, 0, {})
 
 
 def _simulate(seed: int, bug: str | None, nodes: int | None) -> Outcome:

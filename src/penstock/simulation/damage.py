@@ -22,6 +22,7 @@ from penstock.storage.entry import (
     Header,
     decode_header,
 )
+from penstock.storage.errors import StorageDamagedError
 from penstock.storage.journal_file import journal_name, list_journal
 from penstock.storage.scan import JournalScan
 
@@ -102,7 +103,10 @@ def _of_snapshots(disk: SimulatedDisk, random: Random) -> list[Victim]:
     if not numbers:
         return []
     name = snapshot.snapshot_name(numbers[-1])
-    newest = snapshot.load_newest(disk)
+    try:
+        newest = snapshot.load_newest(disk.without_faults())
+    except StorageDamagedError:  # earlier damage: nothing in it can be told apart
+        return []
     if newest is None or newest.number != numbers[-1]:
         return []
     size = sum(section.size for section in newest.table.sections)
