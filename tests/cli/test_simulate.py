@@ -10,6 +10,7 @@ import sys
 from collections.abc import Sequence
 
 from penstock.cli.seed_pace import SeedPace
+from penstock.cli.simulate import VIOLATIONS_SHOWN
 from penstock.simulation.campaign import cores
 from tests.cli.test_terminal import at_terminal
 
@@ -55,6 +56,13 @@ def test_a_seed_that_fails_is_said_with_the_command_that_replays_it() -> None:
     failed = re.search(r"seeds with violations: \[(\d+)", ended.stdout)
     assert failed is not None, ended.stdout
     assert f"replay it with: penstock simulate --seed {failed[1]} --bug leases-never-end" in ended.stdout
+
+
+def test_of_a_seed_with_many_violations_some_are_shown_and_the_rest_counted() -> None:
+    ended = _simulate("--bug", "skip-sync", "--seed", "6", "--seeds", "1")
+    shown = [line for line in ended.stdout.splitlines() if line.startswith("seed 6, ")]
+    assert len(shown) == VIOLATIONS_SHOWN, ended.stdout
+    assert re.search(r"^seed 6: and \d+ more$", ended.stdout, re.MULTILINE), ended.stdout
 
 
 def test_json_has_one_object_a_seed() -> None:

@@ -25,6 +25,8 @@ CLUSTER_SIZES = (3, 5)
 DEFAULT_NODES = 3
 TRACE_TAIL = 40
 """Lines of a failed seed's trace that are shown; the whole trace is one command away."""
+VIOLATIONS_SHOWN = 12
+"""Of each seed of a campaign: what breaks one promise often breaks it for many messages."""
 
 
 @reported
@@ -158,17 +160,19 @@ def _print_failure(report: SeedReport, bug: str | None, nodes: int | None) -> No
     errors = error_console()
     for line in report.trace[-TRACE_TAIL:]:
         errors.print(line, style="dim", markup=False)
-    _print_violations(report)
+    _print_violations(report, VIOLATIONS_SHOWN)
     planted = f" --bug {bug}" if bug else ""
     cluster = f" --cluster --nodes {nodes}" if nodes is not None else ""
     print_line(f"replay it with: penstock simulate{cluster} --seed {report.seed}{planted}")
 
 
-def _print_violations(report: SeedReport) -> None:
-    for violation in report.violations:
+def _print_violations(report: SeedReport, most: int | None = None) -> None:
+    for violation in report.violations[:most]:
         print_line(
             f"seed {report.seed}, {violation.checker}, {violation.at_ms} ms: {violation.sentence}", "red"
         )
+    if most is not None and len(report.violations) > most:
+        print_line(f"seed {report.seed}: and {len(report.violations) - most} more")
 
 
 def _summary(report: SeedReport) -> str:
