@@ -54,7 +54,6 @@ MAY_IMPORT: dict[str, set[str]] = {
     # on top
     "penstock": {"model", "client"},
 }
-MAY_IMPORT["bench"] = set(MAY_IMPORT)
 MAY_IMPORT["cli"] = set(MAY_IMPORT)
 
 # --- who may touch what -------------------------------------------------------------------------------------
@@ -101,7 +100,6 @@ MAY_TOUCH: dict[str, set[str]] = {
     "pipeline": EVERYTHING - {"terminal"},
     "simulation": NOTHING,
     "penstock": NOTHING,
-    "bench": EVERYTHING,
     "cli": EVERYTHING,
 }
 

@@ -2,11 +2,13 @@
 
 from pathlib import Path
 
+import benchmarks
 import penstock
 from tests.architecture import rules
-from tests.architecture.checker import check, find_cycle, read
+from tests.architecture.checker import check, check_size_and_name, find_cycle, read
 
 ROOT = Path(penstock.__file__).parent
+BENCHMARKS = Path(benchmarks.__file__).parent
 
 
 def test_the_tree_keeps_to_the_architecture() -> None:
@@ -46,3 +48,20 @@ def test_thinking_packages_touch_nothing_and_import_only_thinking_packages() -> 
     for package in thinking:
         assert rules.MAY_TOUCH[package] == rules.NOTHING
         assert rules.MAY_IMPORT[package] <= thinking
+
+
+def test_the_package_works_without_the_benchmarks() -> None:
+    """They are not in the wheel: one command looks whether they are there, and nothing else knows of them."""
+    modules, _ = read(ROOT)
+    knowing = {
+        module.name
+        for module in modules
+        if any(item.target.partition(".")[0] == "benchmarks" for item in module.imports)
+    }
+    assert knowing == {"penstock.cli.bench"}
+
+
+def test_files_of_the_benchmarks_are_small_and_named_after_their_content() -> None:
+    modules, violations = read(BENCHMARKS)
+    assert len(modules) > 50
+    assert not violations + [breach for module in modules for breach in check_size_and_name(module)]

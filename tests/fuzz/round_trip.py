@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 
-from penstock.bench.sqs.connection import BlockingConnection
-from penstock.bench.sqs.signing import Signer
-from penstock.bench.sqs.tasks import Endpoint
+from benchmarks.sqs.connection import BlockingConnection
+from benchmarks.sqs.signing import Signer
+from benchmarks.sqs.tasks import Endpoint
 from penstock.sqs.http import HttpRequest, HttpResponse
 from tests.fuzz.mutations import Headers
 from tests.fuzz.signing import Credentials, signed

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from penstock.bench.processes import Child
+from benchmarks.processes import Child
 from tests.fuzz.in_process import READER_POLICY
 from tests.fuzz.signing import Credentials
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import duckdb
 
-from penstock.bench.spark.jobs import LEDGER_SQL, USAGE_SQL, ledger, roll_up
-from penstock.bench.spark.synthetic import write_lifecycle, write_usage
+from benchmarks.spark.jobs import LEDGER_SQL, USAGE_SQL, ledger, roll_up
+from benchmarks.spark.synthetic import write_lifecycle, write_usage
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

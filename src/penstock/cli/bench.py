@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from penstock.cli.exits import reported
+from penstock.cli.exits import CommandError, reported
 from penstock.cli.parameters import Json
 
 
@@ -71,7 +71,14 @@ def bench(
     json: Json = False,
 ) -> None:
     """Measure the machine's own limits, and Penstock beside them."""
-    from penstock.bench import command
+    try:
+        from benchmarks import command
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.partition(".")[0] != "benchmarks":
+            raise
+        raise CommandError(
+            "the benchmarks are not part of the installed package: clone the repository and run `make bench` there"
+        ) from error
 
     raise typer.Exit(
         command.run(
