@@ -7,8 +7,8 @@ import pytest
 
 from penstock.model import limits
 from penstock.model.errors import ErrorCode, PenstockError
-from penstock.model.settings import (
-    QueueSettings,
+from penstock.model.settings import QueueSettings
+from penstock.model.settings_checks import (
     changed_settings,
     check_new,
     check_queue_name,

@@ -12,7 +12,8 @@ from penstock.columnar.reading import rows_of
 from penstock.model.batch import encode
 from penstock.model.errors import PenstockError
 from penstock.model.records import LifecycleEnded, LifecycleReported, Purged, SettingsChanged, decode_record
-from penstock.model.settings import QueueSettings, changed_settings
+from penstock.model.settings import QueueSettings
+from penstock.model.settings_checks import changed_settings
 from penstock.queue import moving, settling, snapshot, upkeep
 from penstock.queue.decision import Granted, Written
 from penstock.queue.lifecycle_row import LifecycleRow, Place, lifecycle_stream

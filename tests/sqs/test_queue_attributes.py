@@ -5,13 +5,14 @@ from collections.abc import Callable
 import msgspec
 import pytest
 
-from penstock.model.settings import QueueSettings, check_settings
+from penstock.model.settings import QueueSettings
+from penstock.model.settings_checks import check_settings
 from penstock.sqs.attribute_changes import changed_attributes, check_same_attributes, created_attributes
 from penstock.sqs.attribute_texts import QueueFacts, attribute_texts
 from penstock.sqs.compatibility import EXTENDED, STRICT
 from penstock.sqs.errors import ErrorKind, SqsError
 from penstock.sqs.names import QueueArn
-from penstock.sqs.queue_attributes import QueueAttributes
+from penstock.sqs.queue_attributes import QueueAttributes, extended_settings
 from penstock.sqs.queue_settings import ENVELOPE_BYTES, attributes_of, settings_of
 from penstock.sqs.redrive import (
     RedriveAllowPolicy,
@@ -75,17 +76,17 @@ def test_an_extended_server_lifts_the_walls() -> None:
     given = {"VisibilityTimeout": "604800", "DelaySeconds": "86400", "Penstock.MaximumMessages": "10"}
     attributes = changed_attributes(STANDARD, given, EXTENDED)
     assert (attributes.visibility_timeout, attributes.delay_seconds) == (604800, 86400)
-    assert attributes.maximum_messages == 10
+    assert extended_settings(attributes)["max_messages"] == 10
     assert attribute_texts(attributes, FACTS, ["Penstock.MaximumMessages"], EXTENDED) == {
         "Penstock.MaximumMessages": "10"
     }
     unlimited = changed_attributes(attributes, {"Penstock.MaximumMessages": ""}, EXTENDED)
-    assert unlimited.maximum_messages is None
+    assert extended_settings(unlimited)["max_messages"] is None
     assert set_refused(STANDARD, **{"Penstock.MaximumMessages": "10"}).message == (
         "Unknown Attribute Penstock.MaximumMessages."
     )
     overflow = changed_attributes(STANDARD, {"Penstock.OverflowPolicy": "drop-oldest"}, EXTENDED)
-    assert overflow.overflow == "drop-oldest"
+    assert extended_settings(overflow)["overflow"] == "drop-oldest"
     error = refused(lambda: changed_attributes(STANDARD, {"Penstock.OverflowPolicy": "x"}, EXTENDED))
     assert error.kind is ErrorKind.INVALID_ATTRIBUTE_VALUE
 
@@ -358,12 +359,15 @@ def test_attributes_as_settings_and_back() -> None:
         maximum_message_size=2048,
         message_retention_period=70,
         redrive_policy=RedrivePolicy(ARN, 3),
-        maximum_messages=9,
-        maximum_bytes=10_000,
-        overflow="drop-oldest",
-        default_time_to_live_seconds=8,
         policy=POLICY,
     )
+    given = {
+        "Penstock.MaximumMessages": "9",
+        "Penstock.MaximumBytes": "10000",
+        "Penstock.OverflowPolicy": "drop-oldest",
+        "Penstock.DefaultTimeToLiveSeconds": "8",
+    }
+    attributes = changed_attributes(attributes, given, EXTENDED)
     settings = settings_of(attributes, "dead")
     assert settings == QueueSettings(
         visibility_timeout_ms=5000,
@@ -431,7 +435,7 @@ def test_order_and_log_go_to_the_engine_and_come_back(
 def test_the_order_of_a_queue_is_fixed_and_fits_its_kind() -> None:
     ordered = created_attributes("orders", ORDERED, EXTENDED)
     changed = changed_attributes(ordered, {"Penstock.WindowMilliseconds": "5"}, EXTENDED)
-    assert changed.window_milliseconds == 5
+    assert extended_settings(changed)["window_ms"] == 5
     again = changed_attributes(ordered, {"Penstock.Ordering": "clock"}, EXTENDED)
     assert again == ordered
     for name, text in (("Penstock.Ordering", "causal"), ("Penstock.Consumption", "log")):

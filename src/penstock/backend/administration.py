@@ -12,8 +12,8 @@ from penstock.model.errors import ErrorCode, PenstockError
 from penstock.model.queue_owner import is_owned
 from penstock.model.records import QueueDeleted, QueueRemoved, SettingsChanged
 from penstock.model.reserved_queues import check_may_alter, check_may_be, check_not_reserved
-from penstock.model.settings import (
-    QueueSettings,
+from penstock.model.settings import QueueSettings
+from penstock.model.settings_checks import (
     changed_settings,
     check_new,
     check_queue_name,

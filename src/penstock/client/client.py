@@ -27,7 +27,7 @@ from penstock.client.settlement import Settler
 from penstock.client.stamping import Stamping
 from penstock.client.trust import Authority, trust_at
 from penstock.model.errors import ErrorCode, PenstockError
-from penstock.model.settings import check_queue_name, check_settings
+from penstock.model.settings_checks import check_queue_name, check_settings
 from penstock.ordering.clock_estimator import DRIFT_PPM
 from penstock.ordering.local_clock import LocalClock
 from penstock.ordering.timestamp_id import IdRange, TimestampId

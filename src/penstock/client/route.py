@@ -11,7 +11,7 @@ from penstock.client.stamping import Stamping
 from penstock.client_core.queue_sender import QueueSender
 from penstock.client_core.send_line import SendCall, SendLine
 from penstock.model.errors import ErrorCode, PenstockError
-from penstock.model.settings import check_queue_name
+from penstock.model.settings_checks import check_queue_name
 from penstock.wire.messages import DescribeQueue, QueueDescription
 
 

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from penstock.model.settings import QueueSettings
-
-_SHARED_OUT = ("max_messages", "max_bytes", "retain_bytes")
+from penstock.model.settings import SETTINGS, QueueSettings
 
 
 def share_of(settings: QueueSettings) -> QueueSettings:
@@ -15,8 +13,8 @@ def share_of(settings: QueueSettings) -> QueueSettings:
         return settings
     shares = {
         field: -(-limit // settings.partitions)
-        for field in _SHARED_OUT
-        if (limit := getattr(settings, field)) is not None
+        for field, setting in SETTINGS.items()
+        if setting.row.divided and (limit := getattr(settings, field)) is not None
     }
     return msgspec.structs.replace(settings, **shares)
 

@@ -12,7 +12,7 @@ from penstock.frontend.steps import Steps, refresh
 from penstock.frontend.unfinished_queues import note_of
 from penstock.model.settings import QueueSettings
 from penstock.sqs.names import LATE_SUFFIX, QueueArn
-from penstock.sqs.queue_attributes import OVERFLOW, QueueAttributes
+from penstock.sqs.queue_attributes import OVERFLOW, QueueAttributes, extended_settings
 from penstock.sqs.redrive import (
     dead_letter_not_allowed,
     dead_letter_target_missing,
@@ -43,7 +43,7 @@ def _check_together(attributes: QueueAttributes, given: Mapping[str, str]) -> No
     if attributes.delay_seconds > attributes.message_retention_period:
         blamed = "DelaySeconds" if "DelaySeconds" in given else "MessageRetentionPeriod"
         raise invalid_attribute_value(blamed, "DelaySeconds must not be longer than MessageRetentionPeriod.")
-    if attributes.overflow == "dead-letter" and attributes.redrive_policy is None:
+    if extended_settings(attributes)["overflow"] == "dead-letter" and attributes.redrive_policy is None:
         blamed = OVERFLOW if OVERFLOW in given else _REDRIVE
         raise invalid_attribute_value(blamed, f"{OVERFLOW} dead-letter needs a RedrivePolicy.")
 

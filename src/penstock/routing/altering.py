@@ -16,7 +16,8 @@ from penstock.cluster.layout import (
 from penstock.cluster.shares import carried, share_of
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.model.reserved_queues import check_may_alter, check_may_be
-from penstock.model.settings import QueueSettings, changed_settings, check_in_sync, check_settings
+from penstock.model.settings import QueueSettings
+from penstock.model.settings_checks import changed_settings, check_in_sync, check_settings
 from penstock.routing.context import RoutingContext
 from penstock.routing.creating import make_dead_letter_queue
 from penstock.routing.deleting import ATTEMPTS, stored_queue

@@ -27,8 +27,8 @@ from penstock.cluster.shares import share_of
 from penstock.model import limits
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.model.reserved_queues import check_may_be
-from penstock.model.settings import (
-    QueueSettings,
+from penstock.model.settings import QueueSettings
+from penstock.model.settings_checks import (
     check_in_sync,
     check_new,
     check_queue_name,

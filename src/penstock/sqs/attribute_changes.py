@@ -18,7 +18,7 @@ from penstock.sqs.queue_attributes import (
     FIFO_CHOICES,
     FIFO_ONLY,
     FIXED,
-    ORDER_NUMBERS,
+    OPTIONAL_NUMBERS,
     ORDERING,
     TEXTS,
     Number,
@@ -87,7 +87,7 @@ FIELDS: dict[str, str] = {
     "FifoQueue": "fifo_queue",
     "ContentBasedDeduplication": "content_based_deduplication",
     **{name: field for name, (field, _) in FIFO_CHOICES.items()},
-    **{name: number.field for name, number in (EXTENDED_NUMBERS | ORDER_NUMBERS).items()},
+    **{name: number.field for name, number in EXTENDED_NUMBERS.items()},
     **{name: field for name, (field, _) in EXTENDED_CHOICES.items()},
     **EXTENDED_BOOLEANS,
 }
@@ -151,7 +151,7 @@ def _value(name: str, text: str, ranges: Mapping[str, Number], current: QueueAtt
 
 
 def _number(name: str, text: str, number: Number) -> int | None:
-    if not text and name in EXTENDED_NUMBERS:
+    if not text and name in OPTIONAL_NUMBERS:
         return None
     if not _DECIMAL.fullmatch(text) or not number.low <= int(text) <= number.high:
         raise invalid_attribute_value(name)

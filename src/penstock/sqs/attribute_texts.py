@@ -16,7 +16,6 @@ from penstock.sqs.queue_attributes import (
     HELD_MESSAGES,
     KMS_REUSE_SECONDS_DEFAULT,
     LATE_MESSAGES,
-    ORDER_NUMBERS,
     QueueAttributes,
     known_names,
 )
@@ -89,7 +88,7 @@ _UNCHANGED = QueueAttributes()
 
 def _extended_texts(attributes: QueueAttributes, facts: QueueFacts) -> dict[str, str | None]:
     """What SQS does not have, where it is not as if it were not there."""
-    fields = {name: number.field for name, number in (EXTENDED_NUMBERS | ORDER_NUMBERS).items()}
+    fields = {name: number.field for name, number in EXTENDED_NUMBERS.items()}
     fields |= {name: field for name, (field, _) in EXTENDED_CHOICES.items()}
     texts: dict[str, str | None] = {
         name: str(value)

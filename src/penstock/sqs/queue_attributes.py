@@ -5,11 +5,13 @@ On the wire every value is text. `attribute_changes` reads those texts, `attribu
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple, get_args
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from penstock.model import limits
+import msgspec
+
 from penstock.model.document import Document
-from penstock.model.settings import Consumption, Ordering, Overflow, Replication, Stamps, WhenUncertain
+from penstock.model.setting import ExtendedAttribute, SettingRow
+from penstock.model.settings import SETTINGS, Ordering, QueueSettings
 from penstock.sqs.compatibility import Compatibility
 from penstock.sqs.outgoing import QueueTraits
 from penstock.sqs.redrive import RedriveAllowPolicy, RedrivePolicy
@@ -20,7 +22,62 @@ ThroughputLimit = Literal["perQueue", "perMessageGroupId"]
 KMS_REUSE_SECONDS_DEFAULT = 300
 
 
-class QueueAttributes(Document, frozen=True, kw_only=True):
+_ORDERING = "ordering"
+
+EXTENDED: dict[str, tuple[SettingRow, ExtendedAttribute]] = {
+    attribute.name: (setting, attribute)
+    for setting in SETTINGS.values()
+    if (attribute := setting.extended) is not None
+}
+"""The attributes that Penstock adds, by name: the setting that each one sets."""
+
+
+class Number(NamedTuple):
+    """An attribute that is a whole number."""
+
+    field: str
+    low: int
+    high: int
+
+
+def _number(setting: SettingRow, attribute: ExtendedAttribute) -> Number:
+    """The range of a setting in the units of its attribute."""
+    low, high = setting.row.low or 0, setting.row.high or 0
+    return Number(attribute.field, -(-low // attribute.scale), high // attribute.scale)
+
+
+def extended_fields(settings: QueueSettings) -> dict[str, Any]:
+    """What settings say, as fields of `QueueAttributes` and in the units of the attributes; not the order."""
+    return {
+        attribute.field: value
+        if value is None or attribute.scale == 1
+        else max(_number(setting, attribute).low, value // attribute.scale)
+        for setting, attribute in EXTENDED.values()
+        if setting.name != _ORDERING
+        for value in (getattr(settings, setting.name),)
+    }
+
+
+if TYPE_CHECKING:
+    ExtendedAttributes = Document
+else:
+    # A field for each of them. `ordering` is below: it may be left to the kind of queue.
+    _DEFAULTS = extended_fields(QueueSettings())
+    ExtendedAttributes = msgspec.defstruct(
+        "ExtendedAttributes",
+        [
+            (attribute.field, setting.declared, _DEFAULTS[attribute.field])
+            for setting, attribute in EXTENDED.values()
+            if attribute.field in _DEFAULTS
+        ],
+        bases=(Document,),
+        frozen=True,
+        kw_only=True,
+        module=__name__,
+    )
+
+
+class QueueAttributes(ExtendedAttributes, frozen=True, kw_only=True):
     """Everything a queue can be told through SQS; seconds and bytes as the service counts them."""
 
     visibility_timeout: int = 30
@@ -39,24 +96,8 @@ class QueueAttributes(Document, frozen=True, kw_only=True):
     content_based_deduplication: bool = False
     deduplication_scope: DeduplicationScope = "queue"
     fifo_throughput_limit: ThroughputLimit = "perQueue"
-    maximum_messages: int | None = None
-    maximum_bytes: int | None = None
-    overflow: Overflow = "reject"
-    default_time_to_live_seconds: int | None = None
     ordering: Ordering | None = None
     """None: what the kind of queue says, `fifo` or `best-effort`."""
-    stamps: Stamps = "server"
-    window_milliseconds: int = limits.WINDOW_MS_DEFAULT
-    maximum_uncertainty_milliseconds: int = limits.MAX_UNCERTAINTY_MS_DEFAULT
-    when_uncertain: WhenUncertain = "refuse"
-    consumption: Consumption = "queue"
-    retain_bytes: int | None = None
-    idle_expiry_seconds: int | None = None
-    partitions: int = 1
-    replicas: int = 1
-    replication: Replication = "sync"
-    minimum_in_sync: int | None = None
-    lifecycle: bool = False
 
     @property
     def engine_ordering(self) -> Ordering:
@@ -67,14 +108,6 @@ class QueueAttributes(Document, frozen=True, kw_only=True):
     def traits(self) -> QueueTraits:
         """What a send must know of the queue."""
         return QueueTraits(self.fifo_queue, self.content_based_deduplication, self.maximum_message_size)
-
-
-class Number(NamedTuple):
-    """An attribute that is a whole number."""
-
-    field: str
-    low: int
-    high: int
 
 
 def numbers(compatibility: Compatibility) -> dict[str, Number]:
@@ -91,49 +124,43 @@ def numbers(compatibility: Compatibility) -> dict[str, Number]:
         "ReceiveMessageWaitTimeSeconds": Number("receive_message_wait_time_seconds", 0, 20),
         "KmsDataKeyReusePeriodSeconds": Number("kms_data_key_reuse_period_seconds", 60, 86_400),
     }
-    return table | EXTENDED_NUMBERS | ORDER_NUMBERS if compatibility.extensions else table
+    return table | EXTENDED_NUMBERS if compatibility.extensions else table
 
 
-MAXIMUM_MESSAGES = "Penstock.MaximumMessages"
-MAXIMUM_BYTES = "Penstock.MaximumBytes"
-OVERFLOW = "Penstock.OverflowPolicy"
-DEFAULT_TIME_TO_LIVE = "Penstock.DefaultTimeToLiveSeconds"
 ORDERING = "Penstock.Ordering"
-WINDOW = "Penstock.WindowMilliseconds"
-MAXIMUM_UNCERTAINTY = "Penstock.MaximumUncertaintyMilliseconds"
-RETAIN_BYTES = "Penstock.RetainBytes"
-IDLE_EXPIRY = "Penstock.IdleExpirySeconds"
+OVERFLOW = "Penstock.OverflowPolicy"
 HELD_MESSAGES = "Penstock.ApproximateNumberOfMessagesHeld"
 LATE_MESSAGES = "Penstock.NumberOfMessagesLate"
 
+_NUMBERS = ("count", "size", "duration")
+
+
 EXTENDED_NUMBERS: dict[str, Number] = {
-    MAXIMUM_MESSAGES: Number("maximum_messages", 1, limits.QUEUE_MESSAGES_MAX),
-    MAXIMUM_BYTES: Number("maximum_bytes", 1, limits.QUEUE_BYTES_MAX),
-    DEFAULT_TIME_TO_LIVE: Number(
-        "default_time_to_live_seconds", 1, limits.RETENTION_MS_MAX // limits.SECOND_MS
-    ),
-    RETAIN_BYTES: Number("retain_bytes", 1, limits.QUEUE_BYTES_MAX),
-    "Penstock.MinimumInSync": Number("minimum_in_sync", 1, limits.REPLICAS_PER_PARTITION),
-    IDLE_EXPIRY: Number("idle_expiry_seconds", 1, limits.RETENTION_MS_MAX // limits.SECOND_MS),
+    name: _number(*pair) for name, pair in EXTENDED.items() if pair[0].kind in _NUMBERS
 }
+OPTIONAL_NUMBERS = frozenset(name for name in EXTENDED_NUMBERS if EXTENDED[name][0].optional)
 """Numbers that `""` sets back to "no limit"."""
-ORDER_NUMBERS: dict[str, Number] = {
-    WINDOW: Number("window_milliseconds", 0, limits.WINDOW_MS_MAX),
-    "Penstock.Partitions": Number("partitions", 1, limits.PARTITIONS_PER_QUEUE),
-    "Penstock.Replicas": Number("replicas", 1, limits.REPLICAS_PER_PARTITION),
-    MAXIMUM_UNCERTAINTY: Number("maximum_uncertainty_milliseconds", 1, limits.WINDOW_MS_MAX),
-}
 EXTENDED_CHOICES: dict[str, tuple[str, tuple[str, ...]]] = {
-    OVERFLOW: ("overflow", get_args(Overflow)),
-    ORDERING: ("ordering", get_args(Ordering)),
-    "Penstock.Stamps": ("stamps", get_args(Stamps)),
-    "Penstock.WhenUncertain": ("when_uncertain", get_args(WhenUncertain)),
-    "Penstock.Consumption": ("consumption", get_args(Consumption)),
-    "Penstock.Replication": ("replication", get_args(Replication)),
+    name: (attribute.field, setting.choices)
+    for name, (setting, attribute) in EXTENDED.items()
+    if setting.kind == "choice"
 }
-EXTENDED_BOOLEANS: dict[str, str] = {"Penstock.Lifecycle": "lifecycle"}
-FIXED = (ORDERING, "Penstock.Stamps", "Penstock.Consumption", "Penstock.Partitions")
+EXTENDED_BOOLEANS: dict[str, str] = {
+    name: attribute.field for name, (setting, attribute) in EXTENDED.items() if setting.kind == "switch"
+}
+FIXED = tuple(name for name, (setting, _) in EXTENDED.items() if setting.row.fixed)
 """Attributes that only CreateQueue sets."""
+
+
+def extended_settings(attributes: QueueAttributes) -> dict[str, Any]:
+    """The reverse of `extended_fields`: what attributes say, by the name of the setting and in the engine's units."""
+    return {
+        setting.name: value if value is None or attribute.scale == 1 else value * attribute.scale
+        for setting, attribute in EXTENDED.values()
+        if setting.name != _ORDERING
+        for value in (getattr(attributes, attribute.field),)
+    }
+
 
 FIFO_ONLY = ("ContentBasedDeduplication", "FifoQueue")
 """Unknown on standard queues, whatever the value."""

@@ -27,40 +27,11 @@ from penstock.sqs.attribute_changes import FIELDS, check_same_attributes, create
 from penstock.sqs.compatibility import STRICT
 from penstock.sqs.names import FIFO_SUFFIX, QueueArn, is_queue_name
 from penstock.sqs.queue_attributes import QueueAttributes
-from penstock.sqs.queue_settings import ENVELOPE_BYTES, settings_of
+from penstock.sqs.queue_settings import ENGINE_FIELDS, ENVELOPE_BYTES, settings_of
 from penstock.sqs.refusals import access_denied, bad_queue_name, queue_deleted_recently, queue_name_exists
 from penstock.sqs.shapes.queues import CreateQueueRequest, CreateQueueResult
 from penstock.sqs.tags import merged_tags
 from penstock.wire.messages import CreateQueue, QueueDescription
-
-_ENGINE_FIELDS = frozenset(
-    {
-        "visibility_timeout",
-        "delay_seconds",
-        "maximum_message_size",
-        "message_retention_period",
-        "redrive_policy",
-        "fifo_queue",
-        "maximum_messages",
-        "maximum_bytes",
-        "overflow",
-        "default_time_to_live_seconds",
-        "ordering",
-        "stamps",
-        "window_milliseconds",
-        "maximum_uncertainty_milliseconds",
-        "when_uncertain",
-        "consumption",
-        "retain_bytes",
-        "idle_expiry_seconds",
-        "partitions",
-        "replicas",
-        "replication",
-        "minimum_in_sync",
-        "lifecycle",
-    }
-)
-"""What the engine knows of a queue without any metadata."""
 
 
 def create_queue(context: Context) -> Steps[CreateQueueResult]:
@@ -155,7 +126,7 @@ def _adopted(queue: ResolvedQueue, asked: QueueAttributes, given: Mapping[str, s
     changes: dict[str, Any] = {
         field: getattr(asked, field)
         for field in QueueAttributes.__struct_fields__
-        if field not in _ENGINE_FIELDS
+        if field not in ENGINE_FIELDS
     }
     if queue.settings.max_message_bytes == asked.maximum_message_size + ENVELOPE_BYTES:
         changes["maximum_message_size"] = asked.maximum_message_size

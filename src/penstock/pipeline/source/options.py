@@ -18,7 +18,7 @@ from penstock.client.endpoints import endpoint_urls
 from penstock.client.trust import authorities_of
 from penstock.model.errors import PenstockError
 from penstock.model.partition_numbers import LARGEST_NUMBER, number_of, partition_of
-from penstock.model.settings import check_queue_name
+from penstock.model.settings_checks import check_queue_name
 from penstock.pipeline.source.option_table import OPTIONS, SPARKS_OWN, Use
 from penstock.pipeline.trouble import PipelineError
 from penstock.wire.credentials import Credentials

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 
 from penstock.model.errors import ERRORS, ErrorCode
-from penstock.model.settings import changed_settings
+from penstock.model.settings_checks import changed_settings
 from penstock.routing.deleting import LATE
 from penstock.simulation.message_history import QueueLife
 from penstock.simulation.tasks import Ask, Pause, Steps

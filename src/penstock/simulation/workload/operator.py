@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from penstock.model.errors import ErrorCode
-from penstock.model.settings import QueueSettings, changed_settings
+from penstock.model.settings import QueueSettings
+from penstock.model.settings_checks import changed_settings
 from penstock.simulation.message_history import QueueLife, Span
 from penstock.simulation.tasks import Ask, Pause, Reply, Steps
 from penstock.simulation.workload.stage import MOVED_TO, Stage
