@@ -4,7 +4,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help install spark prepared clients programs serve test check bench compatibility fuzz chaos simulation-coverage pipeline-kills audit format lock clean
+.PHONY: help install spark prepared clients programs serve test check bench compatibility settings fuzz chaos simulation-coverage pipeline-kills audit format lock clean
 
 BIN := .venv/bin
 DATA ?= ./penstock-data
@@ -45,6 +45,9 @@ bench: install ## measure this machine and Penstock on it (ARGS=...)
 
 compatibility: install ## rewrite docs/reference/sqs-compatibility.md from what the server really does
 	@PENSTOCK_WRITE_COMPATIBILITY=1 $(BIN)/pytest -q tests/clients/test_compatibility_table.py
+
+settings: install ## rewrite what is made from the table of queue settings: the client's options and two reference pages
+	@$(BIN)/python scripts/settings_sources.py
 
 fuzz: install ## send 300,000 SQS requests, two thirds and more of them mutated (ARGS="--requests 20000 --seed 2")
 	@exec $(BIN)/python -m tests.fuzz.run $(ARGS)

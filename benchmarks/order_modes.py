@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from penstock.client.options import QueueOptions
+from penstock.client.queue_options import QueueOptions
 
 
 @dataclass(frozen=True, eq=False)

@@ -31,7 +31,7 @@ def run(*arguments: str, stdin: str = "") -> Outcome:
 def test_help_imports_neither_the_client_nor_the_server() -> None:
     probe = (
         "import sys; import penstock.cli.main; "
-        "print([name for name in ('asyncio', 'uvloop', 'msgspec', 'penstock.client', 'penstock.runtime', 'rich.table')"
+        "print([name for name in ('asyncio', 'uvloop', 'penstock.client', 'penstock.runtime', 'rich.table')"
         " if name in sys.modules])"
     )
     result = subprocess.run(

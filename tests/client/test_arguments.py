@@ -15,9 +15,10 @@ from penstock import ErrorCode, OutgoingMessage, PenstockError, SentMessages
 from penstock.client.address import Address, parse_address
 from penstock.client.duration import Duration, milliseconds
 from penstock.client.message import MessageView
-from penstock.client.options import QueueOptions, changes_of, settings_of
+from penstock.client.options import changes_of, settings_of
 from penstock.client.outgoing import AttributeValue, Sendable, encode_attributes, encode_outgoing, prepared
 from penstock.client.part import Part
+from penstock.client.queue_options import QueueOptions
 from penstock.client_core import backoff
 from penstock.model import limits
 from penstock.model.batch import Batch, encode_parts

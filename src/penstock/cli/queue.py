@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from penstock.cli import queue_settings as settings
 from penstock.cli.exits import USAGE, CommandError, reported
 from penstock.cli.output import messages_text, print_hint, print_json, print_line, print_table
 from penstock.cli.parameters import DEFAULT_URL, Json, QueueName, Url, Yes
+from penstock.cli.queue_settings import takes_settings
 
 if TYPE_CHECKING:
     from penstock.client.client import Client
@@ -20,67 +20,19 @@ app = typer.Typer(no_args_is_help=True, help="Create, change, list and look at q
 
 @app.command("create")
 @reported
+@takes_settings(new=True)
 def create(
+    options: Any,
     name: QueueName,
     fifo: Annotated[bool, typer.Option("--fifo", help="Short for `--ordering fifo`.")] = False,
-    ordering: settings.Ordering = None,
-    stamps: settings.Stamps = None,
-    window: settings.Window = None,
-    max_uncertainty: settings.MaxUncertainty = None,
-    when_uncertain: settings.WhenUncertain = None,
-    consumption: settings.Consumption = None,
-    retain_bytes: settings.RetainBytes = None,
-    idle_expiry: settings.IdleExpiry = None,
-    partitions: settings.Partitions = None,
-    replicas: settings.Replicas = None,
-    replication: settings.Replication = None,
-    min_in_sync: settings.MinInSync = None,
-    max_messages: settings.MaxMessages = None,
-    max_bytes: settings.MaxBytes = None,
-    max_message_size: settings.MaxMessageSize = None,
-    overflow: settings.OverflowPolicy = None,
-    visibility_timeout: settings.VisibilityTimeout = None,
-    retention: settings.Retention = None,
-    delay: settings.Delay = None,
-    default_ttl: settings.DefaultTtl = None,
-    deduplication_window: settings.DeduplicationWindow = None,
-    max_receives: settings.MaxReceives = None,
-    dead_letter_queue: settings.DeadLetterQueue = None,
-    lifecycle: settings.Lifecycle = None,
     url: Url = DEFAULT_URL,
     json: Json = False,
 ) -> None:
     """Create a queue. The same command again finds the queue that is there."""
     from penstock.cli.asking import ask
 
-    if fifo and ordering not in (None, "fifo"):
-        raise CommandError(f"--fifo and --ordering {ordering} contradict each other", USAGE)
-    options = settings.options_of(
-        ordering="fifo" if fifo else ordering,
-        stamps=stamps,
-        window=window,
-        max_uncertainty=max_uncertainty,
-        when_uncertain=when_uncertain,
-        consumption=consumption,
-        retain_bytes=retain_bytes,
-        idle_expiry=idle_expiry,
-        partitions=partitions,
-        replicas=replicas,
-        replication=replication,
-        min_in_sync=min_in_sync,
-        max_messages=max_messages,
-        max_bytes=max_bytes,
-        max_message_bytes=max_message_size,
-        overflow=overflow,
-        visibility_timeout=visibility_timeout,
-        retention=retention,
-        delay=delay,
-        default_ttl=default_ttl,
-        deduplication_window=deduplication_window,
-        max_receives=max_receives,
-        dead_letter_queue=dead_letter_queue,
-        lifecycle=None if lifecycle is None else str(lifecycle),
-    )
+    if fifo and options.setdefault("ordering", "fifo") != "fifo":
+        raise CommandError(f"--fifo and --ordering {options['ordering']} contradict each other", USAGE)
 
     async def work(client: Client) -> QueueDescription:
         return await (await client.create_queue(name, **options)).describe()
@@ -97,57 +49,12 @@ def create(
 
 @app.command("alter")
 @reported
-def alter(
-    name: QueueName,
-    window: settings.Window = None,
-    max_uncertainty: settings.MaxUncertainty = None,
-    when_uncertain: settings.WhenUncertain = None,
-    retain_bytes: settings.RetainBytes = None,
-    idle_expiry: settings.IdleExpiry = None,
-    replicas: settings.Replicas = None,
-    replication: settings.Replication = None,
-    min_in_sync: settings.MinInSync = None,
-    max_messages: settings.MaxMessages = None,
-    max_bytes: settings.MaxBytes = None,
-    max_message_size: settings.MaxMessageSize = None,
-    overflow: settings.OverflowPolicy = None,
-    visibility_timeout: settings.VisibilityTimeout = None,
-    retention: settings.Retention = None,
-    delay: settings.Delay = None,
-    default_ttl: settings.DefaultTtl = None,
-    deduplication_window: settings.DeduplicationWindow = None,
-    max_receives: settings.MaxReceives = None,
-    dead_letter_queue: settings.DeadLetterQueue = None,
-    lifecycle: settings.Lifecycle = None,
-    url: Url = DEFAULT_URL,
-    json: Json = False,
-) -> None:
+@takes_settings(new=False)
+def alter(options: Any, name: QueueName, url: Url = DEFAULT_URL, json: Json = False) -> None:
     """Change settings of a queue; those not named stay as they are."""
     from penstock.cli.asking import ask
     from penstock.cli.queue_display import description_json, show_description
 
-    options = settings.options_of(
-        window=window,
-        max_uncertainty=max_uncertainty,
-        when_uncertain=when_uncertain,
-        retain_bytes=retain_bytes,
-        idle_expiry=idle_expiry,
-        replicas=replicas,
-        replication=replication,
-        min_in_sync=min_in_sync,
-        max_messages=max_messages,
-        max_bytes=max_bytes,
-        max_message_bytes=max_message_size,
-        overflow=overflow,
-        visibility_timeout=visibility_timeout,
-        retention=retention,
-        delay=delay,
-        default_ttl=default_ttl,
-        deduplication_window=deduplication_window,
-        max_receives=max_receives,
-        dead_letter_queue=dead_letter_queue,
-        lifecycle=None if lifecycle is None else str(lifecycle),
-    )
     if not options:
         raise CommandError("nothing to change; `penstock queue alter --help` lists the settings", USAGE)
 

@@ -7,7 +7,8 @@ from typing import Any
 import msgspec
 
 from penstock.cli.output import age, moment, moment_json, print_facts, print_line
-from penstock.config.units import format_duration, format_size
+from penstock.cli.queue_settings import labels, shown
+from penstock.config.units import format_size
 from penstock.model.reserved_queues import is_reserved
 from penstock.model.settings import QueueSettings
 from penstock.wire.messages import QueueDescription
@@ -146,60 +147,9 @@ def _lifecycle_facts(description: QueueDescription) -> dict[str, str]:
 
 
 def settings_facts(settings: QueueSettings) -> dict[str, str]:
-    """Settings the way the options of `queue create` take them."""
+    """The settings that mean something for this queue, the way the options of `queue create` take them."""
     return {
-        **_order_facts(settings),
-        **_log_facts(settings),
-        **_cluster_facts(settings),
-        "max messages": _number(settings.max_messages),
-        "max bytes": "none" if settings.max_bytes is None else format_size(settings.max_bytes),
-        "max message size": format_size(settings.max_message_bytes),
-        "overflow": settings.overflow,
-        "visibility timeout": format_duration(settings.visibility_timeout_ms),
-        "retention": format_duration(settings.retention_ms),
-        "delay": format_duration(settings.delay_ms),
-        "default ttl": _duration(settings.default_ttl_ms),
-        "deduplication window": format_duration(settings.deduplication_window_ms),
-        "max receives": _number(settings.max_receives),
-        "dead-letter queue": settings.dead_letter_queue or "none",
-        "idle expiry": _duration(settings.idle_expiry_ms),
-        "lifecycle": "followed" if settings.lifecycle else "not followed",
+        label: shown(setting, getattr(settings, name))
+        for name, label, setting in labels()
+        if setting.row.applies is None or setting.row.applies(settings)
     }
-
-
-def _order_facts(settings: QueueSettings) -> dict[str, str]:
-    """What is about order, as far as it applies."""
-    facts: dict[str, str] = {"ordering": settings.ordering}
-    if settings.ordering == "clock":
-        facts["stamps"] = settings.stamps
-        facts["max uncertainty"] = format_duration(settings.max_uncertainty_ms)
-        facts["when uncertain"] = settings.when_uncertain
-    if settings.sorted:
-        facts["window"] = format_duration(settings.window_ms)
-    return facts
-
-
-def _log_facts(settings: QueueSettings) -> dict[str, str]:
-    """What is about the retained log, as far as it applies."""
-    facts: dict[str, str] = {"consumption": settings.consumption}
-    if settings.has_log:
-        facts["retain bytes"] = "all" if settings.retain_bytes is None else format_size(settings.retain_bytes)
-    return facts
-
-
-def _cluster_facts(settings: QueueSettings) -> dict[str, str]:
-    """How a cluster holds the queue, where one does."""
-    if settings.partitions == 1 and settings.replicas == 1:
-        return {}
-    return {
-        "partitions": str(settings.partitions),
-        "replicas": f"{settings.replicas}, {settings.replication}, at least {settings.least_in_sync} in sync",
-    }
-
-
-def _duration(value_ms: int | None) -> str:
-    return "none" if value_ms is None else format_duration(value_ms)
-
-
-def _number(value: int | None) -> str:
-    return "none" if value is None else f"{value:,}"

@@ -1,120 +1,126 @@
-"""The settings of a queue as options of `queue create` and `queue alter`."""
+"""The settings of a queue as options of `queue create` and `queue alter`: one for each row of the table of settings."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Annotated, Any, cast
+import functools
+import inspect
+from collections.abc import Callable, Iterator
+from typing import Annotated, Any, Concatenate, ParamSpec, get_type_hints
 
 import typer
 
 from penstock.cli.parameters import NO_VALUE, duration_seconds, size_bytes
-
-if TYPE_CHECKING:
-    from penstock.client.options import QueueOptions
+from penstock.config.units import format_duration, format_size
+from penstock.model.setting import Kind, SettingRow
+from penstock.model.settings import SETTINGS
 
 _PANEL = "Settings"
+_METAVARS: dict[Kind, str] = {"count": "COUNT", "duration": "DURATION", "size": "SIZE", "text": "QUEUE"}
+
+Arguments = ParamSpec("Arguments")
 
 
-def _option(flag: str, text: str, metavar: str) -> Any:
-    return typer.Option(flag, help=text, metavar=metavar, show_default=False, rich_help_panel=_PANEL)
+def takes_settings(
+    *, new: bool
+) -> Callable[[Callable[Concatenate[Any, Arguments], None]], Callable[Arguments, None]]:
+    """Gives a command an option for each setting; it gets what was chosen as its first argument.
+
+    `new`: for a command that makes a queue. What is fixed when a queue is made cannot be altered.
+    """
+    settings = [setting for setting in SETTINGS.values() if new or not setting.row.fixed]
+
+    def decorate(command: Callable[Concatenate[Any, Arguments], None]) -> Callable[Arguments, None]:
+        @functools.wraps(command)
+        def run(*arguments: Arguments.args, **named: Arguments.kwargs) -> None:
+            given = {setting.name: named.pop(setting.option) for setting in settings}
+            command(options_of(given), *arguments, **named)
+
+        parameters = _parameters(command, settings)
+        run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]  # where Typer looks
+        run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+        return run
+
+    return decorate
 
 
-Ordering = Annotated[
-    str | None,
-    _option("--ordering", "`best-effort` (default), `fifo`, `causal` or `clock`.", "ORDER"),
-]
-Stamps = Annotated[
-    str | None,
-    _option("--stamps", "Whose stamps order a `clock` queue: `server` (default) or `producer`.", "WHOSE"),
-]
-Window = Annotated[
-    str | None,
-    _option("--window", "How long messages stamped by producers wait for older ones (100ms).", "DURATION"),
-]
-MaxUncertainty = Annotated[
-    str | None,
-    _option("--max-uncertainty", "How uncertain the time of a `clock` queue may be (100ms).", "DURATION"),
-]
-WhenUncertain = Annotated[
-    str | None,
-    _option("--when-uncertain", "Sends while it is more uncertain: `refuse` (default) or `hold`.", "ACTION"),
-]
-Consumption = Annotated[
-    str | None,
-    _option(
-        "--consumption", "`queue` (default): deleted by consumers; `log`: retained; `both`.", "CONSUMPTION"
-    ),
-]
-RetainBytes = Annotated[
-    str | None,
-    _option("--retain-bytes", "A log keeps its newest messages of this size; `none` lifts it.", "SIZE"),
-]
-IdleExpiry = Annotated[
-    str | None,
-    _option("--idle-expiry", "Delete the queue when nobody used it for so long; `none`: never.", "DURATION"),
-]
-Partitions = Annotated[
-    str | None, _option("--partitions", "Into how many parts a cluster splits it (1).", "COUNT")
-]
-Replicas = Annotated[
-    str | None, _option("--replicas", "How many nodes of a cluster hold each part (3 in a cluster).", "COUNT")
-]
-Replication = Annotated[
-    str | None,
-    _option("--replication", "`sync` (default): on disk at all in sync; `async`: at the primary.", "HOW"),
-]
-MinInSync = Annotated[
-    str | None,
-    _option("--min-in-sync", "With fewer in sync sends are refused; `none`: a majority.", "COUNT"),
-]
-MaxMessages = Annotated[
-    str | None, _option("--max-messages", "How many messages it may hold; `none` lifts the limit.", "COUNT")
-]
-MaxBytes = Annotated[
-    str | None, _option("--max-bytes", "How many bytes it may hold; `none` lifts the limit.", "SIZE")
-]
-MaxMessageSize = Annotated[
-    str | None, _option("--max-message-size", "The largest message it takes, up to 16MiB (1MiB).", "SIZE")
-]
-OverflowPolicy = Annotated[
-    str | None,
-    _option("--overflow", "When full: `reject` (default), `drop-oldest` or `dead-letter`.", "POLICY"),
-]
-VisibilityTimeout = Annotated[
-    str | None,
-    _option("--visibility-timeout", "How long a received message is hidden from others (30s).", "DURATION"),
-]
-Retention = Annotated[str | None, _option("--retention", "How long messages are kept (4d).", "DURATION")]
-Delay = Annotated[
-    str | None, _option("--delay", "How long messages wait before they can be received (0s).", "DURATION")
-]
-DefaultTtl = Annotated[
-    str | None,
-    _option("--default-ttl", "How long a message is worth delivering; `none`: always.", "DURATION"),
-]
-DeduplicationWindow = Annotated[
-    str | None,
-    _option("--deduplication-window", "How long a deduplication id is remembered (5m).", "DURATION"),
-]
-MaxReceives = Annotated[
-    str | None,
-    _option(
-        "--max-receives", "Received this often and not deleted, a message is dead; `none`: never.", "COUNT"
-    ),
-]
-DeadLetterQueue = Annotated[
-    str | None, _option("--dead-letter-queue", "The queue dead messages go to; `none` for none.", "QUEUE")
-]
+def _parameters(command: Callable[..., None], settings: list[SettingRow]) -> list[inspect.Parameter]:
+    """Those of the command behind its first one, with the settings behind those that have no default."""
+    hints = get_type_hints(command, include_extras=True)
+    own = list(inspect.signature(command).parameters.values())[1:]
+    own = [parameter.replace(annotation=hints[parameter.name]) for parameter in own]
+    options = [
+        inspect.Parameter(
+            setting.option,
+            inspect.Parameter.POSITIONAL_OR_KEYWORD,
+            default=None,
+            annotation=_annotation(setting),
+        )
+        for setting in settings
+    ]
+    needed = [parameter for parameter in own if parameter.default is inspect.Parameter.empty]
+    return [*needed, *options, *(parameter for parameter in own if parameter not in needed)]
 
-Lifecycle = Annotated[
-    bool | None,
-    typer.Option(
-        "--lifecycle/--no-lifecycle",
-        help="Whether what becomes of its messages goes to the log penstock.lifecycle.",
+
+def _annotation(setting: SettingRow) -> Any:
+    flags = f"{setting.flag}/--no-{setting.flag[2:]}" if setting.kind == "switch" else setting.flag
+    option = typer.Option(
+        flags,
+        help=f"{setting.row.help} Default: {shown(setting, setting.default)}.",
+        metavar=_metavar(setting),
         show_default=False,
         rich_help_panel=_PANEL,
-    ),
-]
+    )
+    kind: Any = bool if setting.kind == "switch" else str
+    return Annotated[kind | None, option]
+
+
+def _metavar(setting: SettingRow) -> str | None:
+    return "|".join(setting.choices) or _METAVARS.get(setting.kind)
+
+
+def shown(setting: SettingRow, value: Any) -> str:
+    """A value as the option takes it."""
+    if value is None:
+        return f"{NO_VALUE} ({setting.row.none})" if setting.row.none else NO_VALUE
+    match setting.kind:
+        case "duration":
+            return format_duration(value)
+        case "size":
+            return format_size(value)
+        case "count":
+            return f"{value:,}"
+        case "switch":
+            return "on" if value else "off"
+        case _:
+            return str(value)
+
+
+def options_of(given: dict[str, Any]) -> dict[str, Any]:
+    """What was given, by the names and in the units of the client; raises `BadParameter` with the option's name."""
+    return dict(_read(SETTINGS[name], value) for name, value in given.items() if value is not None)
+
+
+def _read(setting: SettingRow, value: Any) -> tuple[str, Any]:
+    if setting.kind == "switch" or (value == NO_VALUE and setting.optional):
+        return setting.option, None if value == NO_VALUE else value
+    try:
+        return setting.option, _value(setting, value)
+    except typer.BadParameter as error:
+        raise typer.BadParameter(str(error), param_hint=setting.flag) from None
+
+
+def _value(setting: SettingRow, text: str) -> object:
+    match setting.kind:
+        case "duration":
+            return duration_seconds(text)
+        case "size":
+            return size_bytes(text)
+        case "count":
+            return _count(text)
+        case "choice" if text not in setting.choices:
+            raise typer.BadParameter(f"{text!r} is none of {', '.join(setting.choices)}")
+        case _:
+            return text
 
 
 def _count(text: str) -> int:
@@ -123,70 +129,7 @@ def _count(text: str) -> int:
     return int(text)
 
 
-def _word(text: str) -> str:
-    return text
-
-
-def _one_of(*words: str) -> Callable[[str], str]:
-    def read(text: str) -> str:
-        if text not in words:
-            raise typer.BadParameter(f"{text!r} is none of {', '.join(words)}")
-        return text
-
-    return read
-
-
-_READERS: dict[str, Callable[[str], object]] = {
-    "ordering": _one_of("best-effort", "fifo", "causal", "clock"),
-    "stamps": _one_of("server", "producer"),
-    "window": duration_seconds,
-    "max_uncertainty": duration_seconds,
-    "when_uncertain": _one_of("refuse", "hold"),
-    "consumption": _one_of("queue", "log", "both"),
-    "retain_bytes": size_bytes,
-    "idle_expiry": duration_seconds,
-    "partitions": _count,
-    "replicas": _count,
-    "replication": _one_of("sync", "async"),
-    "min_in_sync": _count,
-    "max_messages": _count,
-    "max_bytes": size_bytes,
-    "max_message_bytes": size_bytes,
-    "overflow": _one_of("reject", "drop-oldest", "dead-letter"),
-    "visibility_timeout": duration_seconds,
-    "retention": duration_seconds,
-    "delay": duration_seconds,
-    "default_ttl": duration_seconds,
-    "deduplication_window": duration_seconds,
-    "max_receives": _count,
-    "dead_letter_queue": _word,
-    "lifecycle": lambda text: text == "True",
-}
-_MAY_BE_NONE = {
-    "max_messages",
-    "max_bytes",
-    "default_ttl",
-    "max_receives",
-    "dead_letter_queue",
-    "retain_bytes",
-    "idle_expiry",
-    "min_in_sync",
-}
-_FLAGS = {"max_message_bytes": "--max-message-size"}
-
-
-def options_of(**given: str | None) -> QueueOptions:
-    """What was given, in the units of the client; raises `BadParameter` with the option's name."""
-    options: dict[str, object] = {}
-    for name, text in given.items():
-        if text is None:
-            continue
-        if text == NO_VALUE and name in _MAY_BE_NONE:
-            options[name] = None
-            continue
-        try:
-            options[name] = _READERS[name](text)
-        except typer.BadParameter as error:
-            flag = _FLAGS.get(name, "--" + name.replace("_", "-"))
-            raise typer.BadParameter(str(error), param_hint=flag) from None
-    return cast("QueueOptions", options)
+def labels() -> Iterator[tuple[str, str, SettingRow]]:
+    """Each setting with the words that name it: its flag without dashes."""
+    for name, setting in SETTINGS.items():
+        yield name, setting.flag[2:].replace("-", " ").replace("dead letter", "dead-letter"), setting

@@ -32,12 +32,12 @@ from penstock.client.log.logged import LoggedMessage, LoggedMessages
 from penstock.client.log.offset_gone import OffsetGone
 from penstock.client.log.readers import LogBatches, LogMessages
 from penstock.client.message import DeadLetter, LateArrival, PeekedMessage
-from penstock.client.options import QueueOptions
 from penstock.client.outgoing import OutgoingMessage
 from penstock.client.parcel import FailedBatch, ProducerError, Ticket
 from penstock.client.priority_group import PriorityGroup
 from penstock.client.producer import Producer
 from penstock.client.queue import Queue
+from penstock.client.queue_options import QueueOptions
 from penstock.client.reply import Reply
 from penstock.client.sent import SentMessage, SentMessages
 from penstock.client.sequencer import ClientSequencer

@@ -17,8 +17,9 @@ from penstock.client.credentials import chosen_credentials
 from penstock.client.duration import Duration, milliseconds
 from penstock.client.failure import refused
 from penstock.client.link import Link
-from penstock.client.options import QueueOptions, changes_of, settings_of
+from penstock.client.options import changes_of, settings_of
 from penstock.client.queue import Queue
+from penstock.client.queue_options import QueueOptions
 from penstock.client.replier import Replier
 from penstock.client.requester import Requester
 from penstock.client.route import Route

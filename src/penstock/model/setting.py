@@ -29,6 +29,8 @@ class Setting:
     low: int | None = None
     high: int | None = None
     """The bounds of a number, both allowed."""
+    none: str = ""
+    """What `None` means, where that is not "no limit" or "none"."""
     fixed: bool = False
     """Whether it is chosen when the queue is made, and never changed."""
     divided: bool = False

@@ -130,7 +130,8 @@ class QueueSettings(Document, frozen=True, kw_only=True):
     min_in_sync: Annotated[
         int | None,
         Setting(
-            help="With fewer replicas in sync sends are refused. None means a majority of the replicas.",
+            help="With fewer replicas in sync sends are refused.",
+            none="a majority of the replicas",
             low=1,
             high=limits.REPLICAS_PER_PARTITION,
             sqs="Penstock.MinimumInSync",

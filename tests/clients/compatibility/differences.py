@@ -109,9 +109,8 @@ DIFFERENCES = [
         "`MessageRetentionPeriod` may be shorter than a minute and longer than 14 days.", other_retention
     ),
     Difference(
-        "Queue attributes named `Penstock.…` set what SQS does not have: `Penstock.MaximumMessages`, "
-        "`Penstock.MaximumBytes`, `Penstock.OverflowPolicy`, `Penstock.DefaultTimeToLiveSeconds`. A full queue "
-        "refuses sends with `OverLimit`.",
+        "Queue attributes named `Penstock.…` set what SQS does not have, for example `Penstock.MaximumMessages`: see "
+        "[queue settings](queue-settings.md). A full queue refuses sends with `OverLimit`.",
         own_queue_attributes,
     ),
     Difference(

@@ -13,7 +13,7 @@ from penstock.client.client import Client, connect
 from penstock.client.clock import LOCAL_CLOCK, ClockStatus
 from penstock.client.duration import Duration
 from penstock.client.endpoints import connect_to_any
-from penstock.client.options import QueueOptions
+from penstock.client.queue_options import QueueOptions
 from penstock.client.trust import Authority
 from penstock.ordering.clock_estimator import DRIFT_PPM
 from penstock.ordering.local_clock import LocalClock
