@@ -122,11 +122,13 @@ class MoveDone(msgspec.Struct, frozen=True, array_like=True, tag=11):
 
 
 class Lost(msgspec.Struct, frozen=True, array_like=True, tag=12):
-    """Replica to primary: so many messages were cut here that may have been acknowledged, by `async`."""
+    """Replica to primary: so many messages were cut here that may have been acknowledged, by `async` or before an unclean election."""
 
     partition: int
     epoch: int
     messages: int
+    cut_epoch: int = 0
+    """The newest epoch of the log that was cut: replicas that were cut in the same epoch had the same messages, more or fewer."""
 
 
 PeerMessage = (

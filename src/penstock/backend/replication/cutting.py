@@ -25,7 +25,9 @@ class Teller(Protocol):
     partitions: dict[int, FollowedPartition]
 
     def stand(self, followed: FollowedPartition) -> None: ...
-    def tell_lost(self, followed: FollowedPartition, messages: int) -> None: ...
+    def tell_cut(
+        self, followed: FollowedPartition, before: Partition, after: Partition, messages: int
+    ) -> None: ...
 
 
 class Cutter:
@@ -97,8 +99,8 @@ class Cutter:
                 self._to_cut[queue_id] = followed
                 return True
             before = parts.catalogue.partitions[queue_id]
-            lost = report_cut(before, partition, before.totals.sent - partition.totals.sent)
-            self._teller.tell_lost(followed, lost)
+            messages = before.totals.sent - partition.totals.sent
+            self._teller.tell_cut(followed, before, partition, messages)
             parts.catalogue.partitions[queue_id] = partition
         self._cut_done(followed)
         return True
@@ -126,15 +128,25 @@ def replaced_messages(before: Partition, after: Partition) -> int:
     return before.gaps.messages(after.table.next, following)
 
 
-def report_cut(before: Partition, after: Partition, messages: int) -> int:
-    """With `async` what is cut may have been acknowledged: that is never hidden. How many messages those are."""
-    if before.settings.replication == "async" and messages:
+def report_cut(before: Partition, after: Partition, messages: int, unclean: int) -> int:
+    """What was acknowledged and is cut is never hidden. How many messages those may be.
+
+    `unclean`: the last epoch of the partition that began with an unclean election. If this replica heard of no epoch since,
+    others went on without what it has.
+    """
+    if unclean > before.epochs.last:
+        why = "an unclean election gave them up, which an operator allowed"
+    elif before.settings.replication == "async":
+        why = "an earlier primary may have acknowledged them before any other node had them (replication 'async')"
+    else:
+        why = ""
+    if why and messages:
         log.warning(
-            "partition %d of %r lost %d messages in a failover, which this node had: an earlier primary may have "
-            "acknowledged them before any other node had them (replication 'async')",
+            "partition %d of %r lost %d messages in a failover, which this node had: %s",
             before.queue_id,
             before.name,
             messages,
+            why,
         )
         return messages
     log.info(

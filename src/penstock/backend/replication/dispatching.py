@@ -175,8 +175,11 @@ class Dispatch:
                 led = self._state.led.get(message.partition)
                 if led is not None and led.epoch == message.epoch:
                     partition = self._state.parts.catalogue.partitions[message.partition]
-                    record = MessagesLost(message.messages, self._state.now_ms)
-                    self._state.parts.write(partition, [Written(record)])
+                    more = message.messages - led.lost.get(message.cut_epoch, 0)
+                    if more > 0:
+                        record = MessagesLost(more, self._state.now_ms)
+                        self._state.parts.write(partition, [Written(record)])
+                        led.lost[message.cut_epoch] = message.messages
             case MoveIn():
                 self.moves.arrivals.move_in(node, message, body)
             case MovedIn():

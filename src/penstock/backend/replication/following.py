@@ -9,6 +9,7 @@ from penstock.backend.parts import NodeParts
 from penstock.backend.replication.cutting import Cutter, replaced_messages, report_cut
 from penstock.backend.replication.followed import FollowedPartition
 from penstock.backend.replication.installing import Installation, Installer
+from penstock.backend.replication.layout_view import LayoutView
 from penstock.backend.replication.peer_stream import PeerStream, weight
 from penstock.backend.replication.whole_state import is_missing_batches, is_wanted, place_batches
 from penstock.model.batch import Batch
@@ -36,9 +37,10 @@ log = logging.getLogger("penstock.backend")
 class Follower:
     """Everything that this node follows."""
 
-    def __init__(self, parts: NodeParts, streams: dict[str, PeerStream]) -> None:
+    def __init__(self, parts: NodeParts, streams: dict[str, PeerStream], layout: LayoutView) -> None:
         self._parts = parts
         self._streams = streams
+        self._layout = layout
         self.partitions: dict[int, FollowedPartition] = {}
         self._unflushed: deque[tuple[int, str, int, int, int, int]] = deque()
         """(journal position, node, partition, epoch, index, bytes taken) of what waits for the disk."""
@@ -238,11 +240,15 @@ class Follower:
         if self._follows(followed, stream, message.epoch):
             self.cutter.cut(followed, message.last)
 
-    def tell_lost(self, followed: FollowedPartition, messages: int) -> None:
-        """The primary counts what went, in the statistics of the queue."""
+    def tell_cut(
+        self, followed: FollowedPartition, before: Partition, after: Partition, messages: int
+    ) -> None:
+        """Another log took the place of the one that was here. The primary counts what went, in the statistics of the queue."""
+        known = self._layout.get(followed.queue_id)
+        lost = report_cut(before, after, messages, known.entry.unclean if known is not None else 0)
         stream = self._streams.get(followed.leader or "")
-        if stream is not None and messages:
-            stream.send(Lost(followed.queue_id, followed.epoch, messages))
+        if stream is not None and lost:
+            stream.send(Lost(followed.queue_id, followed.epoch, lost, before.epochs.last))
 
     # -- taking in a whole partition -------------------------------------------------------------------------
 
@@ -271,7 +277,7 @@ class Follower:
             followed.needs_whole = False
             messages = replaced_messages(before, after)
             if messages:
-                self.tell_lost(followed, report_cut(before, after, messages))
+                self.tell_cut(followed, before, after, messages)
             self._note(stream, followed, None)
 
         self.installer.begin(Installation(followed, message.index, received, installed, unreadable))

@@ -72,6 +72,8 @@ class LedPartition:
         """What is still to be written before it serves: where the numbers of the epoch begin."""
         self.numbers_to = 0
         """Below this a message may get a number (`cluster/sequence_numbers.py`)."""
+        self.lost: dict[int, int] = {}
+        """Messages that replicas cut and that may have been acknowledged, by the newest epoch of the log that was cut."""
         self.cursors: dict[str, Cursor] = {}
         self.waiting: deque[tuple[int, Callable[[], None]]] = deque()
         """(index, what to do once every replica has that which may be elected next)."""

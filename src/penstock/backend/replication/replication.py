@@ -43,7 +43,7 @@ class Replication:
         self.state = ClusterState(parts, node, now_ms)
         self.started_ms = started_ms
         """Of this node's entry: partitions that were given to an earlier life of it are not led."""
-        self.follower = Follower(parts, self.state.streams)
+        self.follower = Follower(parts, self.state.streams, self.state.layout)
         self.holding = Holding(parts)
         self.proposer = Proposer(self.state)
         self.leadership = Leadership(self.state, self.follower, self.holding, self.proposer)
