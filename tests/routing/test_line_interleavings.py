@@ -55,12 +55,12 @@ class Producer:
     def told(self, batch: int, outcome: Outcome) -> None:
         """A batch has its outcome."""
         assert self.unanswered[batch], "told twice"
-        is_refused = isinstance(outcome, PenstockError)
+        error = outcome if isinstance(outcome, PenstockError) else None
         # A client gives up what cannot be retried; of a stamp in the future it does not hear here, and sends the batch again.
-        if is_refused and (outcome.sent_again or outcome.code is ErrorCode.STAMP_IN_FUTURE) and self.follows:
+        if error and (error.sent_again or error.code is ErrorCode.STAMP_IN_FUTURE) and self.follows:
             self.unanswered[batch] = False
         else:
-            if is_refused:
+            if error:
                 self.given_up.add(batch)
             del self.unanswered[batch]
 
