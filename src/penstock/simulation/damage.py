@@ -102,7 +102,11 @@ def _of_snapshots(disk: SimulatedDisk, random: Random) -> list[Victim]:
     if not numbers:
         return []
     name = snapshot.snapshot_name(numbers[-1])
-    newest = snapshot.load_newest(disk)
+    fault, disk.fault = disk.fault, None  # a read that is to fail is one of the node's
+    try:
+        newest = snapshot.load_newest(disk)
+    finally:
+        disk.fault = fault
     if newest is None or newest.number != numbers[-1]:
         return []
     size = sum(section.size for section in newest.table.sections)
