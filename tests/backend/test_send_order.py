@@ -1,4 +1,4 @@
-"""Sends that follow each other on one connection: none is stored before one that was refused and may come again."""
+"""Sends that follow each other on one connection: none is stored before the producer knows that one before it was refused."""
 
 from __future__ import annotations
 
@@ -61,12 +61,45 @@ def test_what_never_arrived_is_waited_for_too() -> None:
     assert node.drain(queue) == [b"1", b"2", b"3"]
 
 
-def test_what_is_refused_for_good_holds_nobody_up() -> None:
+def test_a_stamp_that_is_past_when_its_batch_comes_again_does_not_put_it_behind_the_next() -> None:
+    """The answers are lost with their connection. By the time the producer sends both again the stamp of the first may be taken."""
+    node = NodeHarness()
+    queue = node.create("orders", ordering="clock", stamps="producer", window_ms=100)
+    now_us = node.now_ms * 1_000
+    first = messages.Send(queue, 7, 1, process=3, counter=1, time_us=now_us + 5_000_000)
+    second = messages.Send(queue, 7, 2, process=3, counter=2, time_us=now_us, after=1)
+    body = encode_parts([b"x"])
+    assert node.fail(first, body).code == ErrorCode.STAMP_IN_FUTURE
+    assert node.fail(second, body).code == OUT_OF_ORDER
+    node.advance(6_000)
+    other = node.connect()
+    for place, request in enumerate((first, second), 1):
+        answer = node.call(request, body, other)
+        assert isinstance(answer, messages.SendResult)
+        assert answer.runs == [(place, 1)]
+
+
+def test_what_a_higher_limit_lets_in_later_is_not_stored_behind_the_next() -> None:
     node = NodeHarness()
     queue = node.create("orders", max_message_bytes=10)
     assert send(node, queue, 1) == "stored"
     assert send(node, queue, 2, after=1, body=b"x" * 11) == "message-too-large"
-    assert send(node, queue, 3, after=2) == "stored"
+    assert send(node, queue, 3, after=2) == OUT_OF_ORDER
+    assert send(node, queue, 4, after=3) == OUT_OF_ORDER
+    # the answers are lost
+    other = node.connect()
+    node.call(messages.AlterQueue("orders", {"max_message_bytes": 20}))
+    assert told(node, start(node, queue, 2, body=b"x" * 11, connection=other), other) == "stored"
+    assert told(node, start(node, queue, 3, after=2, connection=other), other) == "stored"
+    assert node.drain(queue) == [b"1", b"x" * 11, b"3"]
+
+
+def test_what_is_refused_holds_nobody_up_once_its_producer_knows() -> None:
+    node = NodeHarness()
+    queue = node.create("orders", max_message_bytes=10)
+    assert send(node, queue, 1, body=b"x" * 11) == "message-too-large"
+    assert send(node, queue, 2, after=1) == OUT_OF_ORDER
+    assert [send(node, queue, 2), send(node, queue, 3, after=2)] == ["stored", "stored"]
 
 
 def test_what_follows_a_batch_that_found_the_queue_full_waits_until_its_client_knows() -> None:

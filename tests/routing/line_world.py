@@ -198,10 +198,7 @@ class LineWorld:
         except PenstockError as error:
             return error
         if self.refusals:
-            refusal = PenstockError(self.refusals.popleft(), "not now")
-            if not refusal.sent_again:
-                order.taken(wire.number, request)
-            return refusal
+            return PenstockError(self.refusals.popleft(), "not now")
         order.taken(wire.number, request)
         if (request.producer, request.number) not in self.log:
             self.log.append((request.producer, request.number))

@@ -164,15 +164,20 @@ def test_what_follows_a_send_that_failed_before_its_turn_fails_too() -> None:
     assert not front_end.context.turns.lines
 
 
-def test_what_follows_a_send_that_failed_for_good_goes_on() -> None:
+def test_it_does_not_matter_why_a_send_failed() -> None:
+    """Its client may not hear of it, and send it again when the reason has passed."""
     front_end = FrontEnd()
     front_end.send(1, has_id=True)
     front_end.send(2, has_id=False, after=1)
     _, done = front_end.claims()[0]
-    done(PenstockError(ErrorCode.BAD_REQUEST, "never"))
-    assert front_end.sent() == [2]
-    front_end.store_all()
+    done(PenstockError(ErrorCode.STAMP_IN_FUTURE, "not yet"))
+    assert [code_of(front_end.told[number]) for number in (1, 2)] == [
+        ErrorCode.STAMP_IN_FUTURE,
+        ErrorCode.OUT_OF_ORDER,
+    ]
     assert not front_end.context.turns.lines
+    front_end.send(2, has_id=False)
+    assert front_end.sent() == [2]
 
 
 def test_one_that_fails_while_others_before_it_wait_takes_those_behind_it_along() -> None:

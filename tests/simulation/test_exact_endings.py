@@ -5,8 +5,8 @@ from __future__ import annotations
 from penstock.model.batch import encode_one
 from penstock.model.records import Deleted, Dropped, Leased, Purged, QueueRecord, Sent, encode_record
 from penstock.model.settings import QueueSettings
-from penstock.simulation.checkers import exact_endings
-from penstock.simulation.history import History
+from penstock.simulation.checkers import damage, exact_endings
+from penstock.simulation.history import BitFlip, History
 from penstock.simulation.message_history import QueueLife, SentMessage, Span
 from penstock.simulation.observed_store import AppendedRecord
 from penstock.simulation.whereabouts import PartitionLog, Whereabouts
@@ -102,3 +102,23 @@ def test_a_failover_excuses_nothing_that_is_still_taken_for_acknowledged() -> No
     queue.written_elsewhere.add(7)
     (sentence,) = queue.violations()
     assert "lost it" in sentence
+
+
+def test_damage_that_was_found_after_a_queue_was_deleted_excuses_that_its_messages_stay() -> None:
+    queue = _Queue()
+    queue.life.deletion_asked_ms = 100
+    queue.send(1)
+    (sentence,) = queue.violations()
+    assert "is still in" in sentence
+    queue.history.fenced = {1}
+    assert queue.violations() == []
+    (violation,) = damage.check(queue.history)
+    assert "fenced although nothing of it was damaged" in violation.sentence
+    queue.history.flips.append(BitFlip(50, "journal/0000000001.journal", 2))
+    assert len(list(damage.check(queue.history))) == 1
+    queue.history.flips.append(BitFlip(60, "journal/0000000001.journal", 1))
+    assert list(damage.check(queue.history)) == []
+    assert queue.violations() == []
+    queue.write(Dropped([(1, 1)], 200))
+    (sentence,) = queue.violations()
+    assert "which drops nothing" in sentence

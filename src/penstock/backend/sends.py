@@ -35,12 +35,7 @@ def send(
     epoch = partition.epochs.last
     if request.after:
         parts.send_order.check(connection, request, epoch)
-    try:
-        _send(parts, partition, connection, request_id, request, body, now_ms)
-    except PenstockError as error:
-        if not error.sent_again:
-            parts.send_order.taken(connection, request, epoch)
-        raise
+    _send(parts, partition, connection, request_id, request, body, now_ms)
     parts.send_order.taken(connection, request, epoch)
 
 
@@ -202,8 +197,7 @@ def _let_in(parts: NodeParts, partition: Partition, now_ms: int) -> None:
 
 def _fail(parts: NodeParts, sends: list[HeldSend], error: PenstockError) -> None:
     for held in sends:
-        if error.sent_again:
-            parts.send_order.refused(held.connection, held.request)
+        parts.send_order.refused(held.connection, held.request)
         parts.answer(held.connection, held.request_id, Failed(error.code, error.message))
 
 

@@ -96,7 +96,7 @@ ERRORS: dict[ErrorCode, ErrorRow] = {
     ),
     ErrorCode.METADATA_UNAVAILABLE: ErrorRow("the metadata cannot be reached; what is known goes on", True),
     ErrorCode.OUT_OF_ORDER: ErrorRow(
-        "a send before it was refused and may be sent again; send both again, in order", True
+        "a send before it was refused; send it again when that one is stored or given up", True
     ),
     ErrorCode.TOO_MANY_WAITING: ErrorRow("too many receivers are waiting on the queue", True),
     ErrorCode.LIMIT_REACHED: ErrorRow("a limit of the node is reached", False),
@@ -119,8 +119,7 @@ _SENT_AGAIN = {code for code, row in ERRORS.items() if row.retryable} | {
     ErrorCode.QUEUE_NOT_FOUND,
     ErrorCode.QUEUE_DAMAGED,
 }
-"""After these a batch may be sent again, and be stored then: later, by another node, or in the queue that has the name now. Also
-where a client tells its caller at once (a queue that is full): if the answer is lost, the client sends the batch again."""
+"""After these the same batch may be stored: later, by another node, or in the queue that has the name now."""
 
 
 class PenstockError(Exception):
@@ -143,7 +142,7 @@ class PenstockError(Exception):
 
     @property
     def sent_again(self) -> bool:
-        """Whether a sender may send the same batch again after this: the batches that follow it have to wait for that."""
+        """Whether it makes sense to send the same batch again. An attempt before the one that was refused may have stored it."""
         return self.code in _SENT_AGAIN
 
     def __str__(self) -> str:

@@ -161,7 +161,7 @@ class Errand(Generic[Handle]):
         self._outcomes[place] = outcome
         self._unanswered -= 1
         turn = self._step.turn if isinstance(self._step, AskAll) else None
-        if turn is not None and isinstance(outcome, PenstockError) and outcome.sent_again:
+        if turn is not None and isinstance(outcome, PenstockError):
             turn.break_off()
         if not self._unanswered:
             self._calls = []

@@ -84,7 +84,7 @@ class Call(Attempts):
         self.waits_for_before = False
         """Whether the node wants the send before it first."""
         self.broken = False
-        """Whether a send before it, which it follows, was refused: it must not be stored before that is sent again."""
+        """Whether a send before it, which it follows, was refused: it must not be stored before their client knows that."""
         request = ask.request
         self.is_send = isinstance(request, Send)
         self.producer, self.number, self.after = (

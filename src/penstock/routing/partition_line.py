@@ -232,14 +232,13 @@ class PartitionLines:
     def _end(
         self, line: Line, call: Call, outcome: Outcome, to_followers: PenstockError | None = None
     ) -> None:
-        """A request has its outcome. Sends that follow one which is to be sent again must not be stored before it."""
+        """A request has its outcome. Sends that follow one which was refused are stored only when its client knows that."""
         ending: list[tuple[Call, Outcome]] = [(call, outcome)]
         while ending:
             call, outcome = ending.pop()
             if call.uncertain:
                 outcome = call.certain(call.ask.request, outcome)
-            is_sent_again = isinstance(outcome, PenstockError) and outcome.sent_again
-            followers = line.followers(call) if is_sent_again else []
+            followers = line.followers(call) if isinstance(outcome, PenstockError) else []
             line.leave(call)
             for follower in followers:
                 follower.broken = True

@@ -1,8 +1,8 @@
 """Who sends next: sends of one producer to one queue are handed to the lines of its partitions in the order they came in.
 
 Some have to ask who an id belongs to before they can be sent (`claiming`), and others need not. They ask at the same time,
-and send in turn. One that fails before its turn has no place in any line; those that follow it must not be stored before it
-is sent again, and fail as well. The same holds for one that is sent in shares while a share of it has failed: that share has
+and send in turn. One that fails before its turn has no place in any line; its client may send it again, so those that follow
+it fail as well. The same holds for one that is sent in shares while a share of it has failed: that share has
 left its line, and the send is answered only when all its shares are.
 """
 
@@ -47,7 +47,7 @@ class Turn:
         self._turns.go_on(self._key)
 
     def break_off(self) -> None:
-        """A share of it has failed and may be sent again: until it ends no send that follows it may be stored."""
+        """A share of it has failed: until it ends no send that follows it may be stored."""
         self._turns.broken.setdefault(self._key, set()).add(self)
         for turn in self._turns.lines.get(self._key, ()):
             if turn is not self:

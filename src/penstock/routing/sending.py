@@ -60,8 +60,8 @@ def send(context: RoutingContext, request: Send, body: Buffer) -> Steps[Reply]:
     turn = context.turns.take(queue.queue_id, request.producer, follows=request.after > 0)
     try:
         return (yield from _send_shares(context, queue, shares, request, batch, turn))
-    except PenstockError as error:
-        turn.leave(failed=error.sent_again)
+    except PenstockError:
+        turn.leave(failed=True)
         raise
     finally:
         turn.end()

@@ -59,6 +59,8 @@ class History:
     full_journals: list[int] = field(default_factory=list)
     """When an append was refused as on a disk whose reserve is used up."""
     slow_disks: list[Span] = field(default_factory=list)
+    fenced: set[int] = field(default_factory=set)
+    """Queues that were found to be damaged after they were deleted. The node keeps them for a repair, and no client sees them."""
     unclean: set[int] = field(default_factory=set)
     """Queues that an operator let a replica lead which was not in sync."""
     claims_lost: set[tuple[int, bytes]] = field(default_factory=set)

@@ -241,6 +241,7 @@ class World:
         if self.machine.node is not None:
             catalogue = self.machine.node._parts.catalogue
             there = {*catalogue.partitions}
+            history.fenced = catalogue.deleting & catalogue.damage.keys()
             for sentence in self.replica.live(self.machine.node):
                 self._violated("recovery", sentence)
             self._check_engine(self.machine.node)

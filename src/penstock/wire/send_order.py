@@ -2,8 +2,11 @@
 
 A producer that sends without waiting for answers says in each `Send` which batch it follows (`after`). The server remembers
 the last batch of each producer that it took, by connection and queue. A send that follows another batch than that one is
-refused with `out-of-order`: the one before it was refused, here or on its way here, and the producer sends both again. A
-node remembers the epoch too: what it took as the primary of an earlier one may be lost.
+refused with `out-of-order`: the one before it was refused, here or on its way here. The producer sends it again when it knows
+what became of that one. A node remembers the epoch too: what it took as the primary of an earlier one may be lost.
+
+It does not matter why a send was refused. If the answer is lost with its connection, the producer sends the batch again, and by
+then it may be taken: the limit is higher, the stamp is past, the user has the right.
 
 What is remembered only ever allows something. So it may be forgotten at any time, and is bounded: a send that follows what
 was forgotten is refused, and sent again when the one before it is answered.
@@ -40,7 +43,7 @@ class SendOrder:
             raise out_of_order()
 
     def taken(self, connection: int, request: Send, epoch: int = 0) -> None:
-        """A send was taken, or refused for good: what follows it may come."""
+        """A send was taken: what follows it may come."""
         if request.producer:
             key = (connection, request.queue_id, request.producer)
             self._last[key] = (epoch, request.number)
@@ -49,7 +52,7 @@ class SendOrder:
                 self._last.popitem(last=False)
 
     def refused(self, connection: int, request: Send) -> None:
-        """A send that was taken failed later, and may be sent again: what follows it has to wait."""
+        """A send that was taken was refused later: what follows it has to wait until its producer knows that."""
         key = (connection, request.queue_id, request.producer)
         found = self._last.get(key)
         if found is None or request.number > found[1]:
@@ -71,5 +74,5 @@ def out_of_order() -> PenstockError:
     """What a send is told that follows one which was refused."""
     return PenstockError(
         ErrorCode.OUT_OF_ORDER,
-        "a send before it was refused and may be sent again; send both again, in order",
+        "a send before it was refused; send it again when that one is stored or given up",
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 
+import msgspec
 import pytest
 
 from penstock.backend.logbook import busy, disk_full
@@ -12,6 +13,7 @@ from penstock.backend.replication.installing import Installation
 from penstock.model.batch import encode_parts
 from penstock.model.errors import PenstockError
 from penstock.wire import messages
+from penstock.wire.peer_messages import Image
 from tests.backend.replication.cluster import Cluster, Machine
 from tests.backend.replication.test_failover import assert_same
 
@@ -273,4 +275,30 @@ def test_a_state_that_cannot_be_read_stops_this_replica_and_nothing_else(
     c.start()
     cluster.settle(6000)
     assert "c" in cluster.entry().in_sync
+    assert_same(cluster)
+
+
+def test_a_replica_that_is_elected_while_a_state_comes_in_leads_with_what_it_has() -> None:
+    """It is in sync: until the state is here its own one counts. The manager does not ask where everything was acknowledged by all."""
+    cluster = Cluster(seed=7)
+    cluster.create()
+    cluster.settle(800)
+    cluster.ask(messages.Send(1), encode_parts([b"early"]))
+    cluster.settle(200)
+    machine, entry = cluster.machines["c"], cluster.entry()
+    assert machine.node is not None
+    assert "c" in entry.in_sync
+    follower, stream = machine.node.replication.follower, machine.node.replication.state.streams["a"]
+    followed = follower.partitions[1]
+    follower.take_image(followed, stream, Image(1, entry.epoch, 99, 0, 2), memoryview(b"one of two parts"))
+    assert followed.is_restoring
+    cluster.put(
+        msgspec.structs.replace(
+            entry, epoch=entry.epoch + 1, primary="c", primary_started_ms=machine.started_ms
+        )
+    )
+    cluster.settle(1_000)
+    assert cluster.leader.name == "c"
+    assert messages_of(machine) == 1
+    cluster.ask(messages.Send(1), encode_parts([b"later"]))
     assert_same(cluster)

@@ -149,6 +149,8 @@ class Leadership:
             return False
         if followed is not None and entry.epoch < followed.known_epoch:
             return True  # somebody else leads a later one; the layout will say so
+        if followed is not None:
+            followed.forget_image()  # of an epoch that is over: what is here counts, and goes on from where it stands
         if not is_fit(self.state.parts, self.follower, entry):
             log.warning(
                 "partition %d cannot be led by this node: what it has is damaged or missing", queue_id

@@ -199,7 +199,7 @@ class Gateway:
             self._hold(-len(body))
             client.tickets.pop(request_id, None)
             if isinstance(outcome, PenstockError):
-                if isinstance(request, messages.Send) and outcome.sent_again:
+                if isinstance(request, messages.Send):
                     self._order.refused(connection, request)
                 self._answer(connection, request_id, messages.Failed(outcome.code, outcome.message))
             elif self._clients.get(connection) is client:

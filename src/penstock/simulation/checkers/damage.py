@@ -25,12 +25,15 @@ def check(history: History) -> Iterator[Violation]:
                 where = f"{sighting.sequence} of queue {sighting.life.name!r}"
                 yield Violation(NAME, sighting.seen_ms, f"a peek saw {where} with {sighting.problem}")
     for life in history.lives.values():
-        if life.damaged_ms is None:
-            continue
-        flips = [flip for flip in history.flips if flip.at_ms <= life.damaged_ms]
+        damaged_ms = life.damaged_ms
+        if damaged_ms is None:
+            if life.queue_id not in history.fenced:
+                continue
+            damaged_ms = history.ended_ms
+        flips = [flip for flip in history.flips if flip.at_ms <= damaged_ms]
         if not any(flip.owner is None or flip.owner == life.queue_id for flip in flips):
             yield Violation(
                 NAME,
-                life.damaged_ms,
+                damaged_ms,
                 f"queue {life.name!r} (id {life.queue_id}) is fenced although nothing of it was damaged",
             )

@@ -69,7 +69,7 @@ def _wrong(message: SentMessage, fate: Fate, history: History) -> str | None:
             return f"no record of {where} ever had it"
         case "lost" if fate.queue_id not in history.unclean:
             return f"a failover of {where} lost it"
-        case "living":
+        case "living" if fate.queue_id not in history.fenced:
             return f"is still in {where}, though everything was received and deleted in the end"
         case _:
             pass  # what left and did not arrive is I6's

@@ -83,7 +83,7 @@ class FrontDoor:
             if not isinstance(outcome, PenstockError):
                 self._answer(link, request_id, outcome.answer, bytes(outcome.body))
                 return
-            if isinstance(request, messages.Send) and outcome.sent_again:
+            if isinstance(request, messages.Send):
                 self._order.refused(link.number, request)
             self._answer(link, request_id, messages.Failed(outcome.code, outcome.message))
 
