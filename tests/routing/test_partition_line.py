@@ -124,6 +124,29 @@ def test_what_follows_a_send_that_was_refused_is_not_stored_before_its_client_kn
     assert codes == [code, ErrorCode.OUT_OF_ORDER, ErrorCode.OUT_OF_ORDER]
 
 
+@pytest.mark.parametrize("answers", [True, False])
+def test_what_follows_a_refused_send_is_not_asked_of_the_next_leader(answers: bool) -> None:
+    """Neither where the node that was asked says that it leads no more, nor where it says nothing."""
+    world = LineWorld()
+    told = sends(world, 1, 2, 3, follow=True)
+    world.refusals.append(ErrorCode.DISK_FULL)
+    (wire,) = world.wires()
+    world.read(wire)
+    world.hear(wire)
+    world.lead("b")
+    world.publish()
+    if answers:
+        world.serve()
+    world.wait(DEPOSED_SECONDS + 0.1)
+    world.serve()
+    assert stored(world) == []
+    assert all(isinstance(outcome, PenstockError) for outcomes in told for outcome in outcomes)
+    assert [len(outcomes) for outcomes in told] == [1, 1, 1]
+    sends(world, 1, 2, 3, follow=True)  # as their client does
+    world.serve()
+    assert stored(world) == [1, 2, 3]
+
+
 def test_sends_that_follow_nothing_are_not_refused_for_others() -> None:
     world = LineWorld()
     told = sends(world, 1, 2)

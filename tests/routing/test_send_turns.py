@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
 from typing import Any
 
 import msgspec
 import pytest
 
+from penstock.client_core.send_line import SendCall, SendLine
 from penstock.cluster.layout import (
     NodeEntry,
     PartitionEntry,
@@ -27,7 +29,7 @@ from penstock.routing.router import route
 from penstock.routing.send_turns import SendTurns
 from penstock.routing.sharing_out import ordinal_of
 from penstock.routing.steps import Ask, AskAnyNode, Look, Outcome, Put, Remove, Reply, Until
-from penstock.wire.messages import ClaimedIds, ClaimIds, FindIds, FoundIds, Send, SendResult
+from penstock.wire.messages import Answer, ClaimedIds, ClaimIds, FindIds, FoundIds, Send, SendResult
 
 PARTITIONS = 3
 BATCH_IN_A = next(
@@ -333,9 +335,8 @@ def test_a_share_that_follows_one_that_failed_is_not_asked_again(code: ErrorCode
     refuse(PenstockError(ErrorCode.OVERLOADED, "the id is barred"))
     other(PenstockError(code, "no"))
     assert len(front_end.asked) == asked
-    assert [code_of(outcome) for outcome in outcomes] == [
-        code if code is ErrorCode.UNREACHABLE else ErrorCode.OVERLOADED
-    ]
+    assert [code_of(outcome) for outcome in outcomes] == [code]
+    assert is_sent_again(outcomes[0])
 
 
 def test_a_send_that_follows_another_is_not_asked_again_at_the_front_end() -> None:
@@ -351,7 +352,33 @@ def test_a_send_that_follows_another_is_not_asked_again_at_the_front_end() -> No
         assert isinstance(ask.request, FindIds)
         done(Reply(FoundIds([0] * len(ask.request.ids))))
     assert len(front_end.asked) == asked
-    assert [code_of(outcome) for outcome in outcomes] == [ErrorCode.OVERLOADED]
+    assert [code_of(outcome) for outcome in outcomes] == [ErrorCode.OUT_OF_ORDER]
+    assert is_sent_again(outcomes[0])
+
+
+class Batch(SendCall):
+    """A batch of a client."""
+
+    def head(self, queue_id: int, number: int, after: int) -> Send:
+        return Send(queue_id, 7, number, after=after)
+
+    def succeed(self, answer: Answer, body: memoryview) -> None:
+        raise AssertionError
+
+    def fail(self, error: PenstockError) -> None:
+        raise AssertionError
+
+
+def is_sent_again(outcome: Outcome) -> bool:
+    """Whether the client library sends a batch again that follows another, and was told this."""
+    assert isinstance(outcome, PenstockError)
+    line, batches = SendLine(10.0, random.Random(1)), [Batch(), Batch()]
+    line.renew(1)
+    for batch in batches:
+        assert line.add(batch, 0.0)
+        batch.request()
+    line.ended(batches[0])  # the one before it is stored
+    return line.refused(batches[1], outcome, 0.0) and line.ready(20.0) == batches[1:]
 
 
 def _with_ids(

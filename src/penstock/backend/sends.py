@@ -165,11 +165,11 @@ def pass_time(parts: NodeParts, connections: Collection[int], now_ms: int) -> No
         try:
             _let_in(parts, parts.catalogue.usable(queue_id), now_ms)
         except PenstockError as error:
-            _fail(parts, parts.held_sends.drop_queue(queue_id), error)
+            end_held(parts, parts.held_sends.drop_queue(queue_id), error)
         overdue = parts.held_sends.overdue(queue_id, now_ms)
         if overdue:
             message = f"the send was held for {limits.SEND_HELD_MS} ms and the time is still too uncertain"
-            _fail(parts, overdue, PenstockError(ErrorCode.CLOCK_UNCERTAIN, message))
+            end_held(parts, overdue, PenstockError(ErrorCode.CLOCK_UNCERTAIN, message))
     if parts.outbox.stamped:
         answer_past(parts, connections)
 
@@ -192,10 +192,11 @@ def _let_in(parts: NodeParts, partition: Partition, now_ms: int) -> None:
                 parts, partition, first.connection, first.request_id, first.request, first.body, now_ms, now
             )
         except PenstockError as error:
-            _fail(parts, [first], error)
+            end_held(parts, [first], error)
 
 
-def _fail(parts: NodeParts, sends: list[HeldSend], error: PenstockError) -> None:
+def end_held(parts: NodeParts, sends: list[HeldSend], error: PenstockError) -> None:
+    """Refuses sends that were held; those that follow them must not be stored before they are sent again."""
     for held in sends:
         parts.send_order.refused(held.connection, held.request)
         parts.answer(held.connection, held.request_id, Failed(error.code, error.message))

@@ -55,10 +55,11 @@ class NodeEntry(msgspec.Struct, frozen=True, kw_only=True):
     """Which kinds of records it reads (`records.KINDS`)."""
 
 
-class MadeQueue(msgspec.Struct, frozen=True):
-    """Of the entry of a queue, that it is there: the queue with this id is made."""
+class NamedQueue(msgspec.Struct, frozen=True):
+    """Of the entry of a queue, which queue it is, and whether clients may use it."""
 
     queue_id: int
+    state: str = "ready"
 
 
 class QueueEntry(Document, frozen=True, kw_only=True):
@@ -261,7 +262,7 @@ def encode(entry: LayoutEntry) -> bytes:
 
 decode_node = msgspec.json.Decoder(NodeEntry).decode
 decode_queue = DocumentReader[QueueEntry](QueueEntry).decode
-decode_made_queue = msgspec.json.Decoder(MadeQueue).decode
+decode_named_queue = msgspec.json.Decoder(NamedQueue).decode
 """For a reader that only asks which queue has a name: it reads entries of later versions too."""
 decode_partition = DocumentReader[PartitionEntry](PartitionEntry).decode
 decode_drain = DocumentReader[DrainEntry](DrainEntry).decode

@@ -133,14 +133,12 @@ class PartitionLines:
         route, next_turn = call.route, call.behind
         if not isinstance(outcome, PenstockError):
             self._end(line, call, outcome)
-        elif outcome.code is ErrorCode.OUT_OF_ORDER and call.after and not call.broken:
+        elif outcome.code is ErrorCode.OUT_OF_ORDER and call.after:
             call.waits_for_before = True
             self._park(line, call, "the send before it was refused", now, outcome, pause=False)
             next_turn = call
         elif not self._asks_again(call, outcome):
             self._end(line, call, outcome)
-        elif call.broken:
-            self._end(line, call, out_of_order())
         else:
             why, is_told_later = _PARKED.get(outcome.code, ("does not lead it any more", False))
             node = call.leader.node if call.leader is not None else ""
@@ -268,8 +266,11 @@ class PartitionLines:
         *,
         pause: bool = True,
     ) -> None:
-        """The request waits at its place, until its patience ends."""
+        """The request waits at its place, until its patience ends; one that follows a refused send is not asked again here."""
         line.landed(call)
+        if call.broken:
+            self._end(line, call, out_of_order())
+            return
         call.reason, call.last_refusal = reason, error
         call.give_up = min(call.give_up, now + call.ask.patience_ms / 1000)
         if self._closed or call.cancelled or now >= call.give_up:

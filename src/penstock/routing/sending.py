@@ -31,6 +31,7 @@ from penstock.routing.sharing_out import (
 )
 from penstock.routing.steps import Ask, AskAll, Outcome, Reply, Steps, ask, expected, raised
 from penstock.wire.messages import Send, SendResult
+from penstock.wire.send_order import out_of_order
 
 _COLUMNS_AT = 1
 """Where in an encoded batch its columns are named."""
@@ -93,8 +94,10 @@ def _send_shares(
         except PenstockError:
             pass  # what the partitions said is told
         else:
-            # One that follows another is sent again by its client, behind that one: here its place in the order is lost.
-            if not request.after:
+            if request.after:
+                # It has left its place behind the send that it follows: its client sends it again behind that one.
+                outcomes = [out_of_order() if isinstance(one, PenstockError) else one for one in outcomes]
+            else:
                 outcomes = yield from _ask_again(asks, outcomes)
     if known:
         shares, outcomes = _without_notes(shares, outcomes, batch.count)
@@ -144,8 +147,9 @@ def _ask_again(asks: Sequence[Ask], outcomes: Sequence[Outcome]) -> Steps[list[O
     return merged
 
 
-def _first_error(outcomes: Sequence[Outcome]) -> PenstockError | None:
-    return next((outcome for outcome in outcomes if isinstance(outcome, PenstockError)), None)
+def _first_error(outcomes: Sequence[Outcome], code: ErrorCode | None = None) -> PenstockError | None:
+    errors = (outcome for outcome in outcomes if isinstance(outcome, PenstockError))
+    return next((error for error in errors if code is None or error.code is code), None)
 
 
 def _stored(outcomes: Sequence[Outcome]) -> list[SendResult]:
@@ -161,7 +165,8 @@ def _stored(outcomes: Sequence[Outcome]) -> list[SendResult]:
         if isinstance(outcome, PenstockError) and outcome.code is ErrorCode.UNREACHABLE:
             raise outcome  # a share may be stored, whatever was said of the others
     if all(isinstance(outcome, PenstockError) for outcome in outcomes):
-        raise error
+        # Where it follows a send that was refused its client sends it again, whatever keeps another share from being stored now.
+        raise _first_error(outcomes, ErrorCode.OUT_OF_ORDER) or error
     is_sent_again = error.retryable or error.code in _SENT_AGAIN_HERE
     code = ErrorCode.UNREACHABLE if is_sent_again else error.code
     raise PenstockError(code, f"a part of the batch is stored, and another was refused: {error.message}")

@@ -8,7 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from penstock.backend.replication.layout_view import LayoutView
-from penstock.cluster.layout import PartitionEntry
+from penstock.cluster.deletion import marked
+from penstock.cluster.layout import PartitionEntry, QueueEntry, encode, queue_key
+from penstock.cluster.membership.node_layout import NodeLayout, QueueNamed
 from penstock.model.batch import encode_parts
 from penstock.model.move_target import aimed_at, target_of
 from penstock.model.settings import QueueSettings
@@ -196,3 +198,91 @@ def test_a_target_names_a_queue_or_one_incarnation_of_it() -> None:
     aimed = target_of(aimed_at("111111111111.us-east-1.orders.fifo", 7))
     assert aimed.name == "111111111111.us-east-1.orders.fifo"
     assert [aimed.is_meant(queue_id) for queue_id in (7, 8)] == [True, False]
+
+
+def arrive_without_a_word(cluster: Cluster) -> None:
+    """Dead letters arrive at their target, whose answer is lost with the connection."""
+    target = cluster.machines["b"].node
+    assert target is not None
+    table = target.replication.state.parts.catalogue.partitions[TARGET].table
+    for _ in range(400):
+        cluster.now_ms += 1
+        for one in cluster.machines.values():
+            one.turn()
+        for pair in list(cluster.pipes):
+            if pair != ("b", "a"):
+                cluster.deliver(pair)
+        if table.messages == 2:
+            break
+    assert table.messages == 2
+    part(cluster)
+
+
+@pytest.mark.parametrize("restarted", [False, True])
+def test_a_queue_whose_entry_is_missing_is_not_taken_for_deleted(restarted: bool) -> None:
+    """Its partitions live on, with what has arrived there. Taken back, the messages would be in both queues."""
+    cluster = a_cluster(dead_letter_queue="target", max_receives=1, visibility_timeout_ms=50)
+    assert isinstance(cluster.ask(messages.Receive(SOURCE, 10)), messages.Delivery)
+    arrive_without_a_word(cluster)
+    cluster.unmade.add("target")
+    if restarted:
+        cluster.machines["a"].crash(power=False)
+        cluster.machines["a"].start()
+    for machine in cluster.machines.values():
+        assert machine.node is not None
+        machine.node.queue_named("target", None, cluster.now_ms)
+    cluster.settle(3_000)
+    assert sorted(everything(cluster, TARGET)) == [b"one", b"two"]
+    received = cluster.ask(messages.Receive(SOURCE, 10))
+    assert isinstance(received, messages.Delivery)
+    assert received.batches == []
+    # Somebody has put the entry back.
+    cluster.parted = set()
+    cluster.unmade.clear()
+    for machine in cluster.machines.values():
+        assert machine.node is not None
+        machine.node.queue_named("target", TARGET, cluster.now_ms)
+    cluster.settle(3_000)
+    assert sorted(everything(cluster, TARGET)) == [b"one", b"two"]
+    assert everything(cluster, SOURCE) == []
+
+
+def tell_of_queue(cluster: Cluster, queue: QueueEntry) -> None:
+    """All nodes hear of the entry of a queue."""
+    for machine in cluster.machines.values():
+        effects = NodeLayout(machine.name, cluster.now_ms).changed(
+            queue_key(queue.name), encode(queue), 1, cluster.now_ms
+        )
+        for effect in effects:
+            assert isinstance(effect, QueueNamed)
+            assert machine.node is not None
+            machine.node.queue_named(effect.name, effect.queue_id, cluster.now_ms)
+
+
+@pytest.mark.parametrize("abandoned", [True, False])
+def test_dead_letters_do_not_go_to_a_queue_that_is_being_deleted(abandoned: bool) -> None:
+    """Also not to one that was never made, and has an entry only so that its name is taken while its partitions go."""
+    cluster = a_cluster(dead_letter_queue="target", max_receives=1, visibility_timeout_ms=50)
+    part(cluster)
+    cluster.unmade.add("target")
+    cluster.put(retired(cluster.entry(TARGET), "b"))
+    cluster.create("target", AGAIN, ("c",))
+    cluster.settle(500)
+    queue = QueueEntry(
+        name="target",
+        queue_id=AGAIN,
+        settings=QueueSettings(),
+        created_ms=1,
+        partitions=[AGAIN],
+        state="deleting",
+        abandoned=abandoned,
+    )
+    tell_of_queue(cluster, queue)
+    assert isinstance(cluster.ask(messages.Receive(SOURCE, 10)), messages.Delivery)
+    cluster.settle(1_000)
+    cluster.put(marked(cluster.entry(AGAIN), abandoned=abandoned))
+    cluster.settle(2_000)
+    assert cluster.entry(AGAIN).retired, "nothing has arrived there, so it is given up"
+    received = cluster.ask(messages.Receive(SOURCE, 10))
+    assert isinstance(received, messages.Delivery)
+    assert [batch.count for batch in received.batches] == [2]

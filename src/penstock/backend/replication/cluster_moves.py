@@ -15,8 +15,9 @@ holds for `async` partitions too: what only their primary has is not counted on.
 
 Where the target is deleted meanwhile there is no record any more of what arrived. What had arrived went with it, so no queue that lives
 has the message twice if it goes elsewhere: back to where it was, or to the queue that has the name now
-(`model/move_target.py`). Messages of a queue that is deleted itself have nothing to go back to: they wait for a queue of that
-name for a moment, and then go with their own.
+(`model/move_target.py`). A queue is deleted when its partitions say so: while they are there and only the queue's entry is not, messages
+wait. Messages of a queue that is deleted itself have nothing to go back to: they wait for a queue of that name for a moment, and then
+go with their own.
 """
 
 from __future__ import annotations
@@ -170,6 +171,9 @@ class ClusterMoves:
         parts, aim = self._state.parts, target_of(journey.aim)
         if self._state.layout.unreadable:  # one of them may be the target, and may have taken them in
             self._rest(journey, now_ms, f"this version cannot read the entry of {aim.name}", for_target=True)
+        elif self._state.layout.is_undecided(aim.name):  # so may these partitions
+            why = f"{aim.name} has partitions and no queue: it is being made or deleted, or its entry is missing"
+            self._rest(journey, now_ms, why, for_target=True)
         elif journey.reason == "late" or source.queue_id in self._state.drains:
             self._homeless_ms.setdefault(journey.key, now_ms)
             self._rest(journey, now_ms, f"there is no queue {aim.name}", for_target=True)
@@ -329,7 +333,9 @@ class ClusterMoves:
         if since_ms is None or now_ms - since_ms < HOMELESS_MS:
             return False
         # What cannot be read may have any name.
-        return self._target(queue_id, aim) is None and not self._state.layout.unreadable
+        layout = self._state.layout
+        is_awaited = layout.unreadable or layout.is_undecided(target_of(aim).name)
+        return self._target(queue_id, aim) is None and not is_awaited
 
     def explain(self, partition: Partition, now_ms: int) -> str:
         """What people are told about a deleted queue that waits."""

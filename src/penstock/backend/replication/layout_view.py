@@ -58,7 +58,7 @@ class LayoutView:
         return True
 
     def name(self, name: str, queue_id: int | None) -> bool:
-        """The queue of this name is this one; None: there is none. False where it is no news."""
+        """The queue that clients find under a name is this one; None: there is none. False where it is no news."""
         if self._named.get(name) == queue_id:
             return False
         if queue_id is None:
@@ -87,6 +87,11 @@ class LayoutView:
             queues.pop(entry.queue_id, None)
         if not queues:
             self._partitions.pop(entry.queue, None)
+
+    def is_undecided(self, name: str) -> bool:
+        """Whether a name has partitions and no queue. A queue is being made or deleted under it, or its entry is missing."""
+        queue = name.partition(ORDINAL_MARK)[0]
+        return queue in self._partitions and queue not in self._named
 
     def get(self, partition: int) -> KnownEntry | None:
         """What is known of a partition."""

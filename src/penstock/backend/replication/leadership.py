@@ -10,7 +10,7 @@ import logging
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 
-from penstock.backend import log_membership
+from penstock.backend import log_membership, sends
 from penstock.backend.outbox import Need
 from penstock.backend.replication.fitness import is_fit
 from penstock.backend.replication.following import Follower
@@ -303,9 +303,10 @@ class Leadership:
         assert parts.catalogue.serves is not None
         parts.catalogue.serves.discard(queue_id)
         parts.movers.discard(queue_id)
-        failed = Failed(ErrorCode.NOT_PRIMARY, f"this node does not lead partition {queue_id} any more")
-        for waiter in [*parts.leave_queue(queue_id), *parts.held_sends.drop_queue(queue_id)]:
-            parts.answer(waiter.connection, waiter.request_id, failed)
+        error = PenstockError(ErrorCode.NOT_PRIMARY, f"this node does not lead partition {queue_id} any more")
+        for waiter in parts.leave_queue(queue_id):
+            parts.answer(waiter.connection, waiter.request_id, Failed(error.code, error.message))
+        sends.end_held(parts, parts.held_sends.drop_queue(queue_id), error)
 
     # -- replicas --------------------------------------------------------------------------------------------
 

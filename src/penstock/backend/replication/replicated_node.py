@@ -64,7 +64,7 @@ class ReplicatedNode(Node):
         self.replication.partition_gone(partition, unreadable=unreadable)
 
     def queue_named(self, name: str, queue_id: int | None, now_ms: int) -> None:
-        """The queue of this name is this one, by the store; None: there is none."""
+        """The queue that clients find under a name is this one, by the store; None: there is none."""
         self._now_ms = self.replication.state.now_ms = now_ms
         self.replication.queue_named(name, queue_id)
 

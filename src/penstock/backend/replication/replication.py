@@ -131,9 +131,10 @@ class Replication:
             self.dispatch.moves.arrivals.source_gone(partition)
         self.leadership.stand_down(partition, "it is no longer in the layout")
         self.proposer.gone(partition)
+        self.dispatch.moves.layout_changed()
 
     def queue_named(self, name: str, queue_id: int | None) -> None:
-        """The queue of this name is this one; None: there is none."""
+        """The queue that clients find under a name is this one; None: there is none."""
         if self.state.layout.name(name, queue_id):
             self.dispatch.moves.layout_changed()
 

@@ -41,7 +41,7 @@ class EntryGone(NamedTuple):
 
 
 class QueueNamed(NamedTuple):
-    """An effect: the queue of this name is this one; None: there is none."""
+    """An effect: the queue that clients find under a name is this one; None: there is none."""
 
     name: str
     queue_id: int | None
@@ -134,11 +134,14 @@ class NodeLayout:
         return [*effects, ApplyNodes(self._nodes), self._say_positions()]
 
     def _queue_changed(self, name: str, value: bytes | None) -> list[Effect]:
+        if value is None:
+            return [QueueNamed(name, None)]
         try:
-            made = layout.decode_made_queue(value) if value is not None else None
+            queue = layout.decode_named_queue(value)
         except msgspec.MsgspecError as error:
             return [Unreadable(f"the entry of queue {name} cannot be read: {error}")]
-        return [QueueNamed(name, made.queue_id if made is not None else None)]
+        # One that is being deleted is nowhere to move to, and may never have been made (`cluster/retirement.py`).
+        return [QueueNamed(name, queue.queue_id if queue.state == "ready" else None)]
 
     def _partition_changed(self, number: int, value: bytes | None, version: int, now_ms: int) -> list[Effect]:
         if value is None:
