@@ -10,6 +10,7 @@ import msgspec
 import pytest
 
 from penstock.sqs.http import HttpRequest
+from penstock.usage.stranger_rows import ROWS_A_MINUTE
 from tests.frontend.pipeline import Key, Pipeline, json_request, query_request, read, signed
 
 ENTRIES = 100_000
@@ -59,3 +60,25 @@ def test_strangers_are_not_told_what_is_wrong_with_what_they_ask(server: Pipelin
     assert answer.error == "MissingAuthenticationTokenException"
     (row,) = server.recorded()
     assert (row["user"], row["action"], row["outcome"]) == ("", "", "MissingAuthenticationToken")
+
+
+def test_strangers_cannot_push_the_rows_of_users_out_of_the_record(server: Pipeline) -> None:
+    key = server.add_user("ada", root=True)
+    for _ in range(10 * ROWS_A_MINUTE):
+        assert server.call("ListQueues").status == 403
+    server.must("ListQueues", key)
+    rows = server.recorded()
+    assert len(rows) == ROWS_A_MINUTE + 1
+    assert [row["user"] for row in rows].count("ada") == 1
+
+
+def test_refused_requests_that_have_no_row_are_counted(server: Pipeline) -> None:
+    for _ in range(2 * ROWS_A_MINUTE):
+        assert server.call("ListQueues").status == 403
+    server.usage.record_sums(None)
+    *_, row = server.recorded()
+    assert (row["action"], row["messages"], row["outcome"]) == (
+        "Refused",
+        ROWS_A_MINUTE,
+        "MissingAuthenticationToken",
+    )

@@ -9,6 +9,7 @@ import msgspec
 from penstock.model.errors import ErrorCode
 from penstock.model.settings import QueueSettings
 from penstock.runtime.embedded import running_server
+from penstock.usage.stranger_rows import ROWS_A_MINUTE
 from penstock.wire.credentials import Prove, client_proof, encode_proof
 from penstock.wire.frames import encode_frame
 from penstock.wire.messages import (
@@ -209,3 +210,15 @@ async def test_who_does_not_show_who_it_is_keeps_nobody_out(tmp_path: Path) -> N
         refused = await one_more.answer()
         assert isinstance(refused, Failed)
         assert refused.code == ErrorCode.LIMIT_REACHED
+
+
+@async_test
+async def test_greetings_that_fail_cannot_push_the_rows_of_users_out_of_the_record(tmp_path: Path) -> None:
+    async with running_server(tmp_path, small_config()) as server:
+        there = House(server)
+        await there.user("ada", root=True)
+        for _ in range(4 * ROWS_A_MINUTE):
+            client = await RawClient.connect(server.port, hello=False)
+            assert isinstance(await client.ask(Hello([1], "me")), Failed)
+        strangers = [event for event in there.events if not event.user]
+        assert ROWS_A_MINUTE <= len(strangers) <= 2 * ROWS_A_MINUTE + 2  # a minute may end meanwhile

@@ -268,7 +268,9 @@ class Exchange:
         assert response is not None
         outcome = SUCCEEDED if error is None else error.query_code
         row = self._row(result, outcome, response.status, len(response.body))
-        self._front.answers.leave(row, self._reply, response)
+        answers = self._front.answers
+        leave = answers.leave if self._session is not None else answers.leave_stranger
+        leave(row, self._reply, response)
 
     def _row(self, result: Any, outcome: str, status: int, answer_bytes: int) -> Row:
         """What is recorded of it; bytes are what went over the wire without headers."""
