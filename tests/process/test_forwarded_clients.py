@@ -8,7 +8,7 @@ import socket
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 import pytest
 
@@ -51,10 +51,10 @@ def asked(connection: socket.socket, head: bytes) -> Answer:
 
 
 class Behind:
-    """A server with a user, and HAProxy before it."""
+    """A server with a user or without, and HAProxy before it."""
 
-    def __init__(self, directory: Path, stack: ExitStack, proxies: str) -> None:
-        self.admin = create_user(directory / "data", "admin", "--root")
+    def __init__(self, directory: Path, stack: ExitStack, proxies: str, *, has_user: bool = True) -> None:
+        self.admin = create_user(directory / "data", "admin", "--root") if has_user else ("", "")
         self.data = directory / "data"
         settings = {
             "PENSTOCK_SQS_FAILED_SIGNATURES": "1",
@@ -187,6 +187,27 @@ def test_the_address_in_policies_is_that_of_a_native_client(behind: Behind, tmp_
     assert isinstance(asked(other, describe), Failed)
 
 
+def status_at(place: SplitResult, **headers: str) -> int:
+    """What an unsigned request is answered there."""
+    connection = http.client.HTTPConnection(place.hostname or "", place.port, timeout=300)
+    usual = {"Content-Type": "application/x-amz-json-1.0", "X-Amz-Target": "AmazonSQS.ListQueues"}
+    given = {name.replace("_", "-"): value for name, value in headers.items()}
+    try:
+        connection.request("POST", "/", "{}", usual | given)
+        return connection.getresponse().status
+    finally:
+        connection.close()
+
+
+def test_without_users_a_tunnel_to_the_balancer_serves_nobody_from_elsewhere(tmp_path: Path) -> None:
+    with ExitStack() as stack:
+        behind = Behind(tmp_path, stack, "127.0.0.1", has_user=False)
+        assert status_at(behind.balanced) == 200
+        assert status_at(behind.balanced, X_Forwarded_For="127.0.0.1") == 200
+        assert status_at(behind.balanced, X_Forwarded_For="203.0.113.9") == 403
+        assert status_at(behind.balanced, X_Forwarded_For="203.0.113.9, 127.0.0.1") == 403
+
+
 def test_without_users_only_this_machine_is_served_behind_a_proxy_too(tmp_path: Path) -> None:
     with ExitStack() as stack:
         program = server(tmp_path, PENSTOCK_SQS_TRUSTED_PROXIES="127.0.0.1")
@@ -194,14 +215,7 @@ def test_without_users_only_this_machine_is_served_behind_a_proxy_too(tmp_path: 
         place = urlsplit(program.url)
 
         def status(**headers: str) -> int:
-            connection = http.client.HTTPConnection(place.hostname or "", place.port, timeout=300)
-            usual = {"Content-Type": "application/x-amz-json-1.0", "X-Amz-Target": "AmazonSQS.ListQueues"}
-            given = {name.replace("_", "-"): value for name, value in headers.items()}
-            try:
-                connection.request("POST", "/", "{}", usual | given)
-                return connection.getresponse().status
-            finally:
-                connection.close()
+            return status_at(place, **headers)
 
         assert status() == 200
         assert status(X_Forwarded_For="127.0.0.1") == 200

@@ -9,6 +9,7 @@ import msgspec
 from penstock.model.errors import ErrorCode
 from penstock.model.settings import QueueSettings
 from penstock.runtime.embedded import running_server
+from penstock.usage.stranger_rows import ROWS_A_MINUTE
 from penstock.wire.credentials import Prove, client_proof, encode_proof
 from penstock.wire.frames import encode_frame
 from penstock.wire.messages import (
@@ -189,3 +190,35 @@ async def test_names_that_no_queue_has_are_not_remembered(tmp_path: Path) -> Non
         refused = await client.ask(DescribeQueue("x" * 1_000_000))
         assert refused == Failed(ErrorCode.ACCESS_DENIED, "no queue has a name of 1000000 characters")
         assert isinstance(await client.ask(Send(999)), Failed)
+
+
+@async_test
+async def test_who_does_not_show_who_it_is_keeps_nobody_out(tmp_path: Path) -> None:
+    async with running_server(tmp_path, small_config(max_connections=3)) as server:
+        there = House(server)
+        root = await there.user("ada", root=True)
+        user = await raw(there, root)
+        silent = await RawClient.connect(server.port, hello=False)
+        unproven, _ = await challenged(there, "AKIANOBODY")
+        late = await raw(there, root)  # the silent one goes for it
+        assert await silent.frame() is None
+        latest = await raw(there, root)
+        assert await unproven.frame() is None
+        for known in (user, late, latest):
+            assert await known.ask(Ping()) == Done()
+        one_more = await RawClient.connect(server.port, hello=False)
+        refused = await one_more.answer()
+        assert isinstance(refused, Failed)
+        assert refused.code == ErrorCode.LIMIT_REACHED
+
+
+@async_test
+async def test_greetings_that_fail_cannot_push_the_rows_of_users_out_of_the_record(tmp_path: Path) -> None:
+    async with running_server(tmp_path, small_config()) as server:
+        there = House(server)
+        await there.user("ada", root=True)
+        for _ in range(4 * ROWS_A_MINUTE):
+            client = await RawClient.connect(server.port, hello=False)
+            assert isinstance(await client.ask(Hello([1], "me")), Failed)
+        strangers = [event for event in there.events if not event.user]
+        assert ROWS_A_MINUTE <= len(strangers) <= 2 * ROWS_A_MINUTE + 2  # a minute may end meanwhile

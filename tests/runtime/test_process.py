@@ -5,14 +5,22 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import resource
 import signal
+import socket
 import subprocess
 import sys
+import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
+import pytest
+
+from penstock.runtime.process import fitting_connections
 from penstock.wire.messages import Count, Peek, Purge, SendResult
 from tests.runtime.harness import RawClient, async_test
 
@@ -21,8 +29,10 @@ ANY_PORTS = ("--listen", "127.0.0.1:0", "--sqs-listen", "127.0.0.1:0", "--monito
 
 
 @contextmanager
-def serve(directory: Path, *options: str) -> Iterator[tuple[subprocess.Popen[str], dict[str, Any]]]:
-    """A server process on a free port, and what it said when it was ready."""
+def serve(
+    directory: Path, *options: str, files: int | None = None
+) -> Iterator[tuple[subprocess.Popen[str], dict[str, Any]]]:
+    """A server process on a free port, and what it said when it was ready; it may open so many files."""
     command = [sys.executable, "-m", "penstock.cli.main", "serve", "--json", *ANY_PORTS]
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PENSTOCK_")}
     process = subprocess.Popen(
@@ -31,6 +41,7 @@ def serve(directory: Path, *options: str) -> Iterator[tuple[subprocess.Popen[str
         stderr=subprocess.PIPE,
         text=True,
         env=environment,
+        preexec_fn=partial(resource.setrlimit, resource.RLIMIT_NOFILE, (files, files)) if files else None,
     )
     try:
         assert process.stdout is not None
@@ -184,3 +195,37 @@ def test_processors_that_are_not_there_are_refused_in_one_sentence(tmp_path: Pat
     assert refused.returncode == 1
     assert "cannot keep to processors 4095: this process may use" in refused.stderr
     assert "Traceback" not in refused.stderr
+
+
+def test_connections_that_say_nothing_stop_no_server_that_may_open_few_files(tmp_path: Path) -> None:
+    settings = tmp_path / "penstock.toml"
+    settings.write_text('[storage]\njournal_file_size = "32MiB"\ncheckpoint_size = "32MiB"\n')
+    options = ("--config", str(settings))
+    with serve(tmp_path / "data", *options, files=400) as (process, facts), ExitStack() as stack:
+        sqs = urlsplit(str(facts["sqs_url"]))
+        for place in ((sqs.hostname, sqs.port), ("127.0.0.1", facts["port"])):
+            for _ in range(400):
+                stack.enter_context(socket.create_connection(place, timeout=PROCESS_SECONDS))
+        send_some(facts["port"], [b"x" * (1 << 20)] * 100)  # the journal needs new files for it
+        with urllib.request.urlopen(f"{facts['sqs_url']}/health", timeout=PROCESS_SECONDS) as answer:
+            assert answer.status == 200
+        process.send_signal(signal.SIGTERM)
+        code, errors = ended(process)
+    assert code == 0, errors
+    assert "instead of 16000; raise its limit (ulimit -n)" in errors
+
+
+@pytest.mark.parametrize(
+    ("files", "connections", "fitting"),
+    [
+        (28_048, (10_000, 16_000), (10_000, 16_000)),
+        (20_000, (10_000, 16_000), (6_904, 11_047)),
+        (1_024, (10_000, 16_000), (196, 315)),
+        (1_024, (10_000, 0), (512, 0)),
+        (8, (1, 100_000), (1, 3)),
+    ],
+)
+def test_ports_share_the_files_that_the_server_itself_does_not_need(
+    files: int, connections: tuple[int, ...], fitting: tuple[int, ...]
+) -> None:
+    assert fitting_connections(files, connections) == fitting

@@ -18,6 +18,7 @@ from penstock.frontend.session import Session
 from penstock.frontend.unfinished_queues import COUNTS_MS, Note, note_of
 from penstock.metadata.cache import MetadataCache
 from penstock.metadata.store.interface import Change
+from penstock.metadata.store.sqlite import open_sqlite_store
 from penstock.model.settings import QueueSettings
 from penstock.routing.cluster_map import ClusterMap
 from penstock.runtime.native_entrance import ClusterNames
@@ -46,6 +47,21 @@ async def test_a_queue_that_sqs_is_still_making_is_no_target(tmp_path: Path) -> 
             await client.alter_queue("mal", dead_letter_queue=None)
             await store.put(note_of("vip"), msgspec.json.encode(Note(made.created_ms)))
             await refused(client.alter_queue("mal", dead_letter_queue="vip"), "being made")
+
+
+@async_test
+async def test_a_note_that_somebody_without_the_key_has_written_closes_no_queue(tmp_path: Path) -> None:
+    async with visited(tmp_path) as (there, root, mallory), there.as_(mallory) as client:
+        async with there.as_(root) as owner:
+            made = await (await owner.create_queue("vip")).describe()
+        await client.create_queue("mal")
+        await there.deafen()
+        plain = await open_sqlite_store(tmp_path / "metadata.sqlite")
+        try:
+            await plain.put(note_of("vip"), msgspec.json.encode(Note(made.created_ms)))
+            await client.alter_queue("mal", dead_letter_queue="vip")
+        finally:
+            await plain.close()
 
 
 @pytest.mark.parametrize("gone", [False, True])

@@ -1,5 +1,6 @@
 """Which protocol a request speaks, which action and queue it means, and what is refused before any action."""
 
+import msgspec
 import pytest
 
 from penstock.sqs.answers import refusal
@@ -283,3 +284,17 @@ def test_names_that_nobody_knows_are_ignored() -> None:
         "POST", "/", "", {}, b"Action=ListQueues&&=x&a.b.c.d.e.f.g.h.i.j=1&.=2&Attribute..=3"
     )
     assert read(request).action.name == "ListQueues"
+
+
+def test_more_objects_than_any_request_needs_are_not_made() -> None:
+    body = b'{"QueueUrl":"orders","Entries":[' + b",".join([b"{ }"] * 100_000) + b"]}"
+    assert refused(json_request("SendMessageBatch", body)).kind is ErrorKind.SERIALIZATION
+    assert "more than 2000 objects" in refused(json_request("SendMessageBatch", body)).message
+
+
+@pytest.mark.parametrize("text", ['[{"a":{}}]' * 2_500, "{" * 5_000, '\\"{' * 5_000, "{}\\" * 5_000])
+def test_braces_in_a_text_are_no_objects(text: str) -> None:
+    body = msgspec.json.encode({"QueueUrl": "orders", "MessageBody": text})
+    call = read(json_request("SendMessage", body))
+    assert isinstance(call.parameters, SendMessageRequest)
+    assert call.parameters.message_body == text

@@ -91,6 +91,20 @@ def test_not_principal() -> None:
     assert not allowed(BOB, policy, user_policy())
 
 
+def test_an_account_beside_a_user_whom_a_denial_spares_spares_nobody_else() -> None:
+    """AWS asks for the account of such a user to be named as well."""
+    spared = {"AWS": [ALICE.arn, f"arn:aws:iam::{OWNER}:root"]}
+    policy = queue_policy(statement(), statement(Effect="Deny", Principal=None, NotPrincipal=spared))
+    assert allowed(ALICE, policy)
+    carol = Caller(account=OWNER, arn=f"arn:aws:iam::{OWNER}:user/carol", user_name="carol")
+    assert not allowed(carol, policy, user_policy())
+    assert not allowed(BOB, policy, user_policy())
+
+
+def test_a_service_of_no_name_is_not_everybody() -> None:
+    assert not allowed(ALICE, queue_policy(statement(Principal={"Service": "None"})))
+
+
 def test_an_explicit_denial_wins() -> None:
     deny = statement(Effect="Deny", Principal={"AWS": OWNER}, Action="sqs:SendMessage")
     policy = queue_policy(statement(), deny)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import errno
 import os
+import resource
 import subprocess
 import sys
 from collections import deque
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +16,7 @@ from typing import TypeVar
 
 import pytest
 
-from penstock.runtime.disk import BUFFERS_PER_CALL, RealDisk
+from penstock.runtime.disk import BUFFERS_PER_CALL, SPARE_FILES, RealDisk
 from penstock.storage.checkpoint import Checkpoint
 from penstock.storage.disk import DirectoryBusyError, DiskFailedError, DiskFullError, WouldBlockError
 from penstock.storage.flush import Flush
@@ -248,3 +250,45 @@ Work = TypeVar("Work", bound=Job)
 def ran(job: Work) -> Work:
     job.run()
     return job
+
+
+@pytest.fixture
+def no_more_files() -> Iterator[Callable[[], None]]:
+    """Uses up all files that this process may open, when it is called."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    taken: list[int] = []
+
+    def use_up() -> None:
+        while True:
+            try:
+                taken.append(os.open(os.devnull, os.O_RDONLY))
+            except OSError:
+                return
+
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(soft, 1_024), hard))
+    yield use_up
+    for descriptor in taken:
+        os.close(descriptor)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def test_clients_that_use_up_all_files_leave_some_to_the_disk(
+    tmp_path: Path, no_more_files: Callable[[], None]
+) -> None:
+    disk = RealDisk(tmp_path)
+    disk.lock()
+    no_more_files()
+    files = [disk.open(f"file-{number}", create=True) for number in range(SPARE_FILES - 1)]
+    disk.sync_directory("")
+    assert "file-0" in disk.list("")
+    last = disk.open("last", create=True)
+    with pytest.raises(DiskFailedError, match="Too many open files"):
+        disk.open("one-too-many", create=True)
+    for file in (*files, last):
+        file.close()
+    disk.open("file-0").close()  # takes the others back
+    no_more_files()
+    again = [disk.open(f"again-{number}", create=True) for number in range(SPARE_FILES - 1)]
+    for file in again:
+        file.close()
+    disk.close()

@@ -7,6 +7,9 @@ from penstock.columnar.table import Column, Table
 USAGE_QUEUE = "penstock.usage"
 """The retained log that holds it: every message's body is one Arrow stream of such rows."""
 
+REFUSED = "Refused"
+"""The action of a row that stands for many requests which nobody known has made; `messages` says for how many."""
+
 USAGE = Table(
     "usage",
     (

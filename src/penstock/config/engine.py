@@ -87,7 +87,8 @@ class EngineOptions(MonitoringOptions, ClockOptions, SharedOptions):
         metadata=option(
             "native.max_connections",
             kinds.count(1, 1_000_000),
-            "How many clients may be connected at once; one more is refused with a clear error.",
+            "How many clients may be connected at once. For one more, the oldest unknown one is cut off; without any it is "
+            "refused with a clear error.",
         ),
     )
     write_buffer_bytes: int = field(

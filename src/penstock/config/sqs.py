@@ -78,7 +78,8 @@ class SqsOptions(SharedOptions):
         metadata=option(
             "sqs.max_connections",
             kinds.count(1, 1_000_000),
-            "How many SQS clients may be connected at once; one more is refused with 503.",
+            "How many SQS clients may be connected at once. For one more, connections that are not used are closed; without "
+            "any it is refused with 503.",
         ),
     )
     sqs_idle_timeout_ms: int = field(

@@ -1,4 +1,4 @@
-"""Step 2, authenticate: who makes a request.
+"""Step 1, authenticate: who makes a request.
 
 With users, every request must be signed by one of their keys. While there are none (then the server listens on
 loopback only), any credentials will do: they choose account and region, as developers expect of a local server.

@@ -30,7 +30,7 @@ from penstock.sqs.http import HttpRequest, HttpResponse, Peer
 from penstock.sqs.model_errors import sqs_error_of
 from penstock.sqs.names import QueueArn
 from penstock.sqs.policy import Policy
-from penstock.sqs.protocol import Protocol
+from penstock.sqs.protocol import Protocol, protocol_of
 from penstock.sqs.refusals import internal_failure, queue_does_not_exist, service_unavailable
 from penstock.usage.event import Row
 
@@ -92,16 +92,16 @@ class Exchange:
         """
         front, request = self._front, self._request
         try:
-            self._protocol, call, refused = validate(request)
-            self._call = call
+            self._protocol = protocol_of(request)
             self._wall_ms = front.wall_ms()
             session = self._session = front.authenticator.authenticate(
                 request, self._peer.address, self._wall_ms, self._now_ms
             )
-            if call is None:
-                assert refused is not None
+            try:
+                call = self._call = validate(request, self._protocol)
+            except SqsError:
                 front.throttle.admit(session.user, None, 1, self._now_ms)
-                raise refused
+                raise
             place = self._place = place_of(front.home, call, session)
             if place is not None:
                 steps = self._on_queue(call, session, place)
@@ -268,7 +268,9 @@ class Exchange:
         assert response is not None
         outcome = SUCCEEDED if error is None else error.query_code
         row = self._row(result, outcome, response.status, len(response.body))
-        self._front.answers.leave(row, self._reply, response)
+        answers = self._front.answers
+        leave = answers.leave if self._session is not None else answers.leave_stranger
+        leave(row, self._reply, response)
 
     def _row(self, result: Any, outcome: str, status: int, answer_bytes: int) -> Row:
         """What is recorded of it; bytes are what went over the wire without headers."""

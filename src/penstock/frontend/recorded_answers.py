@@ -38,6 +38,11 @@ class RecordedAnswers:
         elif len(rows) == BLOCK_EVENTS:
             self._let_go()
 
+    def leave_stranger(self, row: Row, reply: Callable[[HttpResponse], None], response: HttpResponse) -> None:
+        """The same where nobody known has asked; of many such requests there are sums."""
+        self._usage.record_stranger(row)
+        tell(reply, response)
+
     def note(self, row: Row) -> None:
         """Records a request that nobody waits for any more."""
         self._usage.record_all([row])

@@ -20,8 +20,9 @@ from penstock.metadata.master_key import MasterKey
 REGISTER = "register/"
 USER_KINDS = ("users/", "keys/", REGISTER)
 """What front ends and administrators write about users: sealed with the master key, without exception."""
-QUEUE_KINDS = ("queues/", "moves/")
-"""What front ends write about queues: policies, and tasks that move messages; with the master key too."""
+QUEUE_KINDS = ("queues/", "moves/", "making/")
+"""What front ends write about queues: policies, tasks that move messages, notes of queues that are being made; with the master key
+too."""
 LAYOUT_KINDS = (
     "cluster/nodes/",
     "cluster/queues/",

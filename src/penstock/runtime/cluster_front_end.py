@@ -12,6 +12,7 @@ import secrets
 
 from penstock.config.address import Address
 from penstock.config.frontend import FrontendConfig
+from penstock.config.serve import ServeConfig
 from penstock.metadata.mirror import MetadataMirror
 from penstock.metadata.seals import QUEUE_KINDS, front_end_sealers
 from penstock.metadata.store.interface import MetadataStore
@@ -115,7 +116,10 @@ class ClusterFrontEnd:
 
 
 async def open_cluster_front_end(
-    config: FrontendConfig, store: MetadataStore | None = None
+    config: FrontendConfig,
+    store: MetadataStore | None = None,
+    *,
+    native_connections: int = ServeConfig.max_connections,
 ) -> ClusterFrontEnd:
     """A front end that listens; raises `StartError`. A `store` that is given is closed with it."""
     if config.cluster_metadata is None:
@@ -178,7 +182,7 @@ async def open_cluster_front_end(
             limit = config.sqs_failed_signatures
             proxies = config.native_trusted_proxies
             gateway = await open_gateway(
-                native, link, records, limit, name, clock.now_ms, clients_tls, proxies
+                native, link, records, limit, name, clock.now_ms, clients_tls, proxies, native_connections
             )
         door = await open_front_door(config, link, clock, records, sqs) if sqs is not None else None
     except BaseException:

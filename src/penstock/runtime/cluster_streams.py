@@ -12,7 +12,7 @@ import socket
 import ssl
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any, Protocol, TypeVar, cast
+from typing import Any, NamedTuple, Protocol, TypeVar, cast
 
 from penstock.runtime.bad_connections import BadConnections
 from penstock.runtime.proxy_headers import take_header
@@ -47,6 +47,17 @@ class Certified(Protocol):
     def why_refused(self, certificate: Mapping[str, Any] | None) -> str | None:
         """Why somebody is refused whose certificate is one of the authority's; None: it is not."""
         ...
+
+
+class Shown(NamedTuple):
+    """What is listened with where nobody is asked for a certificate."""
+
+    server: ssl.SSLContext
+    plain_answer: bytes = b""
+
+    def why_refused(self, certificate: Mapping[str, Any] | None) -> str | None:
+        """Nobody is, for a certificate that was not asked for."""
+        return None
 
 
 class Trusting(Protocol):
@@ -114,12 +125,19 @@ async def listen(
     service: str,
     backlog: int = BACKLOG,
     balanced: Balanced | None = None,
+    *,
+    at_once: int = STRANGERS_AT_ONCE,
+    seconds: float = HANDSHAKE_SECONDS,
 ) -> Door:
-    """Takes connections from a socket that is bound; `service` is what is there, for the log."""
+    """Takes connections from a socket that is bound; `service` is what is there, for the log.
+
+    So many may be in the middle of the TLS handshake `at_once`, for so many seconds; the oldest goes for the next.
+    """
     if tls is None and balanced is None:
         return await asyncio.get_running_loop().create_server(make, sock=listener, backlog=backlog)
+    listener.setblocking(False)
     listener.listen(backlog)
-    return _GreetingDoor(make, listener, tls, service, balanced)
+    return _GreetingDoor(make, listener, tls, service, balanced, at_once, seconds)
 
 
 class _GreetingDoor:
@@ -132,14 +150,18 @@ class _GreetingDoor:
         tls: Certified | None,
         service: str,
         balanced: Balanced | None,
+        at_once: int,
+        seconds: float,
     ) -> None:
         self._make = make
         self._listener = listener
         self._tls = tls
         self._service = service
         self._balanced = balanced
-        at_once = STRANGERS_AT_ONCE if tls is not None else PASSED_ON_AT_ONCE
-        self._greetings: Strangers[asyncio.Task[None]] = Strangers(at_once)
+        self._seconds = seconds
+        self._greetings: Strangers[asyncio.Task[None]] = Strangers(
+            at_once if tls is not None else PASSED_ON_AT_ONCE
+        )
         self._bad = BadConnections(log)
         self._accepting = asyncio.create_task(self._accept(), name=f"door of {service}")
         # Not before it has ended, or the loop would look at a file that is another one by then.
@@ -202,7 +224,7 @@ class _GreetingDoor:
                 lambda: _Doorkeeper(partial(self._takes, tls, host, make)),
                 connection,
                 ssl=tls.server,
-                ssl_handshake_timeout=HANDSHAKE_SECONDS,
+                ssl_handshake_timeout=self._seconds,
             )
         except ssl.SSLError as error:
             if spare is not None and speaks_no_tls(error.reason):

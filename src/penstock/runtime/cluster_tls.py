@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from penstock.config.cluster import ClusterOptions
+from penstock.runtime.cluster_streams import Shown
 from penstock.runtime.http.tls import TlsError, load_authority, load_certificate, readable
 from penstock.wire.tls_reasons import is_wrong_name
 
@@ -27,17 +28,6 @@ class _Contexts(NamedTuple):
     client: ssl.SSLContext
     reader: ssl.SSLContext
     authority: str
-
-
-class ReaderTls(NamedTuple):
-    """What a node listens with for readers, who have tickets and no certificates."""
-
-    server: ssl.SSLContext
-    plain_answer: bytes = b""
-
-    def why_refused(self, certificate: Mapping[str, Any] | None) -> str | None:
-        """Nobody is, for a certificate that was not asked for."""
-        return None
 
 
 class ClusterTls:
@@ -58,8 +48,8 @@ class ClusterTls:
         self.server = self._load().server
         """What is listened with; it stays the same object for good."""
         self.server.sni_callback = self._choose
-        self.readers = ReaderTls(self._load().reader)
-        """The same certificate, for those who need not show one."""
+        self.readers = Shown(self._load().reader)
+        """The same certificate, for readers, who have tickets and need not show one."""
         self.readers.server.sni_callback = self._choose_for_reader
 
     @property

@@ -10,21 +10,27 @@ import errno
 import fcntl
 import os
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TypeVar
 
 from penstock.model.batch import Buffer
 from penstock.model.limits import MEBIBYTE
 from penstock.storage.disk import DirectoryBusyError, DiskFailedError, DiskFullError, WouldBlockError
 
+Result = TypeVar("Result")
+
 BUFFERS_PER_CALL = 1024
 """IOV_MAX on Linux."""
 LOCK_FILE = "lock"
+SPARE_FILES = 32
+"""Kept open for nothing, so that clients who use up the files of the process leave some to the disk."""
 
 _ZEROS = bytes(MEBIBYTE)
 _kept = threading.local()
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
+_NO_MORE_FILES = frozenset({errno.EMFILE, errno.ENFILE})
 _NOT_SUPPORTED = frozenset({errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL})
 
 
@@ -57,6 +63,56 @@ def _sync_folder(path: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+class SpareFiles:
+    """Files that are given up where the process may open no more. A disk that cannot open a file has failed for good, and
+    everything that is a connection can come again."""
+
+    def __init__(self, count: int = SPARE_FILES) -> None:
+        self._most = count
+        self._count = 0
+        self._held: list[int] = []
+
+    def hold(self) -> None:
+        """Opens them; before this there are none."""
+        self._count = self._most
+        self._fill()
+
+    def run(self, opens: Callable[[], Result]) -> Result:
+        """Calls what opens a file, again with one of these less where there are none left; several threads may do so."""
+        while True:
+            try:
+                result = opens()
+            except OSError as error:
+                if error.errno not in _NO_MORE_FILES or not self._give_up_one():
+                    raise
+            else:
+                if len(self._held) < self._count:
+                    self._fill()
+                return result
+
+    def close(self) -> None:
+        """Gives all of them up."""
+        self._count = 0
+        while self._give_up_one():
+            pass
+
+    def _give_up_one(self) -> bool:
+        try:
+            descriptor = self._held.pop()
+        except IndexError:
+            return False
+        os.close(descriptor)
+        return True
+
+    def _fill(self) -> None:
+        """As far as there are files; the next one that is opened looks again."""
+        try:
+            while len(self._held) < self._count:
+                self._held.append(os.open(os.devnull, os.O_RDONLY))
+        except OSError:
+            return
 
 
 class RealFile:
@@ -163,6 +219,7 @@ class RealDisk:
     def __init__(self, directory: str | Path) -> None:
         self.directory = Path(directory).absolute()
         self._lock: int | None = None
+        self._spare = SpareFiles()
         with _said_plainly(f"making {self.directory}"):
             if not self.directory.is_dir():
                 self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -186,6 +243,7 @@ class RealDisk:
                 os.close(descriptor)
                 raise
             self._lock = descriptor
+            self._spare.hold()
             os.ftruncate(descriptor, 0)
             os.pwrite(descriptor, b"process %d\n" % os.getpid(), 0)
 
@@ -194,16 +252,17 @@ class RealDisk:
         if self._lock is not None:
             os.close(self._lock)
             self._lock = None
+        self._spare.close()
 
     def open(self, name: str, *, create: bool = False) -> RealFile:
         with _said_plainly(f"opening {name}"):
             flags = os.O_RDWR | (os.O_CREAT if create else 0)
-            return RealFile(name, os.open(self.directory / name, flags, 0o600))
+            return RealFile(name, self._spare.run(lambda: os.open(self.directory / name, flags, 0o600)))
 
     def list(self, folder: str) -> list[str]:
         with _said_plainly(f"listing {folder or self.directory}"):
             try:
-                return sorted(os.listdir(self.directory / folder))
+                return sorted(self._spare.run(lambda: os.listdir(self.directory / folder)))
             except FileNotFoundError:
                 return []
 
@@ -224,7 +283,7 @@ class RealDisk:
 
     def sync_directory(self, folder: str) -> None:
         with _said_plainly(f"syncing {folder or self.directory}"):
-            _sync_folder(self.directory / folder)
+            self._spare.run(lambda: _sync_folder(self.directory / folder))
 
     def free_bytes(self) -> int:
         with _said_plainly(f"measuring {self.directory}"):

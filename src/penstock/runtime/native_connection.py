@@ -23,12 +23,15 @@ from penstock.wire.frames import Frame, FrameReader, encode_frame
 from penstock.wire.handshake import HANDSHAKE_FRAME_BYTES, NONCE_BYTES, HandshakeError, ServerHandshake
 from penstock.wire.messages import SERVICE, Failed, encode_message
 from penstock.wire.proxy_protocol import ProxyHeader, begins_header
+from penstock.wire.strangers import Strangers
 from penstock.wire.tls_reasons import begins_tls
 
 PARTIAL_FRAME_BYTES = 32 * limits.FRAME_BYTES
 """What all connections together may hold of frames that have not arrived whole."""
 LINGER_SECONDS = 1.0
 """How long a client that is refused may take to read why."""
+LINGER_AT_ONCE = 1_024
+"""So many may do that, or an eighth of all connections; others that are refused are just cut off."""
 ABANDONED_BUFFERS = 64
 STALLED_SECONDS = 10.0
 """A client that has more than so many write buffers of answers to read, and reads nothing of them for so long,
@@ -74,6 +77,8 @@ class Host(Protocol):
     write_buffer_bytes: int
     hello_timeout_seconds: float
     held: set[Connection]
+    strangers: Strangers[Connection]
+    turned_away: int
     partial_bytes: int
     bad: BadConnections
 
@@ -183,6 +188,8 @@ class Connection(asyncio.Protocol):
     def allow(self, frame_bytes: int) -> None:
         """Frames may be so long from now on."""
         self._reader.allow(frame_bytes)
+        if frame_bytes >= limits.FRAME_BYTES:
+            self._server.strangers.leave(self)  # it is known who this is
 
     @property
     def client(self) -> Peer:
@@ -220,12 +227,17 @@ class Connection(asyncio.Protocol):
         connection, and the client would never see why.
         """
         self._leave()
+        server = self._server
+        if server.turned_away >= min(LINGER_AT_ONCE, max(16, server.max_connections // 8)):
+            self._transport.abort()
+            return
+        server.turned_away += 1
         answer = encode_frame(request_id, encode_message(Failed(error.code, error.message)))
         self._transport.write(b"".join(answer))
         if self._transport.can_write_eof():  # TLS has no half-closed connections
             self._transport.write_eof()
         self._transport.resume_reading()
-        asyncio.get_running_loop().call_later(LINGER_SECONDS, self._transport.abort)
+        asyncio.get_running_loop().call_later(LINGER_SECONDS, self._turned_away)
 
     def go_on(self) -> None:
         """Takes what was held back while the node was congested."""
@@ -250,6 +262,11 @@ class Connection(asyncio.Protocol):
     def abort(self) -> None:
         """Closes at once."""
         self._stopped = True
+        self._transport.abort()
+
+    def give_way(self) -> None:
+        """Closes at once, and counts no more."""
+        self._leave()
         self._transport.abort()
 
     # -- inside ----------------------------------------------------------------------------------------------
@@ -289,6 +306,7 @@ class Connection(asyncio.Protocol):
             self.abort()
             return ()
         self._handshake = None
+        self._server.strangers.leave(self)
         self._reader = FrameReader()
         self._transport.write(b"".join(encode_frame(0, accepted)))
         return frames[1:]
@@ -319,6 +337,10 @@ class Connection(asyncio.Protocol):
         number, self._number = self._number, 0
         if number:
             self._server.forget(self, number)
+
+    def _turned_away(self) -> None:
+        self._server.turned_away -= 1
+        self._transport.abort()
 
     def _watch_reader(self, sent_bytes: int = -1) -> None:
         """Looks at a client that is behind with reading from time to time, until it has caught up."""

@@ -15,7 +15,8 @@ import os
 import resource
 import signal
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import uvloop
@@ -48,7 +49,8 @@ is twenty syncs). Measured from 5 ms down to 0.03 ms: the difference is lost in 
 COLLECTION_THRESHOLDS = (20_000, 20, 20)
 """Hardly anything here is ever part of a cycle. At Python's 700 objects the collector ran a hundred times a second
 under load and took 4 % of the loop's time, to find nothing."""
-FILES_BESIDE_CONNECTIONS = 512
+FILES_BESIDE_CONNECTIONS = 2_048
+"""For journals, segments, monitoring, and connections that are being refused."""
 
 
 class Service(Protocol):
@@ -97,15 +99,17 @@ def run_server(config: ServeConfig, announce: Callable[[Broker], None]) -> int:
     Raises `StartError` where it cannot start.
     """
     set_up_logging(config.log_level, config.log_format)
-    warning = _allow_files(config.max_connections, _sqs_connections(config))
-    return _run(lambda: open_broker(config), announce, warning, config.processors)
+    (native, sqs), warning = _allow_files(config.max_connections, _sqs_connections(config))
+    fitted = replace(config, max_connections=native, sqs_max_connections=max(1, sqs))
+    return _run(lambda: open_broker(fitted), announce, warning, config.processors)
 
 
 def run_front_end(config: FrontendConfig, announce: Callable[[RemoteFrontEnd], None]) -> int:
     """The same for a front end of its own."""
     set_up_logging(config.log_level, config.log_format)
-    warning = _allow_files(_sqs_connections(config))
-    return _run(lambda: open_front_end(config), announce, warning, config.processors)
+    (sqs,), warning = _allow_files(_sqs_connections(config))
+    fitted = replace(config, sqs_max_connections=max(1, sqs))
+    return _run(lambda: open_front_end(fitted), announce, warning, config.processors)
 
 
 def run_cluster_front_end(config: FrontendConfig, announce: Callable[[ClusterFrontEnd], None]) -> int:
@@ -114,8 +118,14 @@ def run_cluster_front_end(config: FrontendConfig, announce: Callable[[ClusterFro
 
     set_up_logging(config.log_level, config.log_format)
     native = ServeConfig.max_connections if config.native_listen is not None else 0
-    warning = _allow_files(_sqs_connections(config), native)
-    return _run(lambda: open_cluster_front_end(config), announce, warning, config.processors)
+    (sqs, native), warning = _allow_files(_sqs_connections(config), native)
+    fitted = replace(config, sqs_max_connections=max(1, sqs))
+    return _run(
+        lambda: open_cluster_front_end(fitted, native_connections=max(1, native)),
+        announce,
+        warning,
+        config.processors,
+    )
 
 
 def run_metadata_server(config: MetadataServerConfig, announce: Callable[[MetadataProcess], None]) -> int:
@@ -123,8 +133,9 @@ def run_metadata_server(config: MetadataServerConfig, announce: Callable[[Metada
     from penstock.runtime.metadata_service import open_metadata_service  # a single server needs none of it
 
     set_up_logging(config.log_level, config.log_format)
-    warning = _allow_files(config.metadata_max_connections)
-    return _run(lambda: open_metadata_service(config), announce, warning, config.processors)
+    (connections,), warning = _allow_files(config.metadata_max_connections)
+    fitted = replace(config, metadata_max_connections=connections)
+    return _run(lambda: open_metadata_service(fitted), announce, warning, config.processors)
 
 
 def run_node(config: NodeConfig, announce: Callable[[ClusterNode], None]) -> int:
@@ -132,8 +143,9 @@ def run_node(config: NodeConfig, announce: Callable[[ClusterNode], None]) -> int
     from penstock.runtime.cluster_node import open_cluster_node  # a single server needs none of it
 
     set_up_logging(config.log_level, config.log_format)
-    warning = _allow_files(config.max_connections)
-    return _run(lambda: open_cluster_node(config), announce, warning, config.processors)
+    (connections,), warning = _allow_files(config.max_connections)
+    fitted = replace(config, max_connections=connections)
+    return _run(lambda: open_cluster_node(fitted), announce, warning, config.processors)
 
 
 def _run(
@@ -184,21 +196,41 @@ def _sqs_connections(config: ServeConfig | FrontendConfig) -> int:
     return config.sqs_max_connections if config.sqs_listen is not None else 0
 
 
-def _allow_files(*connections: int) -> str | None:
-    """Every connection is an open file, and the usual limit of a shell is 1,024. What to warn of, if anything.
-
-    Room for every door to be full at once is asked for; too little is what does not even do for the largest.
+def _allow_files(*connections: int) -> tuple[tuple[int, ...], str | None]:
+    """Every connection is an open file, and the usual limit of a shell is 1,024: so many files are asked for as all ports
+    together need. Returns how many connections each port can take, and what to warn of, if anything.
     """
     wanted = sum(connections) + FILES_BESIDE_CONNECTIONS
-    needed = max(connections) + FILES_BESIDE_CONNECTIONS
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft == resource.RLIM_INFINITY or soft >= wanted:
-        return None
+        return connections, None
     most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
-    if most >= needed:
-        return None
-    return f"this process may open {most} files, too few for all connections that are allowed; raise its limit (ulimit -n)"
+    if most >= wanted:
+        return connections, None
+    fitting = fitting_connections(most, connections)
+    if most >= max(connections) + FILES_BESIDE_CONNECTIONS:
+        return fitting, None  # said only where not even the largest would fit
+    taken = " and ".join(
+        f"{few} connections instead of {many}" for few, many in zip(fitting, connections, strict=True) if many
+    )
+    return (
+        fitting,
+        f"this process may open {most} files, so that it takes {taken}; raise its limit (ulimit -n)",
+    )
+
+
+def fitting_connections(files: int, connections: Sequence[int]) -> tuple[int, ...]:
+    """How many of these connections each port can take with so many files.
+
+    The rest is for the server itself: one that can open no file of its own stops, and who opens connections and says nothing
+    could bring that about.
+    """
+    for_connections = files - min(FILES_BESIDE_CONNECTIONS, files // 2)
+    wanted = sum(connections)
+    if wanted <= for_connections:
+        return tuple(connections)
+    return tuple(min(many, max(1, many * for_connections // wanted)) for many in connections)
 
 
 def _stop_on_signals(stop: asyncio.Event) -> None:

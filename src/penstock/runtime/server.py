@@ -16,6 +16,7 @@ from penstock.runtime.cluster_streams import Certified, Door, listen
 from penstock.runtime.native_connection import Connection, Handler
 from penstock.runtime.proxy_headers import TrustedBalancers
 from penstock.wire.proxy_protocol import ProxyHeader
+from penstock.wire.strangers import Strangers
 
 log = logging.getLogger(__name__)
 
@@ -56,6 +57,10 @@ class Server:
         self.write_buffer_bytes = write_buffer_bytes
         self.hello_timeout_seconds = hello_timeout_ms / 1000
         self.connections: dict[int, Connection] = {}
+        self.strangers: Strangers[Connection] = Strangers(max_connections)
+        """Those of them that have not shown yet who they are."""
+        self.turned_away = 0
+        """Connections that are refused and may still read why."""
         self.held: set[Connection] = set()
         """Connections with bytes that wait until the node is no longer congested."""
         self.partial_bytes = 0
@@ -103,11 +108,18 @@ class Server:
 
     def admit(self, client: Connection) -> int | None:
         """The number of a new connection, or None where there is no room for it."""
-        if not self.accepting or len(self.connections) >= self.max_connections:
+        if not self.accepting:
             return None
+        if len(self.connections) >= self.max_connections:
+            oldest = self.strangers.oldest
+            if oldest is None:
+                return None
+            self.bad.tell("many", "cut off %s, which does not greet: others come", oldest.peer)
+            oldest.give_way()
         number = self._next_connection
         self._next_connection += 1
         self.connections[number] = client
+        self.strangers.enter(client)
         self._empty.clear()
         self.driver.connected(number)
         return number
@@ -115,6 +127,7 @@ class Server:
     def forget(self, client: Connection, number: int) -> None:
         """A connection is closed."""
         del self.connections[number]
+        self.strangers.leave(client)
         self.held.discard(client)
         self.driver.disconnected(number)
         if not self.connections:

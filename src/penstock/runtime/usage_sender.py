@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 
 from penstock.columnar.usage import USAGE_QUEUE
 from penstock.frontend.engine import EngineLink
@@ -55,6 +56,7 @@ class UsageSender:
         while True:
             await _until(self._many, PAUSE_SECONDS)
             self._many.clear()
+            self._collector.record_sums(None if self._closing.is_set() else time.time_ns() // 1_000_000)
             while (batch := self._collector.next_batch()) is not None:
                 if await self._stored(batch):
                     self._collector.reported(batch)

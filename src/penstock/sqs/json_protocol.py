@@ -6,6 +6,7 @@ SerializationException, whatever is wrong with it; values out of range are not l
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import msgspec
@@ -22,6 +23,10 @@ TARGET_PREFIX = "AmazonSQS."
 DEPTH = 16
 """How deep a request may nest where it has to be walked; a real one nests four deep."""
 
+OBJECTS = 2_000
+"""A batch of ten messages with ten attributes each has 111. A million empty ones in 4 MiB took 1.5 s and 300 MB."""
+_TEXTS = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
+
 _DECODE = {name: msgspec.json.Decoder(action.request).decode for name, action in ACTIONS.items()}
 _MEMBERS = {
     name: frozenset(field.encode_name for field in msgspec.structs.fields(action.request))
@@ -34,6 +39,8 @@ def decode_parameters(action: Action, body: bytes) -> Request:
     """The parameters of a JSON request."""
     if len(body) > REQUEST_BYTES:
         raise request_too_large(REQUEST_BYTES)
+    if _has_many_objects(body):
+        raise malformed(f"The request has more than {OBJECTS} objects.")
     try:
         return _DECODE[action.name](body or b"{}")
     except msgspec.ValidationError as error:
@@ -43,6 +50,17 @@ def decode_parameters(action: Action, body: bytes) -> Request:
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise malformed(str(error)) from None
     return _decode_without_nulls(action, body)
+
+
+def _has_many_objects(body: bytes) -> bool:
+    """Whether there are more objects than any request needs.
+
+    JSON within a text does not count: its braces stand before an escaped quotation mark, as a rule. Only where many stand
+    before something else all texts are taken out, which takes up to 0.1 s for a MiB.
+    """
+    if body.count(b"{") - body.count(b'{\\"') <= OBJECTS:
+        return False
+    return _TEXTS.sub(b"", body).count(b"{") > OBJECTS
 
 
 def _decode_without_nulls(action: Action, body: bytes) -> Request:

@@ -126,12 +126,16 @@ def _principal_matches(statement: Statement, caller: Caller) -> tuple[bool, bool
     principals = statement.principals
     if principals is None:
         return True, False
-    direct = ANYONE in principals or caller.arn in principals or f"Service:{caller.service}" in principals
+    direct = ANYONE in principals or caller.arn in principals
+    if caller.service is not None:
+        direct = direct or f"Service:{caller.service}" in principals
     through_account = caller.account in principals
+    itself = direct or (through_account and caller.root)
     if statement.not_principals:
-        excluded = direct or through_account
-        return not excluded, False
-    return direct or (through_account and caller.root), through_account
+        # Beside a user whom a denial spares stands its account, as AWS asks for: that spares no other user of the account.
+        spared = direct or through_account if statement.allow else itself
+        return not spared, False
+    return itself, through_account
 
 
 def request_context(

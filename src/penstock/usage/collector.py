@@ -19,6 +19,7 @@ import msgspec
 from penstock.usage.batch import UsageBatch
 from penstock.usage.event import Row, UsageEvent
 from penstock.usage.spool import NO_ROOM, SUFFIX, Spool
+from penstock.usage.stranger_rows import StrangerRows
 
 log = logging.getLogger(__name__)
 
@@ -70,6 +71,7 @@ class UsageCollector:
         self._waiting: deque[_Block] = deque()
         self._waiting_events = 0
         self._encoder = msgspec.msgpack.Encoder()
+        self._strangers = StrangerRows()
         self._number = 0
         self._dropped = 0
         self._reported = 0
@@ -118,6 +120,18 @@ class UsageCollector:
             return
         for row in rows:
             self.record(UsageEvent(*row))
+
+    def record_stranger(self, row: Row) -> None:
+        """Takes the row of a request that nobody known has made; where there are many, they are added up."""
+        rows = self._strangers.take(row)
+        if rows:
+            self.record_all(rows)
+
+    def record_sums(self, now_ms: int | None) -> None:
+        """Takes what was added up of a minute that is over; None: of this one too."""
+        rows = self._strangers.rest() if now_ms is None else self._strangers.due(now_ms)
+        if rows:
+            self.record_all(rows)
 
     def _keep(self, rows: list[Row], data: bytes) -> None:
         first, count = self._number + 1, len(rows)
@@ -184,6 +198,7 @@ class UsageCollector:
 
     def close(self) -> None:
         """Takes no more; what the log does not have stays in the directory for the next process."""
+        self.record_sums(None)
         self._closed = True
         self._spool.close()
         for spool in self._left:

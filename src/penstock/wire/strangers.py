@@ -26,9 +26,15 @@ class Strangers(Generic[Stranger]):
         self._waiting[stranger] = None
         if len(self._waiting) <= self._at_once:
             return None
-        oldest = next(iter(self._waiting))
-        del self._waiting[oldest]
+        oldest = self.oldest
+        if oldest is not None:
+            del self._waiting[oldest]
         return oldest
+
+    @property
+    def oldest(self) -> Stranger | None:
+        """Who has waited longest."""
+        return next(iter(self._waiting), None)
 
     def leave(self, stranger: Stranger) -> None:
         """It is gone, or no stranger any more."""

@@ -65,3 +65,17 @@ def test_percentiles_of_one_request_are_its_latency(spark: SparkSession) -> None
     assert found["ada"]["latency_us_p50"] == 40
     assert found["slow"]["latency_us_p99"] == 30_000_000
     assert found["slow"]["date"] == NOON.date()
+
+
+def test_rows_that_stand_for_many_refused_requests_count_as_many(spark: SparkSession) -> None:
+    rows = [
+        usage_row(1, user="", action="Refused", messages=500, outcome="MissingAuthenticationToken"),
+        usage_row(2, user="", action="Refused", messages=20, outcome="RequestThrottled"),
+        usage_row(3, user="", action="SendMessage", messages=0, outcome="InvalidClientTokenId"),
+    ]
+    found = {
+        row["action"]: row for row in summed(partial_sums(usage_frame(spark, rows)), "day", "date").collect()
+    }
+    sums = found["Refused"]
+    assert (sums["requests"], sums["messages"], sums["errors"], sums["throttles"]) == (520, 0, 520, 20)
+    assert (found["SendMessage"]["requests"], found["SendMessage"]["errors"]) == (1, 1)

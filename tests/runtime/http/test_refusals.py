@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from penstock.runtime.http.answers import encode_answer
+from penstock.runtime.http.house import UNUSED_SECONDS
 from penstock.sqs.http import HttpRequest, HttpResponse, Peer
 from tests.runtime.harness import until
 from tests.runtime.http.harness import Desk, answer, echo, on_both_loops, request_bytes, serving
@@ -215,6 +216,75 @@ async def test_connections_beyond_the_limit_are_told_so() -> None:
         fourth = await served.client()
         fourth.request()
         assert (await fourth.answer()).status == 200
+
+
+@on_both_loops
+async def test_connections_that_say_nothing_keep_nobody_out() -> None:
+    async with serving(echo, max_connections=2) as served:
+        user = await served.client()
+        user.request()
+        assert (await user.answer()).status == 200
+        silent = await served.client()
+        await until(lambda: len(served.server.connections) == 2)
+        newcomer = await served.client()
+        newcomer.request()
+        assert (await newcomer.answer()).status == 200
+        assert await silent.ended() == b""
+        user.request()
+        assert (await user.answer()).status == 200
+
+
+@on_both_loops
+async def test_who_was_only_refused_goes_before_who_was_served() -> None:
+    def judge(request: HttpRequest, peer: Peer, reply: Callable[[HttpResponse], None]) -> None:
+        reply(answer(status=403 if request.path == "/unsigned" else 200))
+
+    async with serving(judge, max_connections=2) as served:
+        user, stranger = await served.client(), await served.client()
+        user.request()
+        assert (await user.answer()).status == 200
+        served.pass_time(2 * UNUSED_SECONDS)
+        stranger.request("/unsigned")
+        assert (await stranger.answer()).status == 403
+        newcomer = await served.client()
+        newcomer.request()
+        assert (await newcomer.answer()).status == 200
+        assert await stranger.ended() == b""
+        user.request()
+        assert (await user.answer()).status == 200
+
+
+@on_both_loops
+async def test_who_begins_a_request_and_does_not_go_on_keeps_nobody_out() -> None:
+    async with serving(echo, max_connections=1) as served:
+        slow = await served.client()
+        slow.send("POST / HT")
+        connection = await served.connection()
+        await until(lambda: connection.begun)
+        newcomer = await served.client()
+        newcomer.request()
+        assert (await newcomer.answer()).status == 200
+        assert await slow.ended() == b""
+
+
+@on_both_loops
+async def test_the_longest_idle_goes_and_who_waits_for_an_answer_stays() -> None:
+    desk = Desk()
+    async with serving(desk, max_connections=2) as served:
+        waiting, idle = await served.client(), await served.client()
+        waiting.request("/waits")
+        visit = await desk.visit(0)
+        idle.request("/done")
+        (await desk.visit(1)).reply(answer("done"))
+        assert (await idle.answer()).status == 200
+        served.pass_time(2 * UNUSED_SECONDS)
+        newcomer = await served.client()
+        newcomer.request("/new")
+        (await desk.visit(2)).reply(answer("new"))
+        assert (await newcomer.answer()).body == b"new"
+        assert await idle.ended() == b""
+        visit.reply(answer("at last"))
+        assert (await waiting.answer()).body == b"at last"
 
 
 @on_both_loops

@@ -63,7 +63,7 @@ class Greeter:
                 guest, hello = outcome, said
         except PenstockError as error:
             failed = messages.Failed(error.code, error.message)
-            self._record.answered(asked, client.who, failed, 0, now_ms)
+            self._record.refused(asked, client.who, failed, now_ms)
             self._outside.refuse(connection, error, frame.request_id)
             return
         self._let_in(connection, client, guest, hello)

@@ -106,6 +106,12 @@ class NativeRecord:
         if row is not None:
             self.write([row])
 
+    def refused(self, asked: Asked, who: Who, failed: messages.Failed, now_ms: int) -> None:
+        """Somebody is not let in; of many such greetings there are sums."""
+        row = self.row(asked, who, failed, 0, now_ms, self.timer_us())
+        if row is not None:
+            self._usage.record_stranger(row)
+
     def abandoned(self, asked: Asked, who: Who) -> None:
         """The client went away before it was answered: what became of the request it cannot know."""
         action, queue, bytes_in, time_ms, started_us, subscription, failures_only = asked

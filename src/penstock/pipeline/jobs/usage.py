@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from pyspark.sql import DataFrame
 
-from penstock.columnar.usage import USAGE, USAGE_QUEUE
+from penstock.columnar.usage import REFUSED, USAGE, USAGE_QUEUE
 from penstock.pipeline.jobs.job import Job, Reader, Rolled, Surroundings, Tables, gap_table
 from penstock.pipeline.jobs.latency import Buckets
 from penstock.pipeline.statement import select, texts_of, within
@@ -20,6 +20,9 @@ KEYS = ("account", "user", "queue", "action")
 _KEY_NAMES = ", ".join(f"`{name}`" for name in KEYS)
 THROTTLED = ("RequestThrottled", "KMS.ThrottlingException", "throttled")
 """Outcomes that tell the caller to slow down."""
+_IS_SUM = f"`user` = '' and action = '{REFUSED}'"
+_REQUESTS = f"if({_IS_SUM}, messages, 1)"
+"""How many a row stands for: requests of nobody known are added up where there are many."""
 
 _KEY_COLUMNS = (
     column("account", "string", "The account that asked."),
@@ -81,12 +84,12 @@ def partial_sums(rows: DataFrame) -> DataFrame:
     return select(
         f"""
         select date_trunc('minute', time) as minute, {_KEY_NAMES},
-            count(*) as requests,
-            sum(messages) as messages,
+            sum({_REQUESTS}) as requests,
+            sum(if({_IS_SUM}, 0, messages)) as messages,
             sum(bytes_in) as bytes_in,
             sum(bytes_out) as bytes_out,
-            count_if(outcome != 'ok') as errors,
-            count_if(outcome in ({texts_of(THROTTLED)})) as throttles,
+            sum(if(outcome != 'ok', {_REQUESTS}, 0)) as errors,
+            sum(if(outcome in ({texts_of(THROTTLED)}), {_REQUESTS}, 0)) as throttles,
             sum(latency_us) as latency_us_sum,
             max(latency_us) as latency_us_max,
             {LATENCY.counted("latency_us")},

@@ -331,11 +331,12 @@ async def open_gateway(
     now_ms: Callable[[], int],
     tls: NativeTls | None = None,
     trusted_proxies: Sequence[str] | None = None,
+    max_connections: int = ServeConfig.max_connections,
 ) -> NativeGateway:
     """A gateway that listens; raises `StartError`, and lets go of its socket then."""
     listener, address = bound
     server = Server(
-        max_connections=ServeConfig.max_connections,
+        max_connections=max_connections,
         write_buffer_bytes=ServeConfig.write_buffer_bytes,
         hello_timeout_ms=ServeConfig.hello_timeout_ms,
         tls=tls,

@@ -134,6 +134,16 @@ class HttpConnection(asyncio.Protocol):
         return self.arrivals.reader.in_head
 
     @property
+    def served(self) -> bool:
+        """Whether a request on it was ever answered with something else than a refusal."""
+        return self.under_way.served
+
+    @property
+    def is_asking(self) -> bool:
+        """Whether a request is under way."""
+        return bool(self.under_way.exchanges)
+
+    @property
     def used_at(self) -> float:
         """When an answer was sent last."""
         return self.under_way.used_at

@@ -39,3 +39,5 @@ class HttpLimits(msgspec.Struct, frozen=True, kw_only=True):
     """How often the waits above are looked at: one timer for all connections."""
     handshake_seconds: float = 10.0
     """How long the TLS handshake may take; until it is done a connection does not count as one."""
+    handshakes: int = 1_024
+    """So many may be under way at once; the oldest is given up for the next."""

@@ -13,6 +13,7 @@ import socket
 import ssl
 from email.utils import formatdate
 
+from penstock.runtime.cluster_streams import Door, Shown, listen
 from penstock.runtime.http.connection import HttpConnection
 from penstock.runtime.http.house import Guest, Handler, House, Refuse
 from penstock.runtime.http.limits import HttpLimits
@@ -37,7 +38,7 @@ class HttpServer(House):
     ) -> None:
         super().__init__(handler, limits, refuse)
         self._given_turn = turn
-        self._listeners: list[asyncio.Server] = []
+        self._listeners: list[Door] = []
         self._sweeper: asyncio.TimerHandle | None = None
         self._empty = asyncio.Event()
         """Set when the last connection leaves, which matters only once no more may come."""
@@ -50,12 +51,14 @@ class HttpServer(House):
             self.turn = self._given_turn or Turn(loop)
             self._sweep()
         self._listeners.append(
-            await loop.create_server(
+            await listen(
                 lambda: HttpConnection(self),
-                sock=listener,
-                backlog=BACKLOG,
-                ssl=ssl_context,
-                ssl_handshake_timeout=self.limits.handshake_seconds if ssl_context is not None else None,
+                listener,
+                Shown(ssl_context) if ssl_context is not None else None,
+                "HTTP",
+                BACKLOG,
+                at_once=self.limits.handshakes,
+                seconds=self.limits.handshake_seconds,
             )
         )
 

@@ -13,6 +13,8 @@ from penstock.runtime.http.house import House
 
 log = logging.getLogger(__name__)
 
+REFUSED_STATUS = 400
+"""From here on an answer is a refusal."""
 UNSENT_BYTES = 64 * 1024
 """More than this does not wait for the end of the turn, so that a client which does not read is noticed."""
 FAILED = "The request failed inside the server; its log says why."
@@ -44,6 +46,7 @@ class UnderWay:
         "_unsent_bytes",
         "exchanges",
         "sent_unread_bytes",
+        "served",
         "unread",
         "used_at",
     )
@@ -63,6 +66,8 @@ class UnderWay:
         """What was sent all the same since the client was looked at last."""
         self.used_at = 0.0
         """When an answer was sent last."""
+        self.served = False
+        """Whether any of them was no refusal."""
 
     @property
     def full(self) -> bool:
@@ -105,6 +110,7 @@ class UnderWay:
         try:
             assert response is not None, "only what is answered is written"
             encoded = encode_answer(response, server.date_line, line, exchange.bodiless)
+            self.served = self.served or response.status < REFUSED_STATUS
         except Exception:
             log.exception("an answer to %s cannot be sent", connection.address)
             encoded = encode_answer(plain_refusal(500, FAILED), server.date_line, line, exchange.bodiless)
