@@ -92,7 +92,7 @@ MAY_TOUCH: dict[str, set[str]] = {
     "backend": {"log"},
     "config": {"system", "disk"},
     "metadata": {"event loop", "threads", "system", "disk", "clock", "log"},
-    "usage": {"threads", "system", "disk", "log"},
+    "usage": {"log"},
     "manager": {"event loop", "log"},
     "frontend": {"log"},
     "client": EVERYTHING - {"terminal"},
