@@ -18,7 +18,7 @@ from penstock.model.settings import QueueSettings
 from penstock.simulation.cluster.metadata import SimulatedMetadata
 from penstock.simulation.cluster.metered_front_end import HOME, Life, MeteredFrontEnd, ProcessKilled
 from penstock.simulation.cluster.router import ClusterStage
-from penstock.simulation.cluster.usage_rows import Call, check
+from penstock.simulation.cluster.usage_rows import Call, check, usage_rows
 from penstock.simulation.disk import SimulatedDisk
 from penstock.simulation.history import History
 from penstock.simulation.spool_files import FOLDER, SpoolHost
@@ -206,4 +206,4 @@ class MeteredCalls:
         self._counts["call of a front end that records usage"] += len(self._calls)
         entry = metadata.entries.get(queue_key(USAGE_QUEUE))
         log = history.records[decode_queue(entry.value).queue_id] if entry is not None else []
-        return check(log, self._calls, self._lives, history.ended_ms)
+        return check(usage_rows(log), self._calls, self._lives, history.ended_ms)

@@ -62,12 +62,12 @@ def usage_rows(log: Iterable[AppendedRecord]) -> Iterator[Row]:
 
 
 def check(
-    log: Iterable[AppendedRecord], calls: Sequence[Call], lives: Sequence[Life], at_ms: int
+    found: Iterable[Row], calls: Sequence[Call], lives: Sequence[Life], at_ms: int
 ) -> Iterator[Violation]:
     """Everything that is wrong."""
     rows: defaultdict[str, list[Row]] = defaultdict(list)
     numbers: defaultdict[str, list[int]] = defaultdict(list)
-    for row in usage_rows(log):
+    for row in found:
         rows[row["address"]].append(row)
         numbers[row["front_end"]].append(row["number"])
     for sentence in (*_strange(rows, calls), *_missing(rows, calls, lives), *_miscounted(numbers, lives)):
