@@ -120,7 +120,10 @@ class MeteredCalls:
             yield Pause(20)
 
     def _clear(self) -> Steps[None]:
-        """More processes, until nothing is left, and then the queue is deleted. What is left nevertheless is missing in the log, and others see the queue."""
+        """More processes, until nothing is left, and then the queue is deleted.
+
+        What is left nevertheless is missing in the log, and the queue is seen by others.
+        """
         for _ in range(_CLEARING):
             if not self._host.disk.list(FOLDER):
                 break
