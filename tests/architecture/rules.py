@@ -50,6 +50,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "client_core",  # producers and consumers decide as those of the client library do
         "columnar",  # what the log of lifecycles says is read, and compared with the records
         "metadata",  # the cache of a store and how it follows the store; the store itself is simulated
+        *("frontend", "sqs", "usage"),  # front ends that record usage, from the request to the log
     },
     # on top
     "penstock": {"model", "client"},
@@ -92,7 +93,7 @@ MAY_TOUCH: dict[str, set[str]] = {
     "backend": {"log"},
     "config": {"system", "disk"},
     "metadata": {"event loop", "threads", "system", "disk", "clock", "log"},
-    "usage": {"threads", "system", "disk", "log"},
+    "usage": {"log"},
     "manager": {"event loop", "log"},
     "frontend": {"log"},
     "client": EVERYTHING - {"terminal"},

@@ -34,6 +34,7 @@ from penstock.metadata.user_directory import UserDirectory
 from penstock.metadata.users import KEYS, USERS, AccessKey, User, encode, new_access_key
 from penstock.model.batch import Buffer
 from penstock.model.errors import ErrorCode, PenstockError
+from penstock.runtime.spool_directory import SpoolDirectory
 from penstock.sqs.compatibility import EXTENDED
 from penstock.sqs.http import HttpRequest, HttpResponse, Peer
 from penstock.usage.collector import UsageCollector
@@ -180,7 +181,9 @@ class Pipeline:
         self._asked: dict[int, Answered] = {}
         self._later: deque[Callable[[], None]] = deque()
         self._dice = random.Random(self._connection)
-        self.usage = UsageCollector(str(directory), HOST, token=self._dice.randbytes(16), spool_bytes=1 << 20)
+        self.usage = UsageCollector(
+            SpoolDirectory(directory), HOST, token=self._dice.randbytes(16), spool_bytes=1 << 20
+        )
         self.services = Services(
             engine=self,
             registry=self,

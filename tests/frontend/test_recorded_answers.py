@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from penstock.frontend.recorded_answers import RecordedAnswers
+from penstock.runtime.spool_directory import SpoolDirectory
 from penstock.sqs.http import HttpResponse
 from penstock.usage.collector import BLOCK_EVENTS, UsageCollector
 from penstock.usage.event import Row
@@ -24,7 +25,7 @@ class Desk:
     """A place for answers, a turn that ends when it is told to, and the record."""
 
     def __init__(self, directory: Path) -> None:
-        self.usage = UsageCollector(str(directory), "host", token=bytes(16), spool_bytes=1 << 20)
+        self.usage = UsageCollector(SpoolDirectory(directory), "host", token=bytes(16), spool_bytes=1 << 20)
         self._later: list[Callable[[], None]] = []
         self.answers = RecordedAnswers(self.usage, self._later.append)
 

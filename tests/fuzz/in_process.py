@@ -22,6 +22,7 @@ from penstock.metadata.user_directory import UserDirectory
 from penstock.metadata.users import KEYS, USERS, User, encode, new_access_key
 from penstock.model.batch import Buffer
 from penstock.model.errors import ErrorCode, PenstockError
+from penstock.runtime.spool_directory import SpoolDirectory
 from penstock.sqs.compatibility import EXTENDED
 from penstock.sqs.http import HttpRequest, HttpResponse, Peer
 from penstock.usage.collector import UsageCollector
@@ -55,7 +56,9 @@ class InProcess:
             self._user("admin", dice, master_key, root=True),
             self._user("reader", dice, master_key, root=False),
         ]
-        self._usage = UsageCollector(str(directory), HOST, token=dice.randbytes(16), spool_bytes=1 << 20)
+        self._usage = UsageCollector(
+            SpoolDirectory(directory), HOST, token=dice.randbytes(16), spool_bytes=1 << 20
+        )
         services = Services(
             engine=self,
             registry=self,

@@ -57,6 +57,8 @@ FIXED: dict[str, tuple[str, ...]] = {
         "ordering.timestamp_id.TIME_MAX",
         "ordering.timestamp_id._SPARE_BITS",
         "model.limits.TIMESTAMP_US_MAX",
+        "usage.spool.HEADER_BYTES",
+        "usage.spool._WRAPPED",
     ),
     "a byte, a bit or a mark, not a size": (
         "backend.replication.cluster_moves.SETTING_OUT",
@@ -73,6 +75,12 @@ FIXED: dict[str, tuple[str, ...]] = {
         "routing.line.NEVER",
         "model.limits.PRIORITIES",
         "model.partition_numbers.ELSEWHERE",
+        "usage.spool.NO_ROOM",
+    ),
+    "what clients of the simulation call things is short; longer rows have unit tests": (
+        "usage.collector.BLOCK_EVENT_BYTES",
+        "usage.collector.EVENT_BYTES",
+        "usage.event.TEXT_CHARACTERS",
     ),
     "room for the largest value of a size in the table: smaller ones use less of it": (
         "queue.producers._FIRST_SLOT",

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from penstock.simulation.sizes.node_sizes import OPTIONS
 from penstock.simulation.sizes.small_sizes import SIZES
+from penstock.simulation.sizes.usage_sizes import USAGE
 
 START = "<!-- sizes -->"
 END = "<!-- end of sizes -->"
@@ -18,7 +19,7 @@ END = "<!-- end of sizes -->"
 def table_of_sizes() -> str:
     """The table, in Markdown."""
     rows = ["| where | size | small values | what it separates |", "|---|---|---|---|"]
-    for size in SIZES:
+    for size in (*SIZES, *USAGE):
         values = ", ".join(f"{value:,}" for value in size.small)
         rows.append(f"| `{size.module}` | `{size.name}` | {values} | {size.separates} |")
     for option in OPTIONS:

@@ -12,6 +12,7 @@ from random import Random
 import penstock
 from penstock.simulation.sizes.size import Size
 from penstock.simulation.sizes.small_sizes import SIZES, draw_sizes, put_on, with_small_options
+from penstock.simulation.sizes.usage_sizes import USAGE, with_usage_sizes
 from penstock.simulation.world import World
 from penstock.storage.options import StorageOptions
 from tests.simulation.fixed_sizes import FIXED
@@ -21,11 +22,12 @@ ROOT = Path(penstock.__file__).parent
 PAGE = ROOT.parents[1] / "docs" / "simulation.md"
 LOOKED_AT = (
     *("storage", "backend", "replication", "queue", "cluster", "routing", "client", "ordering", "model"),
-    "metadata/election.py",
+    *("usage", "metadata/election.py"),
 )
 ROOM_ONLY = {("queue.producers", "PRODUCER_BATCHES_REMEMBERED")}
 """Modules that make room for the value of production; smaller values use less of that room."""
-IN_TABLE = {f"{size.module}.{size.name}" for size in SIZES}
+ALL = (*SIZES, *USAGE)
+IN_TABLE = {f"{size.module}.{size.name}" for size in ALL}
 
 
 def _module(path: Path) -> str:
@@ -80,11 +82,11 @@ def test_everybody_who_imports_a_size_is_known() -> None:
                     name = f"{node.module.removeprefix('penstock.')}.{alias.name}"
                     assert alias.asname is None or name not in IN_TABLE, f"{module} renames {name}"
                     importers.setdefault(name, set()).add(module)
-    for size in SIZES:
+    for size in ALL:
         names = (size.name, *size.follows(size.small[0]))
         found = set().union(*(importers.get(f"{size.module}.{name}", set()) for name in names))
         outside = {module for module in found if module.startswith(("client", "wire", "frontend", "runtime"))}
-        assert found - outside == set(size.imported_by), f"{size.module}.{size.name}"
+        assert found - outside == set(size.imported_by) - outside, f"{size.module}.{size.name}"
 
 
 def test_no_size_is_baked_in() -> None:
@@ -93,7 +95,7 @@ def test_no_size_is_baked_in() -> None:
         if module.startswith(("client", "wire", "frontend", "runtime", "simulation")):
             continue
         for node in _at_import(tree):
-            for size in SIZES:
+            for size in ALL:
                 if (module, size.name) in ROOM_ONLY:
                     continue
                 follows = module == size.module and size.follows(size.small[0])
@@ -123,10 +125,10 @@ def _at_import(node: ast.AST) -> Iterator[ast.AST]:
 def test_small_sizes_are_put_on_and_taken_off() -> None:
     before = {
         (size, module): _values(size.module, size.name, module)
-        for size in SIZES
+        for size in ALL
         for module in (size.module, *size.imported_by)
     }
-    smallest = {f"{size.module}.{size.name}": size.small[0] for size in SIZES}
+    smallest = {f"{size.module}.{size.name}": size.small[0] for size in ALL}
     with put_on(smallest):
         for (size, module), values in before.items():
             if values:
@@ -153,7 +155,8 @@ def test_the_seed_decides() -> None:
     drawn = [draw_sizes(Random(f"sizes: {seed}")) for seed in range(200)]
     assert drawn == [draw_sizes(Random(f"sizes: {seed}")) for seed in range(200)]
     assert 50 < sum(not sizes for sizes in drawn) < 150, "half of the runs are as in production"
-    assert set().union(*drawn) >= IN_TABLE, "each is small in some of them"
+    usage = [with_usage_sizes(sizes, Random(f"usage: {seed}")) for seed, sizes in enumerate(drawn)]
+    assert set().union(*drawn, *usage) >= IN_TABLE, "each is small in some of them"
 
 
 def test_small_options_hold_together() -> None:

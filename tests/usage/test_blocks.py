@@ -9,9 +9,10 @@ import pytest
 
 from penstock.model.batch import encode_one
 from penstock.model.internal_queues import MESSAGE_BYTES
+from penstock.runtime.spool_directory import SpoolDirectory
 from penstock.usage.collector import BATCH_EVENTS, BLOCK_EVENTS, UsageTotals
 from penstock.usage.event import Row
-from penstock.usage.spool import LEAST_BYTES, SUFFIX, Spool
+from penstock.usage.spool import LEAST_BYTES, Spool
 from tests.usage.test_usage import ARN, collector, drained, event, latencies
 
 
@@ -104,7 +105,7 @@ def test_the_next_process_hands_on_blocks_as_they_were_on_their_way(tmp_path: Pa
 
 @pytest.mark.parametrize("damage", [False, True])
 def test_a_spool_with_an_event_an_entry_is_read_too(tmp_path: Path, damage: bool) -> None:
-    left = Spool.make(tmp_path / f"old{SUFFIX}", LEAST_BYTES, "old/1", 77)
+    left = Spool.begin(SpoolDirectory(tmp_path).make("old", LEAST_BYTES), "old/1", 77)
     for number in (1, 2, 4):
         data = msgspec.msgpack.encode(event(number))
         left.append(number, data[:-3] if damage and number == 2 else data)

@@ -7,15 +7,16 @@ from pathlib import Path
 
 import pytest
 
+from penstock.runtime.spool_directory import SUFFIX, SpoolDirectory
 from penstock.usage.collector import UsageCollector
-from penstock.usage.spool import LEAST_BYTES, SUFFIX, Spool
+from penstock.usage.spool import LEAST_BYTES, Spool
 from tests.usage.test_usage import event
 
 PERMISSIONS = 0o777
 
 
 def collector(directory: Path, token: bytes = b"t" * 16) -> UsageCollector:
-    return UsageCollector(str(directory), "front", token=token, spool_bytes=LEAST_BYTES)
+    return UsageCollector(SpoolDirectory(directory), "front", token=token, spool_bytes=LEAST_BYTES)
 
 
 def mode(path: Path) -> int:
@@ -50,11 +51,13 @@ def test_what_an_earlier_version_left_open_to_others_is_narrowed(tmp_path: Path)
 
 @pytest.mark.parametrize(("tail", "head"), [(5, 4), (0, 1 << 62), (0, LEAST_BYTES)])
 def test_a_ring_whose_places_cannot_be_is_no_ring(tmp_path: Path, tail: int, head: int) -> None:
-    path = tmp_path / f"one{SUFFIX}"
-    spool = Spool.make(path, LEAST_BYTES, "front", 7)
+    path, files = tmp_path / f"one{SUFFIX}", SpoolDirectory(tmp_path)
+    spool = Spool.begin(files.make("one", LEAST_BYTES), "front", 7)
     spool.append(1, b"row")
     spool.close()
     with path.open("r+b") as file:
         file.seek(32)
         file.write(struct.pack("<QQ", tail, head))
-    assert Spool.adopt(path) is None
+    left = files.take("one")
+    assert left is not None
+    assert Spool.adopt(left) is None

@@ -8,13 +8,14 @@ from pathlib import Path
 
 import pytest
 
+from penstock.runtime.spool_directory import SpoolDirectory
 from penstock.usage.spool import LEAST_BYTES, Spool
 
 
 def test_somebody_who_looks_at_a_new_file_does_not_keep_its_writer_from_locking_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path = tmp_path / "front-1.spool"
+    path, files = tmp_path / "front-1.spool", SpoolDirectory(tmp_path)
     honest_open, honest_flock = os.open, fcntl.flock
     looking: list[int] = []
 
@@ -32,8 +33,8 @@ def test_somebody_who_looks_at_a_new_file_does_not_keep_its_writer_from_locking_
     with monkeypatch.context() as patch:
         patch.setattr(os, "open", open_and_be_looked_at)
         patch.setattr(fcntl, "flock", flock)
-        made = Spool.make(path, LEAST_BYTES, "front-1", 7)
+        made = Spool.begin(files.make("front-1", LEAST_BYTES), "front-1", 7)
     for descriptor in looking:
         os.close(descriptor)
-    assert Spool.adopt(path) is None  # it lives
+    assert files.take("front-1") is None  # it lives
     made.close()

@@ -17,10 +17,11 @@ from pyarrow import ipc
 from penstock.columnar.usage import USAGE
 from penstock.model.batch import encode_one
 from penstock.model.internal_queues import MESSAGE_BYTES
+from penstock.runtime.spool_directory import SUFFIX, SpoolDirectory
 from penstock.usage.batch import UsageBatch
 from penstock.usage.collector import BATCH_EVENTS, UsageCollector, UsageTotals
 from penstock.usage.event import UsageEvent
-from penstock.usage.spool import LEAST_BYTES, SUFFIX
+from penstock.usage.spool import LEAST_BYTES
 
 NOON_MS = 1_767_268_800_000
 ARN = "arn:aws:sqs:us-east-1:000000000000:orders"
@@ -46,7 +47,10 @@ def event(number: int = 0, user: str = "ada", action: str = "SendMessage") -> Us
 
 def collector(directory: Path, seed: int = 1, spool_bytes: int = 1 << 20) -> UsageCollector:
     return UsageCollector(
-        str(directory), "127.0.0.1:9324", token=bytes(range(seed, seed + 16)), spool_bytes=spool_bytes
+        SpoolDirectory(directory),
+        "127.0.0.1:9324",
+        token=bytes(range(seed, seed + 16)),
+        spool_bytes=spool_bytes,
     )
 
 

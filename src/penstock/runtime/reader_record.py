@@ -15,6 +15,7 @@ from penstock.frontend.request_ids import RequestIds
 from penstock.model.batch import Buffer
 from penstock.model.limits import MEBIBYTE
 from penstock.runtime.cluster_link.cluster_link import ClusterLink
+from penstock.runtime.spool_directory import SpoolDirectory
 from penstock.runtime.usage_sender import UsageSender
 from penstock.usage.collector import UsageCollector, UsageTotals
 from penstock.usage.event import UsageEvent
@@ -88,7 +89,7 @@ class ReaderRecord:
 
     def __init__(self, directory: str, node: str) -> None:
         self._collector = UsageCollector(
-            directory, node, token=secrets.token_bytes(16), spool_bytes=SPOOL_BYTES
+            SpoolDirectory(directory), node, token=secrets.token_bytes(16), spool_bytes=SPOOL_BYTES
         )
         self._request_ids = RequestIds(secrets.token_bytes(10))
         self._link: ClusterLink | None = None

@@ -25,6 +25,7 @@ from penstock.metadata.store.sqlite import open_sqlite_store
 from penstock.metadata.user_directory import UserDirectory
 from penstock.metadata.users import KEYS, opens_any
 from penstock.runtime.listening import StartError
+from penstock.runtime.spool_directory import SpoolDirectory
 from penstock.runtime.usage_sender import UsageSender
 from penstock.runtime.user_keys import UserKeys, open_user_keys, seal_own_file
 from penstock.usage.collector import UsageCollector, UsageTotals
@@ -74,7 +75,7 @@ class Records:
     def begin_usage(self, name: str, link: EngineLink) -> None:
         """Requests are recorded from now on; `name` is what the log calls this process."""
         self._usage = UsageCollector(
-            self._config.usage_path,
+            SpoolDirectory(self._config.usage_path),
             name,
             token=secrets.token_bytes(16),
             spool_bytes=self._config.usage_spool_bytes,

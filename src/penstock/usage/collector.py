@@ -11,14 +11,14 @@ import logging
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from itertools import takewhile
-from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
 
 from penstock.usage.batch import UsageBatch
 from penstock.usage.event import Row, UsageEvent
-from penstock.usage.spool import NO_ROOM, SUFFIX, Spool
+from penstock.usage.spool import LEAST_BYTES, NO_ROOM, Spool
+from penstock.usage.spool_files import RingInMemory, SpoolFiles
 from penstock.usage.stranger_rows import StrangerRows
 
 log = logging.getLogger(__name__)
@@ -61,10 +61,10 @@ class _Block(NamedTuple):
 class UsageCollector:
     """Owns the spool of this process, and for a while those that others have left."""
 
-    def __init__(self, directory: str, front_end: str, *, token: bytes, spool_bytes: int) -> None:
+    def __init__(self, files: SpoolFiles, front_end: str, *, token: bytes, spool_bytes: int) -> None:
         """`token`: 16 random bytes, which make the name and the producer unlike all others."""
         self.front_end = f"{front_end}/{token[:4].hex()}"
-        self._directory = Path(directory)
+        self._files = files
         self._producer = int.from_bytes(token[8:16], "little") >> 1 | 1
         self._left = self._adopted()
         self._spool = self._made(token[:8].hex(), spool_bytes)
@@ -152,7 +152,7 @@ class UsageCollector:
             batch = _next_of(self._left[0])
             if batch is not None:
                 return batch
-            self._left.pop(0).remove()
+            self._left.pop(0).give_up()
         if not self._waiting:
             return None
         return _batch_of(self._spool, self.front_end, _first_of(self._waiting))
@@ -205,7 +205,7 @@ class UsageCollector:
             spool.close()
         self._left = []
 
-    # -- the directory ---------------------------------------------------------------------------------------
+    # -- the files -------------------------------------------------------------------------------------------
 
     def _drop(self, count: int) -> None:
         self._dropped += count
@@ -214,7 +214,7 @@ class UsageCollector:
             log.warning(
                 "requests are no longer recorded: the log of usage takes nothing, and %s is full; "
                 "requests go on, and what is missing is counted",
-                self._directory,
+                self._files.place,
             )
 
     def _skip(self, count: int, *, own: bool = True) -> None:
@@ -228,27 +228,29 @@ class UsageCollector:
 
     def _adopted(self) -> list[Spool]:
         found = []
-        for path in sorted(self._directory.glob(f"*{SUFFIX}")):
+        for name in self._files.names():
             try:
-                spool = Spool.adopt(path)
+                file = self._files.take(name)
             except (OSError, ValueError) as error:
-                log.warning("cannot read what %s holds of usage: %s", path, error)
+                log.warning("cannot read what %s in %s holds of usage: %s", name, self._files.place, error)
                 continue
+            spool = Spool.adopt(file) if file is not None else None
             if spool is not None:
                 found.append(spool)
         return found
 
     def _made(self, name: str, size: int) -> Spool:
+        size = max(size, LEAST_BYTES)
         try:
-            return Spool.make(self._directory / f"{name}{SUFFIX}", size, self.front_end, self._producer)
+            return Spool.begin(self._files.make(name, size), self.front_end, self._producer)
         except OSError as error:
             log.warning(
                 "cannot keep usage in %s: %s; requests go on, and what is on its way to the log is lost if this "
                 "process is killed",
-                self._directory,
+                self._files.place,
                 error.strerror or error,
             )
-            return Spool.make(None, size, self.front_end, self._producer)
+            return Spool.begin(RingInMemory(size), self.front_end, self._producer)
 
 
 def _next_of(spool: Spool) -> UsageBatch | None:

@@ -1,4 +1,4 @@
-"""A ring of numbered entries in a file that is mapped into memory: what was put there outlives the process.
+"""A ring of numbered entries in memory that outlives the process: that of a file which is mapped into it.
 
 Writing an entry is a copy within memory: it waits for no disk, and a process that is killed in the next moment loses
 nothing, because the kernel has it. (A power cut may take the last seconds.) The room is reserved when the file is
@@ -8,24 +8,19 @@ made, so that a full disk is found out then. Layout, little-endian:
     entries, from byte 4096 on: size u32 | number u64 | the bytes      a size of all ones: on at the beginning
 
 What the bytes mean is the collector's. An entry may hold several rows: its number is that of the first, and the next
-entry's is higher than that of the last.
+entry's is higher than that of the last. Files are what `spool_files` says: here is only what stands in them.
 
 `tail` and `head` only ever rise; where they point to in the ring is their remainder.
 """
 
 from __future__ import annotations
 
-import fcntl
-import mmap
-import os
-import stat
 import struct
 from collections.abc import Iterator
-from contextlib import suppress
-from pathlib import Path
 from typing import NamedTuple
 
-SUFFIX = ".spool"
+from penstock.usage.spool_files import RingFile
+
 HEADER_BYTES = 4096
 LEAST_BYTES = 64 << 10
 _MAGIC = b"PSPOOL1\n"
@@ -36,9 +31,6 @@ _ENTRY = struct.Struct("<IQ")
 _BATCH_AT, _TAIL_AT, _HEAD_AT = 16, 32, 40
 _WRAPPED = 0xFFFF_FFFF
 NO_ROOM = -1
-_FILE_MODE = 0o600
-_DIRECTORY_MODE = 0o700
-"""Rows say who did what from where: they are for the server's own user only."""
 
 
 class Entry(NamedTuple):
@@ -52,10 +44,9 @@ class Entry(NamedTuple):
 class Spool:
     """One writer's ring. Whoever opens the file of a dead writer reads it to its end and removes it."""
 
-    def __init__(self, memory: mmap.mmap, path: Path | None, descriptor: int | None) -> None:
-        self._memory = memory
-        self._path = path
-        self._descriptor = descriptor
+    def __init__(self, file: RingFile) -> None:
+        self._file = file
+        self._memory = memory = file.memory
         self.producer: int
         self.batch: int
         self.through: int
@@ -66,46 +57,20 @@ class Spool:
         self._capacity = len(memory) - HEADER_BYTES
 
     @classmethod
-    def make(cls, path: Path | None, size: int, name: str, producer: int) -> Spool:
-        """A new ring; without a path it lives in memory alone. Raises `OSError` where the disk has no room."""
-        size = max(size, LEAST_BYTES)
-        descriptor: int | None = None
-        if path is None:
-            memory = mmap.mmap(-1, size)
-        else:
-            make_private(path.parent)
-            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, _FILE_MODE)
-            try:
-                _wait_for_lock(descriptor)
-                os.posix_fallocate(descriptor, 0, size)
-                memory = mmap.mmap(descriptor, size)
-            except OSError:
-                os.close(descriptor)
-                path.unlink(missing_ok=True)
-                raise
+    def begin(cls, file: RingFile, name: str, producer: int) -> Spool:
+        """A new ring in a new file, of at least `LEAST_BYTES`."""
         text = name.encode()
-        _HEADER.pack_into(memory, 0, _MAGIC, producer, 0, 0, 0, 0, len(text))
-        memory[_HEADER.size : _HEADER.size + len(text)] = text
-        return cls(memory, path, descriptor)
+        _HEADER.pack_into(file.memory, 0, _MAGIC, producer, 0, 0, 0, 0, len(text))
+        file.memory[_HEADER.size : _HEADER.size + len(text)] = text
+        return cls(file)
 
     @classmethod
-    def adopt(cls, path: Path) -> Spool | None:
-        """The ring of a writer that is no more; None if it lives, or if the file is none. Raises `OSError`."""
-        descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
-        try:
-            if not lock(descriptor) or os.fstat(descriptor).st_size < LEAST_BYTES:
-                os.close(descriptor)
-                return None
-            _narrow(descriptor, _FILE_MODE)  # earlier versions let the group read it
-            memory = mmap.mmap(descriptor, 0)
-        except OSError:
-            os.close(descriptor)
-            raise
-        if memory[: len(_MAGIC)] != _MAGIC or not _is_consistent(memory):
-            memory.close()
-            os.close(descriptor)
+    def adopt(cls, file: RingFile) -> Spool | None:
+        """The ring of a writer that is no more; None if the file holds none, which is then let go."""
+        if not _is_ring(file.memory):
+            file.close()
             return None
-        return cls(memory, path, descriptor)
+        return cls(file)
 
     # -- writing ---------------------------------------------------------------------------------------------
 
@@ -169,59 +134,26 @@ class Spool:
     def close(self) -> None:
         """Lets go of the file, and removes it if there is nothing in it."""
         done = self.is_empty
-        self._memory.close()
-        if self._path is not None and done:
-            self._path.unlink(missing_ok=True)
-        if self._descriptor is not None:
-            os.close(self._descriptor)
-            self._descriptor = None
+        self._memory.release()
+        if done:
+            self._file.remove()
+        else:
+            self._file.close()
 
-    def remove(self) -> None:
+    def give_up(self) -> None:
         """It can be read no further: whatever is left in it is given up."""
         self.release(self.head)
         self.close()
 
 
-def make_private(directory: Path) -> None:
-    """Makes a directory that only its owner may look into; one that was made for others too is narrowed."""
-    missing = [one for one in (directory, *directory.parents) if not one.exists()]
-    for one in reversed(missing):
-        one.mkdir(mode=_DIRECTORY_MODE, exist_ok=True)
-    _narrow(directory, _DIRECTORY_MODE)
-
-
-def _narrow(place: Path | int, mode: int) -> None:
-    if stat.S_IMODE(os.stat(place).st_mode) & 0o077:
-        with suppress(PermissionError):  # it is somebody else's, who decides
-            os.chmod(place, mode)
-
-
-def _is_consistent(memory: mmap.mmap) -> bool:
-    """Whether the places in the header can be those of this ring."""
+def _is_ring(memory: memoryview) -> bool:
+    """Whether there is a header, and its places can be those of this ring."""
+    if len(memory) < LEAST_BYTES:
+        return False
+    magic: bytes
     tail: int
     head: int
     size: int
-    _, _, _, _, tail, head, size = _HEADER.unpack_from(memory)
-    return tail <= head <= tail + len(memory) - HEADER_BYTES and size <= HEADER_BYTES - _HEADER.size
-
-
-def _wait_for_lock(descriptor: int) -> None:
-    """Whoever looks for rings of the dead has a new file for the moment it takes to see that it is empty, and then lets go.
-
-    Without the lock the next one who looks would take the ring for a dead writer's.
-    """
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-    except OSError:
-        return  # a file system without locks: nobody else can have one either
-
-
-def lock(descriptor: int) -> bool:
-    """False if another process has the file; a file system without locks counts as nobody."""
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    except OSError:
-        return True
-    return True
+    magic, _, _, _, tail, head, size = _HEADER.unpack_from(memory)
+    capacity = len(memory) - HEADER_BYTES
+    return magic == _MAGIC and tail <= head <= tail + capacity and size <= HEADER_BYTES - _HEADER.size

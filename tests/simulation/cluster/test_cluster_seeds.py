@@ -93,6 +93,7 @@ def test_everything_is_drawn() -> None:
     assert {queue.settings.replication for queue in queues} == {"sync", "async"}
     assert {queue.settings.partitions for queue in queues} == {1, 2, 3, 5}
     assert any(one.has_visitor for one in drawn)
+    assert any(one.is_metered for one in drawn)
 
 
 def test_what_async_may_lose_is_counted_apart(monkeypatch: pytest.MonkeyPatch) -> None:

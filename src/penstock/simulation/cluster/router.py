@@ -152,15 +152,20 @@ class ClusterStage(Stage):
         self.clients.append(client)
         return client
 
+    def front_end(self, name: str, random: Random) -> RoutingClient:
+        """What routes the requests of one process of a front end."""
+        return RoutingClient(name, self.fabric.clients, self.fabric, self.metadata, random, self.trace)
+
     def door(self, name: str) -> Network:
         """The native port of a front end."""
-        fabric, metadata, random = self.fabric, self.metadata, self.random
-
-        def front_end() -> RoutingClient:
-            return RoutingClient(name, fabric.clients, fabric, metadata, random, self.trace)
-
+        fabric, random = self.fabric, self.random
         fabric.client_names.append(name)
-        door = FrontDoor(front_end, self.schedule, random, lambda: fabric.calm or self.stopping)
+        door = FrontDoor(
+            lambda: self.front_end(name, random),
+            self.schedule,
+            random,
+            lambda: fabric.calm or self.stopping,
+        )
         return Network(self.schedule, random, door)
 
     def life_of(self, name: str) -> QueueLife | None:

@@ -33,6 +33,7 @@ LIMITED_KINDS = ("ttl", "retention", "reject", "drop-oldest", "overflow", "every
 """Those whose messages go by themselves, or are refused for lack of room."""
 MANY_PARTITIONS = "hundreds of partitions"
 _ONE_IN = 200
+METERED_SHARE = 0.08
 _SMALL_KINDS = ("plain", "fifo", "fair", "priorities", "deduplication")
 
 
@@ -113,6 +114,15 @@ class ClusterScenario:
         faults = self.faults
         disturbed = faults.clock_ms or faults.skew_ms or faults.flips_ms
         return self.base.duration_ms % 4 == 1 and not disturbed and not self.base.kind
+
+    @property
+    def is_metered(self) -> bool:
+        """Whether there are front ends that record usage (`metered_calls.py`). With dice of its own, as below.
+
+        Where a disk is damaged the log of usage may lose something like any other queue.
+        """
+        drawn = Random(f"metered: {self.base.duration_ms}").random() < METERED_SHARE
+        return drawn and not self.faults.flips_ms and not self.base.kind
 
 
 def draw_cluster_scenario(random: Random, nodes: int) -> ClusterScenario:

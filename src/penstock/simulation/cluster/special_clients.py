@@ -5,19 +5,25 @@ from __future__ import annotations
 from collections import Counter
 from random import Random
 
+from penstock.simulation.cluster.metered_calls import MeteredCalls
 from penstock.simulation.cluster.number_hunts import NumberHunter
 from penstock.simulation.cluster.number_keeping import NumberKeeping
+from penstock.simulation.cluster.router import ClusterStage
 from penstock.simulation.cluster.scenario import ClusterScenario
 from penstock.simulation.tasks import Steps
 from penstock.simulation.workload.idle_visitor import IdleVisitor
-from penstock.simulation.workload.stage import Stage
 
 
 class SpecialClients:
     """Those that the run of a seed has."""
 
     def __init__(
-        self, scenario: ClusterScenario, stage: Stage, hunter: NumberHunter, seed: int, counts: Counter[str]
+        self,
+        scenario: ClusterScenario,
+        stage: ClusterStage,
+        hunter: NumberHunter,
+        seed: int,
+        counts: Counter[str],
     ) -> None:
         self._stage = stage
         replicas = scenario.replicas
@@ -27,11 +33,16 @@ class SpecialClients:
         self.visitor: IdleVisitor | None = None
         if scenario.has_visitor:
             self.visitor = IdleVisitor(stage, Random(f"{seed} visits"), replicas)
+        self.metered: MeteredCalls | None = None
+        if scenario.is_metered:
+            self.metered = MeteredCalls(stage, Random(f"{seed} metered"), replicas, counts)
 
     def create(self) -> Steps[None]:
-        """Makes the queue of the keepers; the visitor makes its queue itself."""
+        """Makes the queues of the keepers and of the metered calls; the visitor makes its queue itself."""
         if self.keeping is not None:
             yield from self.keeping.keepers.create()
+        if self.metered is not None:
+            yield from self.metered.create()
 
     def start(self) -> None:
         """They begin."""
@@ -39,6 +50,8 @@ class SpecialClients:
             self.keeping.start()
         if self.visitor is not None:
             self._stage.tasks.start(self.visitor.run())
+        if self.metered is not None:
+            self.metered.start()
 
     def end(self) -> None:
         """Nothing is done on purpose any more."""

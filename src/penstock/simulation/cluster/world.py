@@ -37,6 +37,7 @@ from penstock.simulation.message_history import Span
 from penstock.simulation.recorder import Recorder
 from penstock.simulation.schedule import Schedule
 from penstock.simulation.sizes.small_sizes import SmallSizes, draw_sizes, put_on, told, with_small_options
+from penstock.simulation.sizes.usage_sizes import with_usage_sizes
 from penstock.simulation.tasks import Ask, Pause, Steps, Tasks
 from penstock.simulation.trace import Trace
 from penstock.simulation.violation import Violation
@@ -344,6 +345,8 @@ class ClusterWorld:
             self.violations.append(Violation("I10", at_ms, f"a node refused to start: {sentence}"))
         history.most_unflushed_bytes = max(machine.most_unflushed_bytes for machine in self.machines.values())
         history.max_unflushed_bytes = self.scenario.base.max_unflushed_bytes
+        if self.special.metered is not None:
+            self.violations += self.special.metered.check(self.metadata, history)
         loose = loose_queues.loose_queues(history)
         lost = lost_records(logs, self.witness.seen(), loose, self.witness.returned)
         self.violations += loose_queues.check(history, logs, lost, loose)
@@ -366,7 +369,8 @@ class ClusterWorld:
 def draw_small_sizes(seed: int, nodes: int) -> SmallSizes:
     """What is small in the run of a seed: by chance, and what its scenario is about."""
     scenario = draw_cluster_scenario(Random(f"cluster of {nodes}: {seed}"), nodes)
-    return draw_sizes(Random(f"sizes of {nodes}: {seed}"), scenario.wants_small)
+    sizes = draw_sizes(Random(f"sizes of {nodes}: {seed}"), scenario.wants_small)
+    return with_usage_sizes(sizes, Random(f"usage sizes: {seed}")) if scenario.is_metered else sizes
 
 
 def simulate_cluster(seed: int, nodes: int = 3) -> Outcome:

@@ -19,6 +19,7 @@ from penstock.simulation.planted_patches import Patch
 from penstock.simulation.sizes.node_sizes import BACKEND, MEMBERSHIP, OPTIONS, REPLICATION, STORAGE
 from penstock.simulation.sizes.queue_sizes import LIMITS, QUEUE, ROUTING
 from penstock.simulation.sizes.size import Size
+from penstock.simulation.sizes.usage_sizes import USAGE
 from penstock.storage.options import StorageOptions
 
 SIZES: tuple[Size, ...] = (*STORAGE, *BACKEND, *REPLICATION, *MEMBERSHIP, *QUEUE, *ROUTING, *LIMITS)
@@ -95,7 +96,7 @@ def _holders() -> Sequence[tuple[Size, Sequence[ModuleType]]]:
     """Who has each size; imported now, so that no module is first imported while a size is small."""
     return [
         (size, [import_module(f"penstock.{name}") for name in (size.module, *size.imported_by)])
-        for size in SIZES
+        for size in (*SIZES, *USAGE)
     ]
 
 

@@ -1,0 +1,43 @@
+"""Sizes of the record of usage, small in runs in which front ends record it; drawn apart, so that other runs stay as they are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from random import Random
+
+from penstock.simulation.sizes.size import Size
+
+USAGE = (
+    Size(
+        "usage.collector",
+        "BATCH_EVENTS",
+        (1, 4, 30),
+        "rows of usage handed on in one batch or in several",
+    ),
+    Size(
+        "usage.collector",
+        "BLOCK_EVENTS",
+        (1, 3),
+        "rows of answers that leave together, written as one entry or as several",
+        ("frontend.recorded_answers",),
+    ),
+    Size(
+        "usage.spool",
+        "LEAST_BYTES",
+        (6_000, 12_000),
+        "a spool with room for all rows that wait, or one that goes round and gets full",
+        ("usage.collector",),
+    ),
+)
+_SHARE = 0.4
+_EVERY_PROCESS_IS_A_PRODUCER = "model.limits.PRODUCERS_PER_QUEUE"
+
+
+def with_usage_sizes(sizes: Mapping[str, int], random: Random) -> Mapping[str, int]:
+    """The small sizes of a run, with those of usage; there may be as many producers as front ends are started."""
+    found = {name: value for name, value in sizes.items() if name != _EVERY_PROCESS_IS_A_PRODUCER}
+    for size in USAGE:
+        value = random.choice(size.small)
+        if random.random() < _SHARE:
+            found[f"{size.module}.{size.name}"] = value
+    return found
