@@ -156,12 +156,16 @@ class CausalSorter:
             forgotten += 1
         return forgotten
 
-    def clear(self) -> None:
-        """The queue was purged: nothing waits; floors stay where they are."""
-        self._arrivals.clear()
+    def clear(self) -> list[PendingRuns]:
+        """The queue was purged: nothing waits; floors stay where they are. Returns what waited."""
+        before: list[PendingRuns] = []
+        self._arrivals = deque()
         for number, session in self.sessions.items():
-            self.sessions.touch(number)
-            session.pending.clear()
+            if session.pending.count:
+                self.sessions.touch(number)
+                before.append(session.pending)
+                session.pending = PendingRuns()
+        return before
 
     # --- snapshots ------------------------------------------------------------------------------------------
 

@@ -96,8 +96,10 @@ def _steps(partition: Partition, *, exact: bool) -> Generator[Step, None, None]:
     rows = limits.PAGE_ROWS
     table, log, heads, lifecycle = partition.table, partition.log, partition.late_heads, partition.lifecycle
 
+    many_attempts = table.many_attempts  # a purge goes on with another
+
     def image(chunk: Chunk) -> bytes:
-        return encode_page(messages_of(chunk, table.many_attempts))
+        return encode_page(messages_of(chunk, many_attempts))
 
     chunks = table.begin_capture(image)
     leases = partition.leases.begin_capture()

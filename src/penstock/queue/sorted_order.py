@@ -25,6 +25,7 @@ from penstock.model.runs import Runs, difference, intersection, normalized
 from penstock.model.settings import QueueSettings
 from penstock.ordering.causal_sorter import Arrival, CausalImage, CausalSorter, Session, SessionImage
 from penstock.ordering.clock_interval import ClockInterval
+from penstock.ordering.pending_runs import PendingRuns
 from penstock.ordering.stamped_run import RunImage, StampedRun, run_of, run_of_range
 from penstock.ordering.timestamp_id import TimestampId
 from penstock.ordering.window_sorter import Late, SorterImage, Verdict, WindowSorter
@@ -164,12 +165,18 @@ class SortedOrder:
         emitted = self._window.close(through_us)
         return emitted.runs if emitted is not None else []
 
-    def clear(self) -> None:
-        """The queue was purged."""
-        if self._window is not None:
-            self._window.clear()
-        if self._causal is not None:
-            self._causal.clear()
+    def clear(self) -> list[PendingRuns]:
+        """The queue was purged; returns what waited."""
+        return [
+            *(self._window.clear() if self._window is not None else ()),
+            *(self._causal.clear() if self._causal is not None else ()),
+        ]
+
+    def clear_late(self) -> list[object]:
+        """No late message is here any more; returns the tables of them that there were."""
+        before: list[object] = [self.late, self._unsent]
+        self.late, self._unsent = {}, {}
+        return before
 
     # -- late ones -------------------------------------------------------------------------------------------
 

@@ -100,6 +100,7 @@ class Cutter:
             lost = report_cut(before, partition, before.totals.sent - partition.totals.sent)
             self._teller.tell_lost(followed, lost)
             parts.catalogue.partitions[queue_id] = partition
+            parts.freeing.add(before)
         self._cut_done(followed)
         return True
 
