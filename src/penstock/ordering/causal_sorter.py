@@ -156,9 +156,9 @@ class CausalSorter:
             forgotten += 1
         return forgotten
 
-    def clear(self) -> list[PendingRuns]:
+    def clear(self) -> list[object]:
         """The queue was purged: nothing waits; floors stay where they are. Returns what waited."""
-        before: list[PendingRuns] = []
+        before: list[object] = [self._arrivals]
         self._arrivals = deque()
         for number, session in self.sessions.items():
             if session.pending.count:
@@ -212,6 +212,7 @@ def _images(pages: Iterator[list[_SessionRow]]) -> Iterator[list[SessionImage]]:
                 continue
             for runs in images_in_order(entries):
                 if runs:
-                    yield [*few, SessionImage(number, floor, arrived_us, runs)]
-                    few = []
+                    few.append(SessionImage(number, floor, arrived_us, runs))
+                yield few
+                few = []
         yield few

@@ -173,7 +173,7 @@ class WindowSorter:
         self.floor = max(self.floor, last_of(time_us))
         return emitted
 
-    def clear(self) -> list[PendingRuns]:
+    def clear(self) -> list[object]:
         """The queue was purged: nothing waits; the floor stays where it is. Returns what waited."""
         before, self._pending = self._pending, PendingRuns()
         return [before]

@@ -185,7 +185,7 @@ def _steps(partition: Partition, *, exact: bool) -> Generator[Step, None, None]:
             sorting.sessions, lambda row: 1 + sum(len(run.times) // 8 for run in row.runs), pages.Sessions
         )
         yield from _even(_cut(sorting.arrivals), pages.Arrivals)
-        yield from _weighed(iter([sorting.late]), lambda row: 1 + len(row[1]), pages.Late)
+        yield from _weighed(sorting.late, lambda row: 1 + len(row[1]), pages.Late)
     if stamps is not None:
         for low in range(0, stamped, rows):
             high = min(low + rows, stamped)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Iterable, Iterator
-from itertools import takewhile
+from itertools import islice, takewhile
 from typing import NamedTuple
 
 from penstock.model import limits
@@ -25,7 +25,6 @@ from penstock.model.runs import Runs, difference, intersection, normalized
 from penstock.model.settings import QueueSettings
 from penstock.ordering.causal_sorter import Arrival, CausalImage, CausalSorter, Session, SessionImage
 from penstock.ordering.clock_interval import ClockInterval
-from penstock.ordering.pending_runs import PendingRuns
 from penstock.ordering.stamped_run import RunImage, StampedRun, run_of, run_of_range
 from penstock.ordering.timestamp_id import TimestampId
 from penstock.ordering.window_sorter import Late, SorterImage, Verdict, WindowSorter
@@ -59,7 +58,7 @@ class SortedCapture(NamedTuple):
     waiting: Iterator[list[RunImage]]
     sessions: Iterator[list[SessionImage]]
     arrivals: list[Arrival]
-    late: list[LateRow]
+    late: Iterator[list[LateRow]]
 
 
 class SortedOrder:
@@ -165,7 +164,7 @@ class SortedOrder:
         emitted = self._window.close(through_us)
         return emitted.runs if emitted is not None else []
 
-    def clear(self) -> list[PendingRuns]:
+    def clear(self) -> list[object]:
         """The queue was purged; returns what waited."""
         return [
             *(self._window.clear() if self._window is not None else ()),
@@ -227,7 +226,7 @@ class SortedOrder:
         """The window as it is now, until the sessions have no capture any more.
 
         The order of what was let out is captured with its groups."""
-        late = [(first, batch.runs, batch.lateness) for first, batch in self.late.items()]
+        late = _rows(dict(self.late))
         if self._causal is not None:
             return SortedCapture(None, iter(()), *self._causal.begin_capture(), late)
         assert self._window is not None
@@ -253,6 +252,13 @@ class SortedOrder:
         """More of what waits on a `clock` queue."""
         if self._window is not None:
             self._window.load_runs(runs)
+
+
+def _rows(late: dict[int, LateBatch]) -> Iterator[list[LateRow]]:
+    """The rows of the snapshot, some at a time."""
+    batches = iter(late.items())
+    while part := list(islice(batches, limits.PAGE_ROWS)):
+        yield [(first, batch.runs, batch.lateness) for first, batch in part]
 
 
 def stamped_run(record: Sent, batch: Batch) -> StampedRun:
