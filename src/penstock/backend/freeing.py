@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from penstock.queue.partition import Partition
 from penstock.queue.taking_apart import is_large, taken_apart
@@ -15,18 +15,18 @@ class Freeing:
     """What a node has still to free, oldest first."""
 
     def __init__(self) -> None:
-        self._waiting: list[tuple[Partition, object]] = []
+        self._waiting: list[tuple[Partition, Sequence[object]]] = []
         self._steps: Iterator[None] | None = None
 
     def __bool__(self) -> bool:
         """Whether `step` goes on at once where it stopped."""
         return self._steps is not None
 
-    def add(self, partition: Partition, given_up: object = None) -> None:
-        """Nobody uses a partition any more, or something that it has given up."""
-        root = partition if given_up is None else given_up
-        if is_large(root):
-            self._waiting.append((partition, root))
+    def add(self, partition: Partition, given_up: Sequence[object] | None = None) -> None:
+        """Nobody uses a partition any more, or tables that it has given up."""
+        roots = [partition] if given_up is None else given_up
+        if is_large(roots):
+            self._waiting.append((partition, roots))
 
     def step(self) -> None:
         """Goes on for as long as a turn may take. What is being captured waits until it is not."""

@@ -16,7 +16,7 @@ from penstock.ordering.stamped_run import RunImage, StampedRun, run_from_image
 from penstock.ordering.timestamp_id import TimestampId
 
 HEADS_REMEMBERED = 256
-_AT_ONCE = 4_096
+_AT_ONCE = 1_024
 _IMAGES_AT_ONCE = 64
 
 Entry = tuple[int, int, int, int, int, StampedRun]

@@ -7,7 +7,7 @@ holds them. The state must be nobody's any more: whoever still looks at it finds
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import msgspec
 
@@ -28,10 +28,10 @@ _ROWS_WITH_ROWS = (Session, ReaderGroup, Lane)
 _Container = dict[object, object] | list[object] | deque[object] | set[object]
 
 
-def is_large(root: object) -> bool:
-    """Whether freeing it takes more than a step."""
+def is_large(roots: Sequence[object]) -> bool:
+    """Whether freeing these takes more than a step."""
     rows = 0
-    for container in _containers(root):
+    for container in _containers(roots):
         rows += len(container)
         if rows <= ROWS_AT_ONCE:
             rows += sum(map(_weight, _rows(container)))
@@ -40,9 +40,9 @@ def is_large(root: object) -> bool:
     return False
 
 
-def taken_apart(root: object) -> Iterator[None]:
-    """Empties all that the root holds, some rows between two steps."""
-    left = _containers(root)
+def taken_apart(roots: Sequence[object]) -> Iterator[None]:
+    """Empties all that these hold, some rows between two steps."""
+    left = _containers(roots)
     freed = 0
     while left:
         container = left[-1]
@@ -57,7 +57,7 @@ def taken_apart(root: object) -> Iterator[None]:
             elif isinstance(row, dict | list | deque | set):
                 left.append(row)
             else:
-                left += _containers(row)
+                left += _containers([row])
             del row
         if freed >= ROWS_AT_ONCE:
             yield
@@ -71,7 +71,7 @@ def _weight(row: object) -> int:
             return len(row)
         return 1 + sum(map(_weight, _rows(row)))
     if isinstance(row, _ROWS_WITH_ROWS):
-        return 1 + sum(map(len, _containers(row)))
+        return 1 + sum(map(len, _containers([row])))
     return 1
 
 
@@ -93,11 +93,11 @@ def _some(container: _Container) -> list[object]:
     return taken
 
 
-def _containers(root: object) -> list[_Container]:
-    """The containers of an object, of the objects that it consists of, and of those of these."""
+def _containers(roots: Sequence[object]) -> list[_Container]:
+    """The containers of objects, of the objects that they consist of, and of those of these."""
     found: list[_Container] = []
     seen: set[int] = set()
-    left = [root]
+    left = list(roots)
     while left:
         top = left.pop()
         if id(top) in seen:
