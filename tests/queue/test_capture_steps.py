@@ -1,6 +1,6 @@
-"""A step of a capture, and of building a state, does no more however large the state is.
+"""A step of a capture, of building a state, and of freeing one does no more however large the state is. Nor does a purge.
 
-What is counted is calls of functions and bytes of pages, not time: a turn of the node has a bounded number of steps.
+What is counted is calls of functions, pieces of memory and bytes of pages, not time: a turn of the node has a bounded number of steps.
 """
 
 from __future__ import annotations
@@ -14,17 +14,24 @@ import pytest
 
 from penstock.model import limits
 from penstock.model.batch import encode
-from penstock.model.records import Deleted, Leased, Released, Sent
+from penstock.model.records import Deleted, Leased, Purged, Released, Sent
 from penstock.model.settings import QueueSettings
+from penstock.queue.budget import Budget
 from penstock.queue.building import Builder
 from penstock.queue.capture import Capture
 from penstock.queue.chunk import CHUNK_MESSAGES
 from penstock.queue.partition import Partition
+from penstock.queue.taking_apart import ROWS_AT_ONCE, is_large, taken_apart
+from tests.queue import large_states
 from tests.queue.rig import START_MS, Rig
 
 MESSAGES = 100_000
 PAGE_BYTES_MAX = 256 * 1024
 BATCH = 1_000
+ROWS = 6_000
+"""Of one part of a state: several pages, and several steps."""
+BLOCKS_PER_ROW = 8
+"""So many pieces of memory make up the largest row: a lease with its parts and its runs."""
 
 
 @contextmanager
@@ -115,3 +122,88 @@ def test_no_step_does_more_than_a_page_is_worth(make: Callable[[int], Partition]
     assert step <= 4 * limits.PAGE_ROWS
     assert build <= 12 * CHUNK_MESSAGES
     assert page <= PAGE_BYTES_MAX
+
+
+@contextmanager
+def blocks() -> Iterator[list[int]]:
+    """Counts the pieces of memory that are there afterwards and were not before, or the other way round."""
+    counted = [0]
+    gc.disable()
+    before = sys.getallocatedblocks()
+    try:
+        yield counted
+    finally:
+        counted[0] = abs(sys.getallocatedblocks() - before)
+        gc.enable()
+
+
+@pytest.mark.parametrize("name", large_states.MAKERS)
+def test_no_part_of_a_state_is_captured_or_built_at_once(name: str) -> None:
+    partition = large_states.MAKERS[name](ROWS)
+    begin, step, build, page = work(partition)
+    few = name == "readers"  # of which a queue has 10,000 at most: they are copied when it begins
+    assert begin <= (ROWS + 200 if few else 200)
+    assert step <= 4 * limits.PAGE_ROWS
+    assert build <= 12 * CHUNK_MESSAGES
+    assert page <= PAGE_BYTES_MAX
+    if few:
+        return
+    with blocks() as counted:
+        capture = Capture(partition)
+    assert counted[0] <= limits.PAGE_ROWS, "it begins with rows of many pages"
+    while not capture.is_done:
+        with blocks() as counted:
+            capture.step(1)
+        assert counted[0] <= BLOCKS_PER_ROW * limits.PAGE_ROWS
+
+
+def free_in_steps(roots: list[object]) -> None:
+    """Takes a state apart."""
+    steps = taken_apart(roots)
+    ended = False
+    while not ended:
+        with blocks() as counted:
+            ended = next(steps, steps) is steps
+        assert counted[0] <= 2 * BLOCKS_PER_ROW * ROWS_AT_ONCE, "too much is freed in one step"
+
+
+@pytest.mark.parametrize("name", large_states.MAKERS)
+def test_no_part_of_a_state_is_freed_at_once(name: str) -> None:
+    partition = large_states.MAKERS[name](ROWS)
+    free_in_steps([partition])
+    assert not is_large([partition])
+    with blocks() as counted:
+        del partition
+    assert counted[0] <= BLOCKS_PER_ROW * ROWS_AT_ONCE
+
+
+EXCEPTIONS = ("lifecycle", "moves", "causal_sessions")
+"""Rows of lifecycles are made for what is purged. Of the chunks of what is on its way the rest is purged message by message. Sessions
+stay, and forget what waits."""
+
+
+@pytest.mark.parametrize("name", [name for name in large_states.MAKERS if name not in EXCEPTIONS])
+def test_a_purge_frees_nothing_and_goes_through_the_last_chunk_alone(name: str) -> None:
+    partition = large_states.MAKERS[name](ROWS)
+    purged = Purged(partition.table.next, START_MS)
+    with blocks() as counted, calls() as called:
+        partition.apply(purged)
+    assert called[0] <= 3 * CHUNK_MESSAGES
+    assert counted[0] <= 500
+    free_in_steps(partition.discarded)
+
+
+def test_what_goes_on_after_a_purge_is_not_taken_apart() -> None:
+    """Tables that are given up know the messages of the partition, which are its own again."""
+    for make in (large_states.strict_groups, large_states.fair_groups, large_states.late_heads):
+        partition = make(ROWS)
+        partition.apply(Purged(partition.table.next, START_MS))
+        given_up, partition.discarded = partition.discarded, []
+        batch = encode([b"x"] * BATCH, groups=[b"%d" % number for number in range(BATCH)])
+        first = partition.table.next
+        partition.apply(Sent(first, BATCH, START_MS, 0, 0, 0, 0), batch, 1 << 50)
+        for _ in taken_apart(given_up):
+            pass
+        assert partition.table.messages == BATCH
+        assert len(partition.groups) == BATCH
+        assert sum(count for _, count in partition.order.choose(Budget(BATCH, 1 << 30))) == BATCH

@@ -179,6 +179,7 @@ def remove_queue(parts: NodeParts, partition: Partition, now_ms: int) -> None:
     parts.movers.discard(partition.queue_id)
     parts.doomed.discard(partition.queue_id)
     parts.store.drop_partition(partition.queue_id)
+    parts.freeing.add(partition)
 
 
 def list_queues(parts: NodeParts, request: ListQueues) -> QueueList:

@@ -222,6 +222,7 @@ class Node:
         """Work for the helper thread."""
         self._checkpointer.drop_emptied()
         self._parts.captures.step()
+        self._parts.freeing.step()
         step = self._checkpointer.step(self._now_ms)
         jobs = [*self._jobs, *self._store.take_jobs(), *self._log_reads.take_jobs()]
         self._jobs = []
@@ -303,7 +304,7 @@ class Node:
         parts = self._parts
         if parts.movers or parts.waiting.awake or parts.readers.awake:
             return True
-        return bool(parts.captures) or self._checkpointer.has_more
+        return bool(parts.captures or parts.freeing) or self._checkpointer.has_more
 
     def close(self, now_ms: int) -> None:
         """Last words: everything appended is on disk and marked as closed well."""

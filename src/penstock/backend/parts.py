@@ -10,6 +10,7 @@ from penstock.backend.bodies import BodyReader
 from penstock.backend.captures import Captures
 from penstock.backend.catalogue import Catalogue
 from penstock.backend.environment import not_synchronized
+from penstock.backend.freeing import Freeing
 from penstock.backend.held_sends import HeldSends
 from penstock.backend.idle_queues import IdleQueues
 from penstock.backend.log_waiting import LogReader, ReaderRoom
@@ -136,6 +137,8 @@ class NodeParts:
     """Until when members of groups of readers are taken to be alive."""
     captures: Captures = field(default_factory=Captures)
     """States that are being captured, for snapshots and for replicas."""
+    freeing: Freeing = field(default_factory=Freeing)
+    """States that are no longer used."""
     cluster: ClusterPart | None = None
     """None: the node is alone."""
 
@@ -158,13 +161,20 @@ class NodeParts:
                 self.movers.add(queue_id)
             if partition.lifecycle is not None:
                 self.followed.add(queue_id)
-            if partition.table.emptied or (partition.log is not None and partition.log.emptied):
-                self.emptied.update((queue_id, file) for file in take_emptied(partition))
+            self.take_leavings(partition)
             self.waiting.wake(queue_id)
             if self.readers.is_awaited(queue_id) and any(
                 isinstance(row.record, _TELLS_READERS) for row in decided
             ):
                 self.readers.wake(queue_id)
+
+    def take_leavings(self, partition: Partition) -> None:
+        """Takes what records made a partition give up: files, and tables that are freed over many turns."""
+        if partition.table.emptied or (partition.log is not None and partition.log.emptied):
+            self.emptied.update((partition.queue_id, file) for file in take_emptied(partition))
+        if partition.discarded:
+            self.freeing.add(partition, partition.discarded)
+            partition.discarded = []
 
     @staticmethod
     def _readable(cluster: ClusterPart, queue_id: int, decided: Sequence[Written]) -> Sequence[Written]:

@@ -156,12 +156,16 @@ class CausalSorter:
             forgotten += 1
         return forgotten
 
-    def clear(self) -> None:
-        """The queue was purged: nothing waits; floors stay where they are."""
-        self._arrivals.clear()
+    def clear(self) -> list[object]:
+        """The queue was purged: nothing waits; floors stay where they are. Returns what waited."""
+        before: list[object] = [self._arrivals]
+        self._arrivals = deque()
         for number, session in self.sessions.items():
-            self.sessions.touch(number)
-            session.pending.clear()
+            if session.pending.count:
+                self.sessions.touch(number)
+                before.append(session.pending)
+                session.pending = PendingRuns()
+        return before
 
     # --- snapshots ------------------------------------------------------------------------------------------
 
@@ -208,6 +212,7 @@ def _images(pages: Iterator[list[_SessionRow]]) -> Iterator[list[SessionImage]]:
                 continue
             for runs in images_in_order(entries):
                 if runs:
-                    yield [*few, SessionImage(number, floor, arrived_us, runs)]
-                    few = []
+                    few.append(SessionImage(number, floor, arrived_us, runs))
+                yield few
+                few = []
         yield few

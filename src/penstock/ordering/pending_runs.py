@@ -16,7 +16,7 @@ from penstock.ordering.stamped_run import RunImage, StampedRun, run_from_image
 from penstock.ordering.timestamp_id import TimestampId
 
 HEADS_REMEMBERED = 256
-_AT_ONCE = 4_096
+_AT_ONCE = 1_024
 _IMAGES_AT_ONCE = 64
 
 Entry = tuple[int, int, int, int, int, StampedRun]
@@ -100,15 +100,16 @@ class PendingRuns:
 def images_in_order(entries: list[Entry]) -> Iterator[list[RunImage]]:
     """The entries by their sequence numbers, some at a time: however many there are, no step takes long.
 
-    Equal states give equal images. An empty list says that there is more to do.
+    Equal states give equal images. An empty list says that there is more to do. The list of entries is used up.
     """
     stretches: dict[int, list[Entry]] = {}
-    for start in range(0, len(entries), _AT_ONCE):
-        for entry in entries[start : start + _AT_ONCE]:
+    while entries:
+        for entry in entries[-_AT_ONCE:]:
             stretches.setdefault(entry[3] // _AT_ONCE, []).append(entry)
+        del entries[-_AT_ONCE:]
         yield []
     for number in sorted(stretches):
-        in_order = sorted(stretches[number], key=_by_sequence)
+        in_order = sorted(stretches.pop(number), key=_by_sequence)
         for start in range(0, len(in_order), _IMAGES_AT_ONCE):
             yield [run.image(place) for _, _, _, _, place, run in in_order[start : start + _IMAGES_AT_ONCE]]
 

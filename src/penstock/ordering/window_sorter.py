@@ -173,9 +173,10 @@ class WindowSorter:
         self.floor = max(self.floor, last_of(time_us))
         return emitted
 
-    def clear(self) -> None:
-        """The queue was purged: nothing waits; the floor stays where it is."""
-        self._pending.clear()
+    def clear(self) -> list[object]:
+        """The queue was purged: nothing waits; the floor stays where it is. Returns what waited."""
+        before, self._pending = self._pending, PendingRuns()
+        return [before]
 
     # --- snapshots ------------------------------------------------------------------------------------------
 

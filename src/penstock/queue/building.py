@@ -39,6 +39,11 @@ class Builder:
         self._producer_marks = (0, 0, 0)
         self._duplicates: list[tuple[int, bytes]] = []
 
+    @property
+    def begun(self) -> Partition | None:
+        """What is built so far."""
+        return self._partition
+
     def feed(self, data: bytes | memoryview) -> None:
         """More of the state."""
         self._data += data
@@ -122,7 +127,7 @@ class Builder:
             case pages.Window(rows):
                 window = partition.window.rows
                 window.put_all((key, row_of(sequence, until_ms)) for key, sequence, until_ms in rows)
-                partition.window.has_bars = partition.settings.strict  # only there can be any
+                partition.window.has_bars |= any(sequence < 0 for _, sequence, _ in rows)
             case pages.Claims(rows):
                 partition.window.claims.rows.put_all((key, Claim(*claim)) for key, *claim in rows)
             case pages.Attempts(rows):

@@ -96,8 +96,10 @@ def _steps(partition: Partition, *, exact: bool) -> Generator[Step, None, None]:
     rows = limits.PAGE_ROWS
     table, log, heads, lifecycle = partition.table, partition.log, partition.late_heads, partition.lifecycle
 
+    many_attempts = table.many_attempts  # a purge goes on with another
+
     def image(chunk: Chunk) -> bytes:
-        return encode_page(messages_of(chunk, table.many_attempts))
+        return encode_page(messages_of(chunk, many_attempts))
 
     chunks = table.begin_capture(image)
     leases = partition.leases.begin_capture()
@@ -183,7 +185,7 @@ def _steps(partition: Partition, *, exact: bool) -> Generator[Step, None, None]:
             sorting.sessions, lambda row: 1 + sum(len(run.times) // 8 for run in row.runs), pages.Sessions
         )
         yield from _even(_cut(sorting.arrivals), pages.Arrivals)
-        yield from _weighed(iter([sorting.late]), lambda row: 1 + len(row[1]), pages.Late)
+        yield from _weighed(sorting.late, lambda row: 1 + len(row[1]), pages.Late)
     if stamps is not None:
         for low in range(0, stamped, rows):
             high = min(low + rows, stamped)

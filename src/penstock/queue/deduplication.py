@@ -119,15 +119,16 @@ class DeduplicationWindow:
         while (oldest := rows.oldest()) is not None and oldest[1] >> _BITS <= now_ms:
             rows.pop(oldest[0])
 
-    def clear(self, end: int) -> None:
-        """A purge forgets ids, of all messages below the number `end`.
+    def clear(self, end: int) -> AgedMap[bytes, int]:
+        """A purge forgets ids, of all messages below the number `end`; returns the rows that were there.
 
         Claims and bars stay. They are about sends that may be under way: without them one id could be stored in two partitions.
         """
-        bars = [(key, row) for key, row in self.rows.items() if row & _LOW < _MIDDLE] if self.has_bars else []
-        self.rows.clear()
+        before, self.rows = self.rows, AgedMap()
+        bars = [(key, row) for key, row in before.items() if row & _LOW < _MIDDLE] if self.has_bars else []
         self.rows.put_all(bars)
         self.known_from, self.has_bars = end, bool(bars)
+        return before
 
 
 class OriginTable:

@@ -17,6 +17,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from penstock.model import limits
 from penstock.model.page_capture import PageCapture
 from penstock.model.runs import Run, Runs, runs_in_order
+from penstock.model.split_map import NUMBER_BITS, NameMap, NumberMap
 from penstock.queue import states
 from penstock.queue.budget import Budget
 from penstock.queue.chunk import CHUNK_BITS, CHUNK_MASK, Chunk
@@ -37,29 +38,34 @@ class GroupNames:
 
     def __init__(self) -> None:
         self._page_rows = limits.PAGE_ROWS
-        self._numbers: dict[bytes, int] = {}
-        self._names: dict[int, bytes] = {}
-        self._living: dict[int, int] = {}
+        self._numbers = NameMap()
+        self._names: NumberMap[bytes] = NumberMap()
+        self._living: NumberMap[int] = NumberMap()
         self._free: array[int] = array("I")
         self.capture: PageCapture[range, list[GroupRow]] | None = None
 
     def enter(self, names: Sequence[bytes]) -> array[int]:
         """The group numbers of new messages, in order."""
         column: list[int] = []
-        numbers, living = self._numbers, self._living
+        numbers, living = self._numbers, self._living.pages
+        parts, mask = numbers.parts, numbers.mask
         if self.capture is not None:
             self._announce(names)
         for name in names:
-            number = numbers.get(name, 0)
+            number = parts[hash(name) & mask].get(name, 0)
             if number:
-                living[number] += 1
+                living[number >> NUMBER_BITS][number] += 1
             elif name:
                 number = self._free.pop() if self._free else len(numbers) + 1
-                numbers[name] = number
-                self._names[number] = name
-                living[number] = 1
+                self._begin(name, number, 1)
+                parts, mask = numbers.parts, numbers.mask
             column.append(number)
         return array("I", column)
+
+    def _begin(self, name: bytes, number: int, living: int) -> None:
+        self._numbers.put(name, number)
+        self._names.put(number, name)
+        self._living.put(number, living)
 
     def _announce(self, names: Sequence[bytes]) -> None:
         """Pages change in which the groups are, or in which there is room for them."""
@@ -76,21 +82,22 @@ class GroupNames:
 
     def name(self, number: int) -> bytes:
         """The name of a group that lives; empty for none."""
-        return self._names.get(number, b"")
+        return self._names.get(number) or b""
 
     def leave(self, departures: Mapping[int, int]) -> None:
         """So many messages of each group are gone; a group without any is forgotten and its number free."""
-        living = self._living
+        living = self._living.pages
         if self.capture is not None:
             self._before(departures)
         for number, count in departures.items():
             if not number:
                 continue
-            if living[number] > count:
-                living[number] -= count
+            page = living[number >> NUMBER_BITS]
+            if page[number] > count:
+                page[number] -= count
             else:
-                del living[number]
-                del self._numbers[self._names.pop(number)]
+                self._living.pop(number)
+                self._numbers.remove(self._names.pop(number))
                 self._free.append(number)
 
     def __len__(self) -> int:
@@ -106,8 +113,11 @@ class GroupNames:
         return len(self._numbers) + len(self._free)
 
     def _rows(self, numbers: range) -> list[GroupRow]:
-        names, living = self._names, self._living
-        return [(names[number], number, living[number]) for number in numbers if number in names]
+        found: list[GroupRow] = []
+        for page in range(numbers.start >> NUMBER_BITS, (numbers.stop - 1 >> NUMBER_BITS) + 1):
+            names, living = self._names.pages.get(page, {}), self._living.pages.get(page, {})
+            found += [(names[number], number, living[number]) for number in numbers if number in names]
+        return found
 
     # -- the snapshot ----------------------------------------------------------------------------------------
 
@@ -124,9 +134,9 @@ class GroupNames:
     def load(self, rows: Iterable[GroupRow]) -> None:
         """Some groups from the snapshot."""
         for name, number, living in rows:
-            self._numbers[name] = number
-            self._names[number] = name
-            self._living[number] = living
+            if self._numbers.get(name) or self._names.get(number):
+                raise ValueError(f"group {number} is there twice")
+            self._begin(name, number, living)
 
     def load_free(self, numbers: bytes) -> None:
         """Some free numbers from the snapshot, behind those that are there."""
@@ -194,7 +204,7 @@ class FifoGroups:
         self._table = table
         self._exclusive = exclusive
         """Whether a group gives nothing while any of its messages is out."""
-        self._groups: dict[int, _Group] = {}
+        self._groups: NumberMap[_Group] = NumberMap()
         self._turns: deque[int] = deque()
         """Groups that are `queued`: those that may have something to give."""
         self._chosen: Runs = []
@@ -203,14 +213,17 @@ class FifoGroups:
 
     def sent(self, run: Run, groups: array[int] | None) -> None:
         """New messages join the end of their groups, ready or not."""
-        known = self._groups
+        pages = self._groups.pages
         numbers = groups if groups is not None else bytes(run[1])
         if self.capture is not None:
             self._before(numbers)
         for sequence, number in enumerate(numbers, run[0]):
-            group = known.get(number)
+            page = pages.get(number >> NUMBER_BITS)
+            if page is None:
+                page = pages[number >> NUMBER_BITS] = {}
+            group = page.get(number)
             if group is None:
-                group = known[number] = _Group()
+                group = page[number] = _Group()
             group.sequences.append(sequence)
         self._check(numbers)
 
@@ -228,13 +241,13 @@ class FifoGroups:
 
     def _check(self, numbers: Iterable[int]) -> None:
         """Gives a turn to each of the groups whose first message is ready; forgets those that are empty."""
-        chunks, groups = self._table.chunks, self._groups
+        chunks, pages = self._table.chunks, self._groups.pages
         if self.capture is not None:
             numbers = list(numbers)
             self._before(numbers)
         for number in numbers:
-            group = groups.get(number)
-            if group is None:
+            page = pages.get(number >> NUMBER_BITS)
+            if page is None or (group := page.get(number)) is None:
                 continue
             if group.queued:  # it keeps its turn; an empty one goes when its turn comes
                 if group.gone * 2 > len(group.sequences):
@@ -245,7 +258,7 @@ class FifoGroups:
                 group.queued = True
                 self._turns.append(number)
             elif state == states.GONE:
-                del groups[number]
+                self._groups.pop(number)
 
     def may_give(self) -> bool:
         """Whether any group has its turn; where none has, ready messages wait for others before them."""
@@ -262,7 +275,7 @@ class FifoGroups:
         turns = self._turns
         while turns and not budget.spent():
             number = turns.popleft()
-            group = self._groups[number]
+            group = self._groups.pages[number >> NUMBER_BITS][number]
             taken = self._take_prefix(group, budget, runs)
             if not taken and budget.spent():  # it was too large for what was left: it is first the next time
                 turns.appendleft(number)
@@ -271,7 +284,7 @@ class FifoGroups:
             if not taken:  # else what was taken is there, so the group is not empty
                 group.trim(self._table.chunks)
                 if not group.sequences:
-                    del self._groups[number]
+                    self._groups.pop(number)
         self._chosen = runs
         return runs
 
@@ -366,6 +379,7 @@ class FifoGroups:
         """Some messages of a group from the snapshot, behind those that are there; the table has them already."""
         group = self._groups.get(number)
         if group is None:
-            group = self._groups[number] = _Group()
+            group = _Group()
+            self._groups.put(number, group)
         group.sequences.extend(sequences)
         self._check((number,))

@@ -15,6 +15,7 @@ from heapq import heappop, heappush
 
 from penstock.model import limits
 from penstock.model.runs import Run, Runs, runs_of
+from penstock.model.split_map import NUMBER_BITS, NumberMap
 from penstock.queue import states
 from penstock.queue.budget import Budget
 from penstock.queue.chunk import CHUNK_BITS, CHUNK_MASK
@@ -40,11 +41,13 @@ class Lane:
         self._value_bytes = bytes([self._value])
         self._chunks: list[int] = []
         self._listed: set[int] = set()
-        self._groups: dict[int, list[int]] = {}
+        self._groups: NumberMap[list[int]] = NumberMap()
+        """What may be ready of each group; a group is here as long as it has a turn."""
         self._entries = 0
         """Sequence numbers in all groups, those included that are no longer ready."""
         self._turns: deque[int] = deque()
-        self._waiting: set[int] = set()
+        self._plain_waits = False
+        """Whether messages without a group have a turn."""
 
     def add_run(self, run: Run) -> None:
         """Plain messages of the run became ready."""
@@ -61,33 +64,31 @@ class Lane:
         """A message with a group became ready."""
         heap = self._groups.get(group)
         if heap is None:
-            heap = self._groups[group] = []
+            heap = []
+            self._groups.put(group, heap)
+            self._turns.append(group)
         heappush(heap, sequence)
         self._entries += 1
-        if group not in self._waiting:
-            self._waiting.add(group)
-            self._turns.append(group)
         if self._entries > 2 * self._table.ready_by_priority[self._priority] + _STALE_AT_LEAST:
             self._drop_stale()
 
     def _drop_stale(self) -> None:
         """Forgets what ended without ever being chosen; without receivers it would pile up."""
         ready, state = self._value | states.GROUPED, self._table.state
-        for group, heap in list(self._groups.items()):
+        for group, heap in list(self._groups):
             heap[:] = sorted({sequence for sequence in heap if state(sequence) == ready})
             if not heap:
-                del self._groups[group]
-        self._entries = sum(map(len, self._groups.values()))
+                self._groups.pop(group)
+        self._entries = sum(len(heap) for _, heap in self._groups)
         self._turns = deque(turn for turn in self._turns if turn == _PLAIN or turn in self._groups)
-        self._waiting = set(self._turns)
 
     def choose(self, budget: Budget) -> Runs:
         """Ready messages, in the order to deliver them."""
         if not self._turns:
             return self._choose_plain(budget, budget.messages, 1)
         runs: Runs = []
-        if self._chunks and _PLAIN not in self._waiting:
-            self._waiting.add(_PLAIN)
+        if self._chunks and not self._plain_waits:
+            self._plain_waits = True
             self._turns.append(_PLAIN)
         plain_after = left_in_round = share = 0
         while self._turns and not budget.spent():
@@ -108,8 +109,8 @@ class Lane:
                 self._turns.appendleft(turn)
             elif more:
                 self._turns.append(turn)
-            else:
-                self._waiting.discard(turn)
+            elif turn == _PLAIN:
+                self._plain_waits = False
         return runs
 
     def _choose_plain(self, budget: Budget, most: int, after: int) -> Runs:
@@ -147,7 +148,7 @@ class Lane:
 
     def _choose_group(self, group: int, budget: Budget, most: int) -> Runs:
         """The lowest ready messages of a group. They leave the group's heap; a release brings them back."""
-        heap = self._groups[group]
+        heap = self._groups.pages[group >> NUMBER_BITS][group]
         before = len(heap)
         chosen: list[int] = []
         chunks, state = self._table.chunks, self._table.state
@@ -162,7 +163,7 @@ class Lane:
                 heappop(heap)
         self._entries -= before - len(heap)
         if not heap:
-            del self._groups[group]
+            self._groups.pop(group)
         return runs_of(chosen)
 
 

@@ -42,8 +42,8 @@ class Lease:
 class LeaseTable:
     """All live leases of a partition, by number."""
 
-    def __init__(self) -> None:
-        self.next = 1
+    def __init__(self, following: int = 1) -> None:
+        self.next = following
         self._page_rows = limits.PAGE_ROWS
         self._pages: dict[int, dict[int, Lease]] = {}
         """By number, in pages of neighbouring numbers. The parts of a lease are never changed, but replaced."""

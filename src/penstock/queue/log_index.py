@@ -104,9 +104,13 @@ class LogIndex:
         end = self.gaps.after(end)
         stop = len(firsts) if end >= self.next else bisect_right(firsts, end, start + 1) - 1
         begin = self.begin
-        for place in range(start, stop):
-            self._leave_file(self._positions[place] >> FILE_SHIFT)
-        self.bytes -= sum(self._sizes[start:stop])
+        if stop == len(firsts):  # all of it, however much that is
+            self.emptied += self.files
+            self.files, self._spans, self.bytes = {}, {}, 0
+        else:
+            for place in range(start, stop):
+                self._leave_file(self._positions[place] >> FILE_SHIFT)
+            self.bytes -= sum(self._sizes[start:stop])
         self._start = stop
         if stop >= _COMPACT_AT_LEAST and 2 * stop > len(firsts):
             self._compact()

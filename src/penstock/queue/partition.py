@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import assert_never
 
 from penstock.model import limits, records
-from penstock.model.batch import DEDUPLICATION, DELAYS, GROUPS, PRIORITIES, STAMPS, TTLS, UNSET, Batch
+from penstock.model.batch import DEDUPLICATION, DELAYS, GROUPS, PRIORITIES, STAMPS, TTLS, Batch
 from penstock.model.epoch_numbers import of_record
 from penstock.model.number_gaps import NumberGaps
 from penstock.model.runs import Runs, count_of, difference, intersection, normalized
@@ -28,9 +28,10 @@ from penstock.queue.log_index import LogIndex
 from penstock.queue.number_skips import leave_out
 from penstock.queue.outgoing_moves import OutgoingMoves
 from penstock.queue.producers import ProducerTable
+from penstock.queue.purging import purge_all
 from penstock.queue.reader_groups import ReaderGroups
 from penstock.queue.sorted_order import SortedOrder, let_out
-from penstock.queue.state_column import state_column
+from penstock.queue.state_column import begin_times_to_live, state_column
 from penstock.queue.table import MessageTable
 from penstock.queue.timers import SentTimes, SlotTimers
 from penstock.queue.totals import Totals
@@ -76,6 +77,8 @@ class Partition:
         self.epochs = EpochHistory()
         """Which primary wrote which records; empty outside of a cluster."""
         self.totals = Totals()
+        self.discarded: list[object] = []
+        """Tables that the last purge gave up; whoever frees such takes them from here."""
         self.lifecycle: Lifecycle | None = None
         """Since the queue was first followed: what became of its messages."""
         self.lifecycle = followed(self, settings.lifecycle, created_ms)
@@ -237,7 +240,8 @@ class Partition:
             if delay_ms or columns & DELAYS:
                 self.delays.sweep(self.table.is_alive)
             if record.ttl_ms or columns & TTLS:
-                self._time_to_live(record, batch)
+                begin_times_to_live(record, batch, self.expiries)
+                self.expiries.sweep(self.table.is_alive)
         self._remember(record, batch)
         if sorting is not None:
             sorting.insert(record, batch)
@@ -287,17 +291,6 @@ class Partition:
                 record.producer, record.number, first, record.count, sent_ms, record.duplicates, stamp_us
             )
         self.totals.sent += record.count
-
-    def _time_to_live(self, record: records.Sent, batch: Batch) -> None:
-        ttls = batch.integers(TTLS)
-        if ttls is None:
-            self.expiries.add(record.sent_ms + record.ttl_ms, (record.first, record.count))
-        else:
-            for sequence, own_ms in enumerate(ttls, record.first):
-                ttl_ms = record.ttl_ms if own_ms == UNSET else own_ms
-                if ttl_ms:
-                    self.expiries.add(record.sent_ms + ttl_ms, (sequence, 1))
-        self.expiries.sweep(self.table.is_alive)
 
     # -- everything after ------------------------------------------------------------------------------------
 
@@ -383,6 +376,11 @@ class Partition:
         if self.log is not None:
             cut = self.log.cut(record.end)
             self.totals.purged += 0 if self.settings.has_queue else cut
+        ordered = self.groups or self.settings.strict
+        if record.end >= self.table.next and not (ordered and self.moves):
+            purged, self.discarded = purge_all(self)
+            self.totals.purged += purged
+            return
         runs = self.table.runs_in(states.RUNS_EXPIRABLE, 1, record.end, self.table.messages)
         if record.end >= self.table.next:
             self.leases.clear()

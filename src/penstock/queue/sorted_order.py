@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Iterable, Iterator
-from itertools import takewhile
+from itertools import islice, takewhile
 from typing import NamedTuple
 
 from penstock.model import limits
@@ -58,7 +58,7 @@ class SortedCapture(NamedTuple):
     waiting: Iterator[list[RunImage]]
     sessions: Iterator[list[SessionImage]]
     arrivals: list[Arrival]
-    late: list[LateRow]
+    late: Iterator[list[LateRow]]
 
 
 class SortedOrder:
@@ -164,12 +164,18 @@ class SortedOrder:
         emitted = self._window.close(through_us)
         return emitted.runs if emitted is not None else []
 
-    def clear(self) -> None:
-        """The queue was purged."""
-        if self._window is not None:
-            self._window.clear()
-        if self._causal is not None:
-            self._causal.clear()
+    def clear(self) -> list[object]:
+        """The queue was purged; returns what waited."""
+        return [
+            *(self._window.clear() if self._window is not None else ()),
+            *(self._causal.clear() if self._causal is not None else ()),
+        ]
+
+    def clear_late(self) -> list[object]:
+        """No late message is here any more; returns the tables of them that there were."""
+        before: list[object] = [self.late, self._unsent]
+        self.late, self._unsent = {}, {}
+        return before
 
     # -- late ones -------------------------------------------------------------------------------------------
 
@@ -220,7 +226,7 @@ class SortedOrder:
         """The window as it is now, until the sessions have no capture any more.
 
         The order of what was let out is captured with its groups."""
-        late = [(first, batch.runs, batch.lateness) for first, batch in self.late.items()]
+        late = _rows(dict(self.late))
         if self._causal is not None:
             return SortedCapture(None, iter(()), *self._causal.begin_capture(), late)
         assert self._window is not None
@@ -246,6 +252,13 @@ class SortedOrder:
         """More of what waits on a `clock` queue."""
         if self._window is not None:
             self._window.load_runs(runs)
+
+
+def _rows(late: dict[int, LateBatch]) -> Iterator[list[LateRow]]:
+    """The rows of the snapshot, some at a time."""
+    batches = iter(late.items())
+    while part := list(islice(batches, limits.PAGE_ROWS)):
+        yield [(first, batch.runs, batch.lateness) for first, batch in part]
 
 
 def stamped_run(record: Sent, batch: Batch) -> StampedRun:

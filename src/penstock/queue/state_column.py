@@ -1,10 +1,10 @@
-"""The state bytes of new messages that differ from each other: by priority, group or delay."""
+"""What messages of one batch differ in: their state bytes, by priority, group or delay, and their times to live."""
 
 from __future__ import annotations
 
 from array import array
 
-from penstock.model.batch import DELAYS, PRIORITIES, UNSET, Batch
+from penstock.model.batch import DELAYS, PRIORITIES, TTLS, UNSET, Batch
 from penstock.model.records import Sent
 from penstock.queue import states
 from penstock.queue.timers import SlotTimers
@@ -41,3 +41,15 @@ def state_column(
             if group:
                 column[index] |= states.GROUPED
     return bytes(column)
+
+
+def begin_times_to_live(record: Sent, batch: Batch, expiries: SlotTimers) -> None:
+    """The messages of a batch that have a time to live expire when it is over."""
+    ttls = batch.integers(TTLS)
+    if ttls is None:
+        expiries.add(record.sent_ms + record.ttl_ms, (record.first, record.count))
+        return
+    for sequence, own_ms in enumerate(ttls, record.first):
+        ttl_ms = record.ttl_ms if own_ms == UNSET else own_ms
+        if ttl_ms:
+            expiries.add(record.sent_ms + ttl_ms, (sequence, 1))

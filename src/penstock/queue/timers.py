@@ -18,6 +18,7 @@ from penstock.model.runs import Run, Runs, normalized
 
 _SWEEP_AT_LEAST = 512
 """Timers of messages that are gone are swept out when there are this many, or twice what the last sweep left."""
+_PAGES = 4_096
 _FORGET_AT_LEAST = 1_000
 """Marks that are no longer needed are dropped when there are more than this."""
 
@@ -43,13 +44,14 @@ class SlotRow(NamedTuple):
 class SlotTimers:
     """Runs by the slot in which they are due. A run may be stale when it fires; the caller looks at states."""
 
-    def __init__(self) -> None:
+    def __init__(self, sweep_at: int = _SWEEP_AT_LEAST) -> None:
         self._span = limits.PAGE_ROWS * limits.TIMER_SLOT_MS
         self._pages: dict[int, dict[int, Runs]] = {}
-        """By slot, in pages of neighbouring slots. Of a list of runs only the last one ever changes."""
+        """By slot, in pages. Neighbouring slots share a page, and so do slots that are far from each other: there are never so many pages
+        that it would take long to list them. Of a list of runs only the last one ever changes."""
         self._count = 0
         self.capture: PageCapture[dict[int, Runs], list[SlotRow]] | None = None
-        self.sweep_at = _SWEEP_AT_LEAST
+        self.sweep_at = sweep_at
         # Which slots to look at next; each slot is in exactly one of these.
         self._heap: list[int] = []
         self._due: list[int] = []
@@ -73,9 +75,12 @@ class SlotTimers:
             self._passed.remove(slot)
             heappush(self._heap, slot)
 
+    def _key(self, slot: int) -> int:
+        return slot // self._span % _PAGES
+
     def _page(self, slot: int) -> dict[int, Runs]:
         """The page of a slot, about to change."""
-        key = slot // self._span
+        key = self._key(slot)
         if self.capture is not None:
             self.capture.before(key)
         page = self._pages.get(key)
@@ -87,14 +92,13 @@ class SlotTimers:
         page = self._page(slot)
         runs = page.pop(slot)
         if not page:
-            del self._pages[slot // self._span]
+            del self._pages[self._key(slot)]
         self._count -= 1
         return runs
 
     def __iter__(self) -> Iterator[tuple[int, Runs]]:
         """All slots with their runs, by time."""
-        for key in sorted(self._pages):
-            yield from sorted(self._pages[key].items())
+        yield from sorted(row for page in self._pages.values() for row in page.items())
 
     def next_ms(self) -> int | None:
         """When the next slot is due."""
@@ -105,7 +109,7 @@ class SlotTimers:
     def due(self, now_ms: int) -> Runs:
         """What is due and neither taken nor passed over; it stays until it is."""
         self._collect(now_ms)
-        return normalized(run for slot in self._due for run in self._pages[slot // self._span][slot])
+        return normalized(run for slot in self._due for run in self._pages[self._key(slot)][slot])
 
     def pass_over(self) -> None:
         """Nothing of what is due is left: not worth a record, and not worth looking at again."""
@@ -150,7 +154,7 @@ class SlotTimers:
         return self.capture
 
     def load(self, rows: Iterable[tuple[int, Runs]]) -> None:
-        """Some slots from the snapshot, by time; one may come in several parts."""
+        """Some slots from the snapshot; one may come in several parts."""
         for slot, runs in rows:
             page = self._page(slot)
             if slot in page:

@@ -102,6 +102,7 @@ class Cutter:
             messages = before.totals.sent - partition.totals.sent
             self._teller.tell_cut(followed, before, partition, messages)
             parts.catalogue.partitions[queue_id] = partition
+            parts.freeing.add(before)
         self._cut_done(followed)
         return True
 

@@ -15,7 +15,6 @@ from penstock.backend.replication.whole_state import is_missing_batches, is_want
 from penstock.model.batch import Batch
 from penstock.model.document import TooOldError
 from penstock.model.records import QueueCreated, QueueDeleted, QueueRemoved, Sent, decode_record
-from penstock.queue import living_files
 from penstock.queue.partition import Partition
 from penstock.replication.primary_secondary.secondary import OutOfStep, Ready, Refused, Secondary
 from penstock.wire.peer_messages import (
@@ -164,9 +163,7 @@ class Follower:
                 number += 1
                 offset = end
         finally:
-            self._parts.emptied.update(
-                (partition.queue_id, file) for file in living_files.take_emptied(partition)
-            )
+            self._parts.take_leavings(partition)
 
     def _give_up(self, followed: FollowedPartition, name: str, why: str) -> None:
         """Nothing of it is written here, so that this version can read all of its own journal."""

@@ -101,7 +101,7 @@ class Installer:
         room, pages = BYTES_PER_TURN, PAGES_PER_TURN
         for installation in list(self._installations):
             if not installation.is_wanted:
-                self._installations.remove(installation)
+                self._remove(installation)
             elif installation.partition is None:
                 pages -= self._build(installation, pages)
             elif room > 0 and now_ms >= installation.not_before_ms:
@@ -126,8 +126,15 @@ class Installer:
             self._give_up(installation, f"the state that came cannot be read ({error}); please report it")
         return built
 
-    def _give_up(self, installation: Installation, why: str) -> None:
+    def _remove(self, installation: Installation) -> None:
+        """What was built of the state is not needed."""
         self._installations.remove(installation)
+        built = installation.builder.begun
+        if built is not None:
+            self._parts.freeing.add(built)
+
+    def _give_up(self, installation: Installation, why: str) -> None:
+        self._remove(installation)
         installation.followed.installing = 0
         installation.unreadable(why)
 
@@ -165,3 +172,4 @@ class Installer:
         log.info("partition %d is taken over whole, as of record %d", queue_id, installation.index)
         installation.followed.installing = 0
         installation.installed(before, after)
+        parts.freeing.add(before)
