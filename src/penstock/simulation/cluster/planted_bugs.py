@@ -32,6 +32,7 @@ from penstock.simulation.cluster.planted_changes import (
 )
 from penstock.simulation.cluster.planted_losses import LOSS_BUGS
 from penstock.simulation.cluster.planted_membership import MEMBERSHIP_BUGS
+from penstock.simulation.cluster.planted_pauses import PAUSE_BUGS
 from penstock.simulation.cluster.planted_storage import STORAGE_BUGS
 from penstock.simulation.cluster.scenario import ClusterScenario
 from penstock.simulation.planted_patches import Patch, forget_leases, forget_producers
@@ -392,5 +393,8 @@ CLUSTER_BUGS: dict[str, ClusterBug] = {
     ),
 }
 CLUSTER_BUGS.update(
-    {name: ClusterBug(*bug) for name, bug in {**MEMBERSHIP_BUGS, **STORAGE_BUGS, **LOSS_BUGS}.items()}
+    {
+        name: ClusterBug(*bug)
+        for name, bug in {**MEMBERSHIP_BUGS, **STORAGE_BUGS, **LOSS_BUGS, **PAUSE_BUGS}.items()
+    }
 )

@@ -108,6 +108,13 @@ class ClusterScenario:
         return self.base.duration_ms % 5 == 0 and not self.faults.flips_ms
 
     @property
+    def hunts_turns(self) -> bool:
+        """Whether primaries that acknowledge alone are stopped in turns (`turn_hunts.py`). With dice of its own."""
+        dice = Random(f"turns: {self.base.duration_ms}")
+        is_free = self.faults.hunt is None and self.hunted is None
+        return self.faults.turn_pauses_ms > 0 and is_free and dice.random() < 0.6
+
+    @property
     def has_visitor(self) -> bool:
         """As on one node."""
         faults = self.faults

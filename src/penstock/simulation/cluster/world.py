@@ -29,6 +29,7 @@ from penstock.simulation.cluster.queue_answers import ObservedStage, QueueAnswer
 from penstock.simulation.cluster.scenario import draw_cluster_scenario
 from penstock.simulation.cluster.special_clients import SpecialClients
 from penstock.simulation.cluster.store_faults import StoreFaults
+from penstock.simulation.cluster.turn_hunts import TurnHunter
 from penstock.simulation.cluster.witness import Witness
 from penstock.simulation.disk import SimulatedDisk
 from penstock.simulation.history import History
@@ -128,6 +129,7 @@ class ClusterWorld:
         surroundings = (machines, self.fabric, self.metadata, self.faults, self.entries, schedule)
         self.hunter = Hunter(*surroundings, random, trace)
         self.suffixes = NumberHunter(*surroundings, Random(f"{seed} suffixes"), trace)
+        self.turns = TurnHunter(*surroundings, Random(f"{seed} turns"), trace)
         hunter = NumberHunter(*surroundings, random, trace)
         self.special = SpecialClients(scenario, self.stage, hunter, seed, self.faults.counts)
         self._decoded: dict[str, tuple[int, PartitionEntry]] = {}
@@ -161,9 +163,11 @@ class ClusterWorld:
             self.hunter.start(scenario.faults.hunt, scenario.faults.hunts_ms, hunted)
         if scenario.hunted is not None:
             self.suffixes.hunt(scenario.hunted, _HUNTED_MS, unclean=scenario.unclean)
+        if scenario.hunts_turns:
+            self.turns.hunt_turns(_HUNTED_MS)
         self.schedule.run_for(scenario.base.duration_ms)
         trace.add("world", "everybody stops, everything is well again")
-        self.stage.stopping = self.hunter.over = self.suffixes.over = True
+        self.stage.stopping = self.hunter.over = self.suffixes.over = self.turns.over = True
         self.special.end()
         self.store_faults.heal()
         self.faults.heal()
