@@ -8,7 +8,7 @@ from typing import NamedTuple
 import pytest
 
 from penstock.simulation.campaign import run_seed
-from penstock.simulation.cluster.turn_hunts import TurnHunter
+from penstock.simulation.cluster.aimed_hunts import AimedHunter
 from penstock.simulation.faults import Faults
 from penstock.simulation.machine_faults import MachineFaults
 from penstock.simulation.network import Link
@@ -43,7 +43,7 @@ CASES = {
         30, None, [(Faults, "_be_impatient", nothing), (Link, "stall", nothing)]
     ),
     "leases-are-looked-at-early": Case(
-        808, 3, [(MachineFaults, "pause_in_turn", nothing), (TurnHunter, "hunt_turns", nothing)]
+        808, 3, [(MachineFaults, "pause_in_turn", nothing), (AimedHunter, "hunt_turns", nothing)]
     ),
 }
 

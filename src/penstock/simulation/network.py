@@ -13,7 +13,6 @@ from typing import Protocol
 
 from penstock.simulation.schedule import Schedule
 
-
 _IMPATIENCE_MS = 10
 
 

@@ -251,7 +251,7 @@ CLUSTER_BUGS: dict[str, ClusterBug] = {
         ("I1", "I10"),
         "a primary goes on without a replica before the store knows that it is out of sync",
         _drops_from_sync_at_once,
-        _hunts("left-behind"),
+        _hunts("unsaid"),
     ),
     "join-sync-early": ClusterBug(
         ("I1", "I10"),

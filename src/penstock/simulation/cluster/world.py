@@ -13,6 +13,7 @@ from penstock.cluster.shares import share_of
 from penstock.simulation.checkers import CHECKERS
 from penstock.simulation.clocks import NodeClock
 from penstock.simulation.cluster import layout_history, loose_queues, lost_answers, machine_checks, work
+from penstock.simulation.cluster.aimed_hunts import AimedHunter
 from penstock.simulation.cluster.fabric import Fabric
 from penstock.simulation.cluster.faults import ClusterFaults
 from penstock.simulation.cluster.hunts import Hunter
@@ -29,7 +30,6 @@ from penstock.simulation.cluster.queue_answers import ObservedStage, QueueAnswer
 from penstock.simulation.cluster.scenario import draw_cluster_scenario
 from penstock.simulation.cluster.special_clients import SpecialClients
 from penstock.simulation.cluster.store_faults import StoreFaults
-from penstock.simulation.cluster.turn_hunts import TurnHunter
 from penstock.simulation.cluster.witness import Witness
 from penstock.simulation.disk import SimulatedDisk
 from penstock.simulation.history import History
@@ -129,7 +129,7 @@ class ClusterWorld:
         surroundings = (machines, self.fabric, self.metadata, self.faults, self.entries, schedule)
         self.hunter = Hunter(*surroundings, random, trace)
         self.suffixes = NumberHunter(*surroundings, Random(f"{seed} suffixes"), trace)
-        self.turns = TurnHunter(*surroundings, Random(f"{seed} turns"), trace)
+        self.aimed = AimedHunter(*surroundings, Random(f"{seed} turns"), trace)
         hunter = NumberHunter(*surroundings, random, trace)
         self.special = SpecialClients(scenario, self.stage, hunter, seed, self.faults.counts)
         self._decoded: dict[str, tuple[int, PartitionEntry]] = {}
@@ -158,16 +158,18 @@ class ClusterWorld:
         self.special.start()
         self.faults.start()
         self.store_faults.start()
-        if scenario.faults.hunt is not None:
+        if scenario.faults.hunt == "unsaid":
+            self.aimed.hunt_unsaid(scenario.faults.hunts_ms)
+        elif scenario.faults.hunt is not None:
             hunted = list(scenario.loose_dead_letters) or names
             self.hunter.start(scenario.faults.hunt, scenario.faults.hunts_ms, hunted)
         if scenario.hunted is not None:
             self.suffixes.hunt(scenario.hunted, _HUNTED_MS, unclean=scenario.unclean)
         if scenario.hunts_turns:
-            self.turns.hunt_turns(_HUNTED_MS)
+            self.aimed.hunt_turns(_HUNTED_MS)
         self.schedule.run_for(scenario.base.duration_ms)
         trace.add("world", "everybody stops, everything is well again")
-        self.stage.stopping = self.hunter.over = self.suffixes.over = self.turns.over = True
+        self.stage.stopping = self.hunter.over = self.suffixes.over = self.aimed.over = True
         self.special.end()
         self.store_faults.heal()
         self.faults.heal()
