@@ -212,7 +212,6 @@ FIXED: dict[str, tuple[str, ...]] = {
         "cluster.membership.farewell.FAREWELL_MS",
         "cluster.membership.farewell.GATHER_MS",
         "cluster.membership.node_layout.LOOK_MS",
-        "cluster.membership.node_lease.LOOK_MS",
         "cluster.membership.node_lease.RETRY_MS",
         "routing.partition_line.LOOK_AGAIN_SECONDS",
         "routing.partition_line.REFRESH_SECONDS",

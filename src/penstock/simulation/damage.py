@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterator, Sequence
 from random import Random
 from typing import NamedTuple
 
+from penstock.backend.node import Node
 from penstock.model.records import CATALOGUE
 from penstock.simulation.disk import SimulatedDisk
 from penstock.simulation.inode import SECTOR_BYTES
@@ -21,6 +22,7 @@ from penstock.storage.entry import (
     RECORD,
     Header,
     decode_header,
+    position_of,
 )
 from penstock.storage.errors import StorageDamagedError
 from penstock.storage.journal_file import journal_name, list_journal
@@ -133,6 +135,10 @@ class Stretch(NamedTuple):
     """Of the entry inside of the first sector."""
     owners: frozenset[int]
     """Everybody of whom something lies there."""
+    position: int
+    """Of the entry, as the node knows it."""
+    partition: int
+    """Whose entry it is."""
 
     @property
     def end(self) -> int:
@@ -157,7 +163,18 @@ def stretches(disk: SimulatedDisk, seed: int, committed_position: int) -> list[S
             first, last = offset // SECTOR_BYTES, (offset + header.size - 1) // SECTOR_BYTES
             owners = frozenset().union(*(by_sector[sector] for sector in range(first, last + 1)))
             if CATALOGUE not in owners and (last + 1) * SECTOR_BYTES <= end:
-                found.append(Stretch(name, first, last + 1 - first, offset % SECTOR_BYTES, owners))
+                position = position_of(file_number(name), offset)
+                found.append(
+                    Stretch(
+                        name,
+                        first,
+                        last + 1 - first,
+                        offset % SECTOR_BYTES,
+                        owners,
+                        position,
+                        header.partition,
+                    )
+                )
     return found
 
 
@@ -172,10 +189,24 @@ def _segment_entries(disk: SimulatedDisk, seed: int) -> dict[str, list[tuple[int
     return found
 
 
-def misplaced(places: Sequence[Stretch], random: Random) -> tuple[Stretch, Stretch] | None:
+def file_number(name: str) -> int:
+    """The number of a journal file or a segment."""
+    return int(name.rpartition("/")[2].partition(".")[0])
+
+
+def living_positions(node: Node) -> set[int]:
+    """Where the messages lie that are still waited for."""
+    return {
+        position
+        for partition in node._parts.catalogue.partitions.values()
+        for position, _, _ in partition.table.living_places(set(partition.table.files))
+    }
+
+
+def misplaced(places: Sequence[Stretch]) -> list[tuple[Stretch, Stretch]]:
     """(what was written, where it landed): two entries that begin at the same place of their first sectors.
 
-    By chance two hardly ever do, and only then does what landed look like an entry.
+    By chance two hardly ever do, and only then does what landed look like an entry. Of the same queue, where there are such.
     """
     by_offset: dict[int, list[Stretch]] = {}
     for place in places:
@@ -189,5 +220,4 @@ def misplaced(places: Sequence[Stretch], random: Random) -> tuple[Stretch, Stret
         and one.sectors <= other.sectors
         and not (one.file == other.file and one.first < other.end and other.first < one.end)
     ]
-    alike = [pair for pair in pairs if pair[0].owners & pair[1].owners]
-    return random.choice(alike or pairs) if pairs else None
+    return [pair for pair in pairs if pair[0].owners & pair[1].owners] or pairs

@@ -99,6 +99,11 @@ class SimulatedDriver:
             self._pump_is_due = True
             self._later(self._random.choice(_PUMP_DELAY_MS), self._pump)
 
+    @property
+    def is_flushing(self) -> bool:
+        """Whether a flush is under way."""
+        return self._flush is not None
+
     def half_done(self) -> list[Job]:
         """What the helpers are in the middle of."""
         flush = [self._flush] if self._flush is not None and not self._flush_has_run else []

@@ -6,18 +6,21 @@ from collections import Counter
 from collections.abc import Callable
 from random import Random
 
-from penstock.simulation.damage import pick_byte, pick_vital_byte
+from penstock.simulation.damage import living_positions, pick_byte, pick_vital_byte
 from penstock.simulation.driver import DiskPace
 from penstock.simulation.history import BitFlip
 from penstock.simulation.machine import Machine
 from penstock.simulation.machine_faults import MachineFaults
 from penstock.simulation.message_history import Span
 from penstock.simulation.observed_store import ObservedStore
+from penstock.simulation.own_dice import own_dice
 from penstock.simulation.schedule import Schedule
+from penstock.simulation.sector_hunts import SectorHunter, draw_sector_hunt
 from penstock.simulation.workload.stage import Stage
 from penstock.storage.errors import StorageError
 
 _RESTART_MS = (10, 100, 900, 4_000)
+_IMPATIENT_MS = (60, 300)
 
 
 class Faults:
@@ -34,8 +37,18 @@ class Faults:
         """What was done, by kind."""
         self._inside = MachineFaults(self._history, stage.schedule, stage.random, stage.trace, self.counts)
         self._inside.add(machine)
+        self._hunter = self._draw_hunter()
+        self._impatience = own_dice(stage.random, "impatience")
         self.refusals: list[tuple[int, str]] = []
         """When and why the machine refused to start although nothing that was done to it explains it."""
+
+    def _draw_hunter(self) -> SectorHunter | None:
+        scenario = self._stage.scenario
+        hunt = draw_sector_hunt(scenario.duration_ms) if scenario.faults.misplaced_ms else None
+        if hunt is None:
+            return None
+        dice = own_dice(self._random, "sectors")
+        return SectorHunter(hunt, self._machine, self._inside, self._schedule, dice)
 
     def start(self) -> None:
         """Plans the first of each kind."""
@@ -57,10 +70,16 @@ class Faults:
         ):
             if every_ms:
                 self._plan(every_ms, fault)
+        if self._hunter is not None:
+            self._hunter.start()
+        if self._stage.scenario.is_impatient:
+            self._be_impatient_later()
 
     def heal(self) -> None:
         """No more faults; the disk is quick, has room, and the machine runs."""
         self._over = True
+        if self._hunter is not None:
+            self._hunter.over = True
         self._machine.pace = DiskPace()
         self._inside.heal(self._machine)
         self._free_disk()
@@ -169,6 +188,21 @@ class Faults:
             self._stage.trace.add("faults", f"connection {number} breaks")
             links[number].break_off()
 
+    def _be_impatient_later(self) -> None:
+        self._schedule.after_rest(self._impatience.randint(*_IMPATIENT_MS), self._be_impatient)
+
+    def _be_impatient(self) -> None:
+        """A connection stalls, and its client gives it up after its next request: that arrives after what it sends since."""
+        links = self._stage.network.open_links
+        if self._over:
+            return
+        if links:
+            link = links[self._impatience.choice(sorted(links))]
+            link.stall(self._impatience.choice((300, 1_000, 3_000)))
+            link.is_given_up = True
+            self.counts["stalled connection given up"] += 1
+        self._be_impatient_later()
+
     def _garbage(self) -> None:
         client = self._random.choice(self._stage.clients)
         self.counts["garbage"] += 1
@@ -236,11 +270,7 @@ class Faults:
         if store is None or node is None:
             return
         disk = self._machine.disk
-        living = {
-            position
-            for partition in node._parts.catalogue.partitions.values()
-            for position, _, _ in partition.table.living_places(set(partition.table.files))
-        }
+        living = living_positions(node)
         victim = pick_byte(disk, store.identity.seed, store.committed_position, living, self._random)
         if victim is None:
             return

@@ -104,6 +104,11 @@ class Machine:
         return self._driver is not None
 
     @property
+    def is_flushing(self) -> bool:
+        """Whether something is on its way to the disk."""
+        return self._driver is not None and self._driver.is_flushing
+
+    @property
     def node(self) -> Node | None:
         """The node, while it serves."""
         return self._driver.node if self._driver is not None else None
@@ -183,7 +188,7 @@ class Machine:
     def at(self, site: Site) -> None:
         """The process is at a place in which it may stand still in the middle of its turn."""
         pause = self.turn_pause
-        if pause is None or pause.site != site or self._schedule.is_within:
+        if pause is None or pause.site != site or self._schedule.is_within or not pause.when():
             return
         if pause.first > 1:
             self.turn_pause = pause._replace(first=pause.first - 1)

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Collection
 from random import Random
 
-from penstock.simulation.damage import Stretch, misplaced, stretches
+from penstock.simulation.damage import Stretch, living_positions, misplaced, stretches
 from penstock.simulation.history import BitFlip, History
 from penstock.simulation.inode import SECTOR_BYTES, Inode
 from penstock.simulation.machine import Machine
@@ -104,6 +104,8 @@ class MachineFaults:
             if left:
                 return None
             disk.fault = None
+            if operation == "read":  # the next one succeeds: a process that did not start for it is started again
+                self._undo.append(lambda: None)
             self._counts[f"failing {operation}"] += 1
             self._trace.add("faults", f"{machine.name}: {operation} of {name} fails")
             return DiskFailedError("simulated")
@@ -116,37 +118,62 @@ class MachineFaults:
             self.fail(machine, "read", self._random.randint(1, 30))
             self._history.flips.append(BitFlip(self._schedule.now_ms, "", None))
             return
-        places = self._places(machine)
+        places = self.places(machine)
         if places:
             place = self._random.choice(places)
-            inode = machine.disk.inode(place.file)
-            inode.unreadable.update(range(place.first, place.first + self._random.randint(1, place.sectors)))
-            self._undo.append(inode.unreadable.clear)
-            self._damaged(machine, "unreadable sector", place, place.owners)
+            self.make_unreadable(machine, place, self._random.randint(1, place.sectors))
+
+    def make_unreadable(self, machine: Machine, place: Stretch, sectors: int) -> None:
+        """The first sectors of a place cannot be read any more."""
+        inode = machine.disk.inode(place.file)
+        inode.unreadable.update(range(place.first, place.first + sectors))
+        self._undo.append(inode.unreadable.clear)
+        self._damaged(machine, "unreadable sector", place, place.owners)
 
     def lose_write(self, machine: Machine) -> None:
         """Something was written, synced, and never reached the medium: what was there before is there."""
-        places = self._places(machine)
+        places = self.places(machine)
         if places:
             place = self._random.choice(places)
-            self._restore(machine, place)
+            self._restore(machine, place, self._random)
             self._damaged(machine, "stale write", place, place.owners)
+
+    def lose(self, machine: Machine, place: Stretch, sectors: int) -> None:
+        """The same, for the first sectors of a place."""
+        inode = machine.disk.inode(place.file)
+        for sector in range(place.first, place.first + sectors):
+            self._put(inode, sector * SECTOR_BYTES, inode.before(sector))
+        self._damaged(machine, "stale write", place, place.owners)
 
     def misdirect_write(self, machine: Machine) -> None:
         """Something was written to another place than it should have been: it is there, and not where it is looked for."""
-        pair = misplaced(self._places(machine), self._random)
-        if pair is None:
-            return
-        written, landed = pair
+        pairs = misplaced(self.places(machine))
+        if pairs:
+            self._misdirect(machine, *self._random.choice(pairs), self._random)
+
+    def misdirect(self, machine: Machine, dice: Random) -> bool:
+        """The same, where somebody is going to read the message that should be there, and may take the other one for it."""
+        read_next = _read_next(machine)
+        pairs = [
+            (written, landed)
+            for written, landed in misplaced(self.places(machine))
+            if written.partition == landed.partition and landed.position in read_next
+        ]
+        if pairs:
+            self._misdirect(machine, *dice.choice(pairs), dice)
+        return bool(pairs)
+
+    def _misdirect(self, machine: Machine, written: Stretch, landed: Stretch, dice: Random) -> None:
         disk, size = machine.disk, written.sectors * SECTOR_BYTES
         start = written.first * SECTOR_BYTES
         data = disk.contents(written.file)[start : start + size]
         self._put(disk.inode(landed.file), landed.first * SECTOR_BYTES, data)
-        if self._random.random() < 0.5:  # else it was repeated, and is at both places
-            self._restore(machine, written)
+        if dice.random() < 0.5:  # else it was repeated, and is at both places
+            self._restore(machine, written, dice)
         self._damaged(machine, "misdirected write", landed, written.owners | landed.owners)
 
-    def _places(self, machine: Machine) -> list[Stretch]:
+    def places(self, machine: Machine) -> list[Stretch]:
+        """What may be damaged on a machine."""
         store = machine.store
         return (
             stretches(machine.disk, store.identity.seed, store.committed_position)
@@ -154,10 +181,10 @@ class MachineFaults:
             else []
         )
 
-    def _restore(self, machine: Machine, place: Stretch) -> None:
+    def _restore(self, machine: Machine, place: Stretch, dice: Random) -> None:
         inode = machine.disk.inode(place.file)
-        first = self._random.randint(place.first, place.end - 1)
-        for sector in range(first, self._random.randint(first + 1, place.end)):
+        first = dice.randint(place.first, place.end - 1)
+        for sector in range(first, dice.randint(first + 1, place.end)):
             self._put(inode, sector * SECTOR_BYTES, inode.before(sector))
 
     def _put(self, inode: Inode, offset: int, data: bytes) -> None:
@@ -202,3 +229,11 @@ class MachineFaults:
 
         self._schedule.after(duration_ms, over)
         return span
+
+
+def _read_next(machine: Machine) -> set[int]:
+    """The places of messages that are waited for and not in memory."""
+    store, node = machine.store, machine.node
+    if store is None or node is None:
+        return set()
+    return {position for position in living_positions(node) if not store.has_cached(position)}

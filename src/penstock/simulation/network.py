@@ -13,6 +13,8 @@ from typing import Protocol
 
 from penstock.simulation.schedule import Schedule
 
+_IMPATIENCE_MS = 10
+
 
 class Acceptor(Protocol):
     """The server's end of the network."""
@@ -78,10 +80,14 @@ class Link:
         self._server_knows = False
         self._to_server_ms = 0
         self._to_client_ms = 0
+        self.is_given_up = False
+        """Whether the client closes it soon after its next request."""
 
     def to_server(self, data: bytes) -> None:
         """The client sends."""
         self._to_server_ms = self._send(data, self._to_server_ms, self._at_server)
+        if self.is_given_up and not self.broken:
+            self._leave(0, _IMPATIENCE_MS)
 
     def to_client(self, data: bytes) -> None:
         """The server sends."""
@@ -112,14 +118,17 @@ class Link:
     def close(self) -> None:
         """The client closes it: what it has sent arrives all the same, be it when there is another connection already."""
         if not self.broken and self._network.random.random() < 0.7:
-            schedule = self._network.schedule
-            self.broken = True
-            self._network.open_links.pop(self.number, None)
-            left_ms = self._to_server_ms - schedule.elapsed_ms
-            schedule.after(max(left_ms, self._network.delay_ms()), self._tell_server)
-            schedule.after(self._network.delay_ms(), self._tell_client)
+            self._leave(self._network.delay_ms(), self._network.delay_ms())
         else:
             self.break_off()
+
+    def _leave(self, server_ms: int, client_ms: int) -> None:
+        schedule = self._network.schedule
+        self.broken = True
+        self._network.open_links.pop(self.number, None)
+        left_ms = self._to_server_ms - schedule.elapsed_ms
+        schedule.after(max(left_ms, server_ms), self._tell_server)
+        schedule.after(client_ms, self._tell_client)
 
     def break_off(self, *, at_once: bool = False) -> None:
         """The connection is gone; both ends learn of it, some of what is on its way may still arrive before."""

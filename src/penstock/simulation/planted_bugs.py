@@ -20,6 +20,8 @@ from penstock.simulation import (
     planted_opening,
     planted_order,
     planted_ordering,
+    planted_sectors,
+    planted_stalls,
 )
 from penstock.simulation.planted_patches import (
     Patch,
@@ -133,6 +135,30 @@ BUGS: dict[str, PlantedBug] = {
         "what could not be synced is acknowledged",
         planted_faults.failed_syncs_are_done,
         planted_faults.fails_syncs,
+    ),
+    "another-batch-will-do": PlantedBug(
+        "I10",
+        "consumers get the batch that lies where theirs should be, whichever it is",
+        planted_sectors.another_batch_will_do,
+        planted_sectors.hunts_sectors("misdirected"),
+    ),
+    "former-lives-end-the-journal": PlantedBug(
+        "ledger",
+        "a journal file that begins with an entry of its former life is not replayed",
+        planted_sectors.former_lives_end_the_journal,
+        planted_sectors.hunts_sectors("stale"),
+    ),
+    "unreadable-sectors-end-a-file": PlantedBug(
+        "ledger",
+        "a start takes the first sector that cannot be read for the end of the journal",
+        planted_sectors.unreadable_sectors_end_a_file,
+        planted_sectors.hunts_sectors("unreadable"),
+    ),
+    "older-connections-know-less": PlantedBug(
+        "I3",
+        "a batch that was sent again over a later connection is stored once more when it arrives over the first one",
+        planted_stalls.older_connections_know_less,
+        planted_stalls.stalls,
     ),
     "replay-skips-deletes": PlantedBug(
         "I2",

@@ -19,6 +19,11 @@ class RecordLog:
         log.append(record)
 
     def recovered(self, node: Node) -> None:
-        """The node is up again, or at its end: what it does not know any more was never promised to anybody."""
-        for queue_id, partition in node._parts.catalogue.partitions.items():
-            del self._logs.get(queue_id, [])[partition.index :]
+        """The node is up again, or at its end: what it does not know any more was never promised to anybody.
+
+        What is fenced may know it again when its disk has been restored from a copy.
+        """
+        catalogue = node._parts.catalogue
+        for queue_id, partition in catalogue.partitions.items():
+            if queue_id not in catalogue.damage:
+                del self._logs.get(queue_id, [])[partition.index :]

@@ -84,6 +84,11 @@ class Scenario:
         disturbed = faults.clock_steps_ms or faults.bit_flips_ms or faults.misplaced_ms
         return self.duration_ms % 6 == 1 and not disturbed and not self.kind
 
+    @property
+    def is_impatient(self) -> bool:
+        """Whether clients give connections up that stall: in some of the runs with broken ones. With dice of their own."""
+        return self.faults.disconnects_ms > 0 and Random(f"impatience: {self.duration_ms}").random() < 0.15
+
 
 def draw_scenario(random: Random) -> Scenario:
     """The scenario of a run."""

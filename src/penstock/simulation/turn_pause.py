@@ -6,6 +6,7 @@ happen, its own wait. A process that is killed meanwhile does not go on: its tur
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from random import Random
 from typing import Literal, NamedTuple, get_args
 
@@ -25,6 +26,8 @@ class TurnPause(NamedTuple):
     site: Site
     first: int
     duration_ms: int
+    when: Callable[[], bool] = lambda: True
+    """What must be so at the place."""
 
 
 def draw_pause(random: Random) -> TurnPause:

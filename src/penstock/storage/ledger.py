@@ -67,12 +67,16 @@ class Ledger:
 
     def record(self, partition: int, index: int, file: str, offset: int, position: int = 2**64) -> bool:
         """A readable record; whether it is to be replayed."""
-        if partition in self.gone or partition in self.damages:
+        if partition in self.gone:
             return False
         if position < self._taken.get(partition, 0):
             self._shown_until[partition] = len(self._holes)
             return False
         last = self.last.get(partition, 0)
+        if partition in self.damages:
+            if index <= last and self._taken.get(partition, 0):
+                self._misplaced(partition, index, file, offset)
+            return False
         if index == last + 1:
             self.last[partition] = index
             self._shown_until[partition] = len(self._holes)
@@ -80,10 +84,16 @@ class Ledger:
         if index <= self._snapshot.get(partition, 0) and not self._taken.get(partition, 0):
             self._shown_until[partition] = len(self._holes)
         elif index <= last:
-            self._damaged(partition, Hole(file, offset, f"record {index} stands after record {last}"))
+            self._misplaced(partition, index, file, offset)
         else:
             self._lost(partition, index, last, file, offset)
         return False
+
+    def _misplaced(self, partition: int, index: int, file: str, offset: int) -> None:
+        """A record stands where it was not written: it hides what was, which may have been any partition's."""
+        reason = f"record {index} stands after record {self.last.get(partition, 0)}"
+        self.hole(file, offset, reason)
+        self._damaged(partition, Hole(file, offset, reason))
 
     def cut(self, partition: int, index: int, file: str, offset: int) -> bool:
         """Records after `index` are no more; whether that could be done."""
@@ -127,12 +137,15 @@ class Ledger:
 
         A record that the snapshot already holds is not needed to rebuild the state; if its message is still alive,
         reading or moving it reports the damage. A whole state that was written behind the snapshot is always needed: the
-        numbers of its records may be lower than those of the state in the snapshot, which it replaced.
+        numbers of its records may be lower than those of the state in the snapshot, which it replaced. A record of a lower number
+        behind the place at which the snapshot was taken was not written there.
         """
-        if not self.is_taken(partition, position) and (
-            index > self._snapshot.get(partition, 0) or (is_state and partition not in self.gone)
-        ):
+        if self.is_taken(partition, position) or partition in self.gone:
+            return
+        if is_state or index > self._snapshot.get(partition, 0):
             self._damaged(partition, Hole(file, offset, reason))
+        elif self._taken.get(partition, 0):
+            self._misplaced(partition, index, file, offset)
 
     def table(self, rows: Iterable[tuple[int, int]], file: str, offset: int, position: int = 2**64) -> None:
         """What a file says about itself at its end: whoever does not match lost something in it."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from penstock.simulation.checkers import no_ghosts
 from penstock.simulation.history import History
 from penstock.simulation.violation import Violation
 
@@ -24,6 +25,7 @@ def check(history: History) -> Iterator[Violation]:
             if sighting.problem is not None:
                 where = f"{sighting.sequence} of queue {sighting.life.name!r}"
                 yield Violation(NAME, sighting.seen_ms, f"a peek saw {where} with {sighting.problem}")
+        yield from no_ghosts.exchanged(history, NAME)
     for life in history.lives.values():
         damaged_ms = life.damaged_ms
         if damaged_ms is None:

@@ -46,6 +46,27 @@ def _ghosts(history: History) -> Iterator[Violation]:
         if sighting.problem is not None and not history.flips:
             where = f"{sighting.sequence} of queue {sighting.life.name!r}"
             yield Violation(NAME, sighting.seen_ms, f"a peek saw {where} with {sighting.problem}")
+    if not history.flips:
+        yield from exchanged(history, NAME)
+
+
+def exchanged(history: History, checker: str) -> Iterator[Violation]:
+    """Whole messages under the number of another one."""
+    for delivery in history.deliveries:
+        message = delivery.message
+        if (
+            message is not None
+            and message.fate == "stored"
+            and message.life is delivery.life
+            and message.sequence != delivery.sequence
+            and delivery.source is None
+        ):
+            where = f"{message.sequence} of queue {message.life.name!r} (id {message.life.queue_id})"
+            yield Violation(
+                checker,
+                delivery.arrived_ms,
+                f"message {message.number} was stored as {where} and delivered as {delivery.sequence}",
+            )
 
 
 def _resurrected_in_place(

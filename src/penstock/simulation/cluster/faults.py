@@ -12,7 +12,7 @@ from penstock.simulation.cluster.fabric import SHAPES, Fabric
 from penstock.simulation.cluster.machine import ClusterMachine
 from penstock.simulation.cluster.metadata import SimulatedMetadata
 from penstock.simulation.cluster.scenario import ClusterFaultPlan
-from penstock.simulation.damage import pick_byte
+from penstock.simulation.damage import living_positions, pick_byte
 from penstock.simulation.disk import SimulatedDisk
 from penstock.simulation.driver import DiskPace
 from penstock.simulation.history import BitFlip, History
@@ -342,11 +342,7 @@ class ClusterFaults:
         node, store = machine.replicated, machine.store
         if node is None or store is None:
             return
-        living = {
-            position
-            for partition in node._parts.catalogue.partitions.values()
-            for position, _, _ in partition.table.living_places(set(partition.table.files))
-        }
+        living = living_positions(node)
         victim = pick_byte(machine.disk, store.identity.seed, store.committed_position, living, self._random)
         if victim is None:
             return

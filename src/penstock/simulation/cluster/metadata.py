@@ -98,6 +98,8 @@ class SimulatedMetadata:
         self.unreachable_from: set[str] = set()
         self.troubles: dict[str, Trouble] = {}
         """By who asks."""
+        self.unheard: tuple[str, str] | None = None
+        """Who asks in vain to write which key, for as long as somebody hunts (`aimed_hunts.py`)."""
         self.streams: list[Stream] = []
         self.mirrors: list[SimulatedMirror] = []
         """Everybody who follows the store, also those who have ended; for checkers."""
@@ -153,6 +155,9 @@ class SimulatedMetadata:
 
     def request(self, who: str, request: Request, done: Callable[[Outcome], None]) -> None:
         """Carries a request there and its outcome back."""
+        if isinstance(request, Put) and self.unheard == (who, request.key):
+            self._schedule.after(UNAVAILABLE_MS, lambda: done(Unknown("no answer")))
+            return
 
         def carry_out() -> Outcome:
             for told in self.arriving:

@@ -32,6 +32,7 @@ from penstock.simulation.cluster.planted_changes import (
 )
 from penstock.simulation.cluster.planted_losses import LOSS_BUGS
 from penstock.simulation.cluster.planted_membership import MEMBERSHIP_BUGS
+from penstock.simulation.cluster.planted_pauses import PAUSE_BUGS
 from penstock.simulation.cluster.planted_storage import STORAGE_BUGS
 from penstock.simulation.cluster.planted_usage import USAGE_BUGS
 from penstock.simulation.cluster.scenario import ClusterScenario
@@ -251,7 +252,7 @@ CLUSTER_BUGS: dict[str, ClusterBug] = {
         ("I1", "I10"),
         "a primary goes on without a replica before the store knows that it is out of sync",
         _drops_from_sync_at_once,
-        _hunts("left-behind"),
+        _hunts("unsaid"),
     ),
     "join-sync-early": ClusterBug(
         ("I1", "I10"),
@@ -395,6 +396,12 @@ CLUSTER_BUGS: dict[str, ClusterBug] = {
 CLUSTER_BUGS.update(
     {
         name: ClusterBug(*bug)
-        for name, bug in {**MEMBERSHIP_BUGS, **STORAGE_BUGS, **LOSS_BUGS, **USAGE_BUGS}.items()
+        for name, bug in {
+            **MEMBERSHIP_BUGS,
+            **STORAGE_BUGS,
+            **LOSS_BUGS,
+            **USAGE_BUGS,
+            **PAUSE_BUGS,
+        }.items()
     }
 )

@@ -109,6 +109,13 @@ class ClusterScenario:
         return self.base.duration_ms % 5 == 0 and not self.faults.flips_ms
 
     @property
+    def hunts_turns(self) -> bool:
+        """Whether primaries that acknowledge alone are stopped in turns (`aimed_hunts.py`). With dice of its own."""
+        dice = Random(f"turns: {self.base.duration_ms}")
+        is_free = self.faults.hunt is None and self.hunted is None
+        return self.faults.turn_pauses_ms > 0 and is_free and dice.random() < 0.6
+
+    @property
     def has_visitor(self) -> bool:
         """As on one node."""
         faults = self.faults
@@ -196,6 +203,8 @@ def draw_cluster_scenario(random: Random, nodes: int) -> ClusterScenario:
     _give_many_partitions(scenario)
     _shorten_logs(scenario)
     _loosen_all_kinds(scenario)
+    if faults.hunt == "left-behind" and Random(f"unsaid: {base.duration_ms}").random() < 0.5:
+        faults.hunt = "unsaid"
     dice = Random(f"flood: {base.duration_ms}")
     base.flood = bool(faults.slow_disk_ms) and dice.random() < 0.5
     if base.flood:

@@ -13,6 +13,7 @@ from penstock.cluster.shares import share_of
 from penstock.simulation.checkers import CHECKERS
 from penstock.simulation.clocks import NodeClock
 from penstock.simulation.cluster import layout_history, loose_queues, lost_answers, machine_checks, work
+from penstock.simulation.cluster.aimed_hunts import AimedHunter
 from penstock.simulation.cluster.fabric import Fabric
 from penstock.simulation.cluster.faults import ClusterFaults
 from penstock.simulation.cluster.hunts import Hunter
@@ -131,6 +132,7 @@ class ClusterWorld:
         surroundings = (machines, self.fabric, self.metadata, self.faults, self.entries, schedule)
         self.hunter = Hunter(*surroundings, random, trace)
         self.suffixes = NumberHunter(*surroundings, Random(f"{seed} suffixes"), trace)
+        self.aimed = AimedHunter(*surroundings, Random(f"{seed} turns"), trace)
         hunter = NumberHunter(*surroundings, random, trace)
         self.special = SpecialClients(scenario, self.stage, hunter, seed, self.faults.counts)
         self.violations: list[Violation] = []
@@ -158,14 +160,18 @@ class ClusterWorld:
         self.special.start()
         self.faults.start()
         self.store_faults.start()
-        if scenario.faults.hunt is not None:
+        if scenario.faults.hunt == "unsaid":
+            self.aimed.hunt_unsaid(scenario.faults.hunts_ms)
+        elif scenario.faults.hunt is not None:
             hunted = list(scenario.loose_dead_letters) or names
             self.hunter.start(scenario.faults.hunt, scenario.faults.hunts_ms, hunted)
         if scenario.hunted is not None:
             self.suffixes.hunt(scenario.hunted, _HUNTED_MS, unclean=scenario.unclean)
+        if scenario.hunts_turns:
+            self.aimed.hunt_turns(_HUNTED_MS)
         self.schedule.run_for(scenario.base.duration_ms)
         trace.add("world", "everybody stops, everything is well again")
-        self.stage.stopping = self.hunter.over = self.suffixes.over = True
+        self.stage.stopping = self.hunter.over = self.suffixes.over = self.aimed.over = True
         self.special.end()
         self.store_faults.heal()
         self.faults.heal()

@@ -232,6 +232,16 @@ MEMBERSHIP = (
 )
 """What nodes ask of the metadata store."""
 
+LATEST = (
+    Size(
+        "cluster.membership.node_lease",
+        "LOOK_MS",
+        (100, 700),
+        "a node that looks whether its entry is there, or hears it by chance",
+    ),
+)
+"""Drawn behind all others, so that what those are in a run stays as it is."""
+
 OPTIONS = (
     OptionSize("segment_bytes", (1, 400, 2_000), "what lives on in one segment or in several"),
     OptionSize("checkpoint_journal_bytes", (1_000, 4_000), "checkpoints now and then or all the time"),

@@ -16,13 +16,14 @@ from types import ModuleType
 from typing import Any
 
 from penstock.simulation.planted_patches import Patch
-from penstock.simulation.sizes.node_sizes import BACKEND, MEMBERSHIP, OPTIONS, REPLICATION, STORAGE
+from penstock.simulation.sizes.node_sizes import BACKEND, LATEST, MEMBERSHIP, OPTIONS, REPLICATION, STORAGE
 from penstock.simulation.sizes.queue_sizes import LIMITS, QUEUE, ROUTING
 from penstock.simulation.sizes.size import Size
 from penstock.simulation.sizes.usage_sizes import USAGE
 from penstock.storage.options import StorageOptions
 
-SIZES: tuple[Size, ...] = (*STORAGE, *BACKEND, *REPLICATION, *MEMBERSHIP, *QUEUE, *ROUTING, *LIMITS)
+_FIRST: tuple[Size, ...] = (*STORAGE, *BACKEND, *REPLICATION, *MEMBERSHIP, *QUEUE, *ROUTING, *LIMITS)
+SIZES: tuple[Size, ...] = (*_FIRST, *LATEST)
 _SHARES = (0.0, 0.0, 0.0, 0.05, 0.2, 0.5)
 """How many of the sizes are small in a run: none in half of the runs."""
 _WANTED = 0.7
@@ -39,16 +40,22 @@ def draw_sizes(random: Random, wanted: Collection[str] = ()) -> SmallSizes:
     share = random.choice(_SHARES)
     found: dict[str, int] = {}
     together: dict[str, int] = {}
-    for size in SIZES:
+
+    def draw(size: Size) -> None:
         value = random.choice(size.small)
         name = f"{size.module}.{size.name}"
         if random.random() < (_WANTED if name in wanted else share):
             found[name] = value
             together.update(size.together)
+
+    for size in _FIRST:
+        draw(size)
     for option in OPTIONS:
         value = random.choice(option.small)
         if random.random() < share:
             found[option.name] = value
+    for size in LATEST:
+        draw(size)
     return {**found, **together}
 
 

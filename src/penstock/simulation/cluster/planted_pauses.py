@@ -1,0 +1,47 @@
+"""Bugs that only a process brings to light which stands still in the middle of a turn; `planted_bugs` names them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from penstock.backend.replication.leadership import Leadership
+from penstock.backend.replication.leading import LedPartition
+from penstock.simulation.cluster.scenario import ClusterScenario
+from penstock.simulation.planted_patches import Patch
+
+
+class PauseBug(NamedTuple):
+    """See `planted_bugs.ClusterBug`."""
+
+    checkers: tuple[str, ...]
+    sentence: str
+    patches: Callable[[], Sequence[Patch]]
+    shows: Callable[[ClusterScenario], bool]
+
+
+def _stands_still_in_turns(scenario: ClusterScenario) -> bool:
+    """Whether processes stand still in turns and nowhere else, and some primary acknowledges alone."""
+    faults = scenario.faults
+    is_loose = any(queue.settings.replication == "async" for queue in scenario.base.queues)
+    stands_elsewhere = faults.pauses_ms or faults.hunt == "standstill"
+    return scenario.hunts_turns and not stands_elsewhere and (is_loose or scenario.keeps_numbers)
+
+
+def _leases_are_looked_at_early() -> Sequence[Patch]:
+    """Whether the lease has ended is looked at when time passes, and not when something is acknowledged."""
+
+    def has_lease(self: Leadership, led: LedPartition) -> bool:
+        return led.primary.synchronous or self.lease_is_alive
+
+    return [(Leadership, "_has_lease", has_lease)]
+
+
+PAUSE_BUGS: dict[str, PauseBug] = {
+    "leases-are-looked-at-early": PauseBug(
+        ("lease", "I8"),
+        "a primary that acknowledges alone has looked at its lease before it stood still, and not after",
+        _leases_are_looked_at_early,
+        _stands_still_in_turns,
+    ),
+}
