@@ -257,7 +257,7 @@ FIXED: dict[str, tuple[str, ...]] = {
         "client.log.node_reads.LOOK_SECONDS",
         "client.log.read_ahead.WAIT_MS",
         "client.replier.ROUTES_KEPT",
-        "client.settlement.RUNS_PER_REQUEST",
+        "client_core.settling.RUNS_PER_REQUEST",
         "client.stamping.HOLD_SECONDS",
         "client.subscription.CLOSE_SECONDS",
     ),

@@ -8,7 +8,7 @@ from typing import overload
 
 from penstock.client.duration import Duration, milliseconds
 from penstock.client.failure import refused
-from penstock.client.lease import Lease
+from penstock.client_core.lease import Lease
 from penstock.client.message import MessageView
 from penstock.client.outgoing import AttributeValue, Body
 from penstock.client.part import Part, parts_of
