@@ -30,6 +30,7 @@ from penstock.simulation.cluster.planted_changes import (
     purges_one_partition,
     sends_by_name,
 )
+from penstock.simulation.cluster.planted_consuming import CONSUMING_BUGS
 from penstock.simulation.cluster.planted_losses import LOSS_BUGS
 from penstock.simulation.cluster.planted_membership import MEMBERSHIP_BUGS
 from penstock.simulation.cluster.planted_storage import STORAGE_BUGS
@@ -392,5 +393,8 @@ CLUSTER_BUGS: dict[str, ClusterBug] = {
     ),
 }
 CLUSTER_BUGS.update(
-    {name: ClusterBug(*bug) for name, bug in {**MEMBERSHIP_BUGS, **STORAGE_BUGS, **LOSS_BUGS}.items()}
+    {
+        name: ClusterBug(*bug)
+        for name, bug in {**MEMBERSHIP_BUGS, **STORAGE_BUGS, **LOSS_BUGS, **CONSUMING_BUGS}.items()
+    }
 )

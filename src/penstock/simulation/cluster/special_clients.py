@@ -5,19 +5,25 @@ from __future__ import annotations
 from collections import Counter
 from random import Random
 
+from penstock.simulation.cluster.library_consumers import LibraryConsumers
 from penstock.simulation.cluster.number_hunts import NumberHunter
 from penstock.simulation.cluster.number_keeping import NumberKeeping
+from penstock.simulation.cluster.router import ClusterStage
 from penstock.simulation.cluster.scenario import ClusterScenario
 from penstock.simulation.tasks import Steps
 from penstock.simulation.workload.idle_visitor import IdleVisitor
-from penstock.simulation.workload.stage import Stage
 
 
 class SpecialClients:
     """Those that the run of a seed has."""
 
     def __init__(
-        self, scenario: ClusterScenario, stage: Stage, hunter: NumberHunter, seed: int, counts: Counter[str]
+        self,
+        scenario: ClusterScenario,
+        stage: ClusterStage,
+        hunter: NumberHunter,
+        seed: int,
+        counts: Counter[str],
     ) -> None:
         self._stage = stage
         replicas = scenario.replicas
@@ -27,6 +33,10 @@ class SpecialClients:
         self.visitor: IdleVisitor | None = None
         if scenario.has_visitor:
             self.visitor = IdleVisitor(stage, Random(f"{seed} visits"), replicas)
+        self.library: LibraryConsumers | None = None
+        if scenario.library_consumers:
+            dice = Random(f"{seed} library")
+            self.library = LibraryConsumers(stage, scenario.library_consumers, dice, counts)
 
     def create(self) -> Steps[None]:
         """Makes the queue of the keepers; the visitor makes its queue itself."""
@@ -39,6 +49,8 @@ class SpecialClients:
             self.keeping.start()
         if self.visitor is not None:
             self._stage.tasks.start(self.visitor.run())
+        if self.library is not None:
+            self.library.start()
 
     def end(self) -> None:
         """Nothing is done on purpose any more."""

@@ -169,6 +169,7 @@ class ClusterWorld:
         self.faults.heal()
         self._wait_for("every node runs and stays", self._all_stay, _BEGUN_MS)
         self._wait_for("every replica is in sync again", self._all_in_sync, _HEALED_MS)
+        self._check_library()
         self._wait_for("clients stop", lambda: not self.tasks.active, _SETTLED_MS)
         self._wait_for("every replica is in sync", self._all_in_sync, _HEALED_MS)
         self._check_visits()
@@ -300,6 +301,14 @@ class ClusterWorld:
         self.tasks.start(keeping.keepers.delete())
         self._wait_for("the keepers' queue is deleted", lambda: not self.tasks.active, _SETTLED_MS)
         self._wait_for("nothing of it is left", self._all_in_sync, _HEALED_MS)
+
+    def _check_library(self) -> None:
+        """A subscription that lasted through everything gets what is in its queue."""
+        if (library := self.special.library) is not None:
+            self._wait_for("others stop", lambda: self.tasks.active <= library.tasks, _SETTLED_MS)
+            drained = partial(library.is_drained, self.entries, self.machines)
+            self._wait_for("the queue of a steady consumer drains", drained, _SETTLED_MS)
+            library.end()
 
     def _check_visits(self) -> None:
         """The queue of the visitor goes by itself."""
