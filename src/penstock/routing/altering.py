@@ -101,16 +101,17 @@ def _alter_partition(partition: int, queue: QueueEntry) -> Steps[QueueSettings]:
         if stored.value is None:
             return share
         present: Stored = yield Look(queue_key(queue.name))
-        says = decode_queue(present.value) if present.value is not None else queue
-        share = share_of(says.settings if says.queue_id == queue.queue_id else queue.settings)
+        if present.value is None or (says := decode_queue(present.value)).queue_id != queue.queue_id:
+            return share  # it is deleted
+        share = share_of(says.settings)
         entry = decode_partition(stored.value)
         settings = carried(share, entry.settings, len(entry.in_sync))
-        if entry.settings == settings:
+        if entry.settings == settings and entry.settings_version >= present.version:
             return settings
         try:
             yield Put(
                 partition_key(partition),
-                encode(msgspec.structs.replace(entry, settings=settings)),
+                encode(msgspec.structs.replace(entry, settings=settings, settings_version=present.version)),
                 stored.version,
             )
             return settings

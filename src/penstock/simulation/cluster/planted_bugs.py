@@ -30,9 +30,9 @@ from penstock.simulation.cluster.planted_changes import (
     purges_one_partition,
     sends_by_name,
 )
-from penstock.simulation.cluster.planted_consuming import CONSUMING_BUGS
 from penstock.simulation.cluster.planted_losses import LOSS_BUGS
 from penstock.simulation.cluster.planted_membership import MEMBERSHIP_BUGS
+from penstock.simulation.cluster.planted_promises import PROMISE_BUGS
 from penstock.simulation.cluster.planted_storage import STORAGE_BUGS
 from penstock.simulation.cluster.scenario import ClusterScenario
 from penstock.simulation.planted_patches import Patch, forget_leases, forget_producers
@@ -395,6 +395,6 @@ CLUSTER_BUGS: dict[str, ClusterBug] = {
 CLUSTER_BUGS.update(
     {
         name: ClusterBug(*bug)
-        for name, bug in {**MEMBERSHIP_BUGS, **STORAGE_BUGS, **LOSS_BUGS, **CONSUMING_BUGS}.items()
+        for name, bug in {**MEMBERSHIP_BUGS, **STORAGE_BUGS, **LOSS_BUGS, **PROMISE_BUGS}.items()
     }
 )

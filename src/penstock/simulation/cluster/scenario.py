@@ -34,6 +34,8 @@ LIMITED_KINDS = ("ttl", "retention", "reject", "drop-oldest", "overflow", "every
 MANY_PARTITIONS = "hundreds of partitions"
 PUSHED = "pushed"
 """The queue that a consumer of the client library stays on."""
+SINGLE = "single"
+"""The queue with one replica."""
 _ONE_IN = 200
 _SMALL_KINDS = ("plain", "fifo", "fair", "priorities", "deduplication")
 
@@ -64,6 +66,8 @@ class ClusterScenario:
     """The queue whose primaries are hunted (`number_hunts.py`): while they acknowledge alone, where it is `async`."""
     library_consumers: int = 0
     """How many consumers run the code of the client library."""
+    has_rivals: bool = False
+    """Whether several operators change the same queue at once."""
     unclean: bool = False
     """Whether an operator allows unclean elections of that queue."""
 
@@ -155,6 +159,8 @@ def draw_cluster_scenario(random: Random, nodes: int) -> ClusterScenario:
     _shorten_logs(scenario)
     _loosen_all_kinds(scenario)
     _give_library_consumers(scenario)
+    _give_single_replica(scenario)
+    _give_rivals(scenario)
     dice = Random(f"flood: {base.duration_ms}")
     base.flood = bool(faults.slow_disk_ms) and dice.random() < 0.5
     if base.flood:
@@ -223,6 +229,24 @@ def _give_library_consumers(scenario: ClusterScenario) -> None:
     )
     base.queues.append(QueuePlan(PUSHED, settings))
     scenario.library_consumers = dice.randint(1, 3)
+
+
+def _give_single_replica(scenario: ClusterScenario) -> None:
+    """A tenth of the runs have a queue more with one replica: nobody else has what it holds. With dice of their own, as above."""
+    dice, faults = Random(f"single: {scenario.base.duration_ms}"), scenario.faults
+    if dice.random() < 0.9 or scenario.base.kind or faults.flips_ms or faults.hunt is not None:
+        return
+    settings = QueueSettings(
+        replicas=1, partitions=dice.choice((1, 2, 3)), visibility_timeout_ms=visibility(dice)
+    )
+    scenario.base.queues.append(QueuePlan(SINGLE, settings))
+
+
+def _give_rivals(scenario: ClusterScenario) -> None:
+    """In a tenth of the runs several operators change the same queue at once. With dice of their own, as above."""
+    dice, faults = Random(f"rivals: {scenario.base.duration_ms}"), scenario.faults
+    is_quiet = scenario.base.kind or faults.flips_ms or faults.hunt is not None or scenario.hunted is not None
+    scenario.has_rivals = not is_quiet and dice.random() < 0.2
 
 
 def _give_many_partitions(scenario: ClusterScenario) -> None:

@@ -342,6 +342,8 @@ class ClusterWorld:
 
     def _finish(self) -> None:
         history = self.history
+        if self.scenario.has_rivals:
+            self.stage.answers.mark_deletions(history)
         self._say_when_sent()
         self._gather_logs()
         logs = list(partition_logs(self.metadata, self.machines, self.witness, self.entries()))

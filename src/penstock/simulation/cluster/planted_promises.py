@@ -1,4 +1,4 @@
-"""Bugs to plant in what consumers are promised: front ends with their subscriptions, and the client library's own decisions."""
+"""Bugs to plant in what consumers and operators are promised: front ends, and the client library's own decisions."""
 
 from __future__ import annotations
 
@@ -16,12 +16,13 @@ from penstock.routing.attempts import Attempts
 from penstock.routing.native_clients import NativeClients
 from penstock.routing.steps import Outcome
 from penstock.routing.subscription import Replied, Subscription
+from penstock.simulation.cluster.planted_changes import carries_old_settings
 from penstock.simulation.cluster.scenario import ClusterScenario
 from penstock.simulation.planted_patches import Patch
 from penstock.wire import messages
 
 
-class ConsumingBug(NamedTuple):
+class PromiseBug(NamedTuple):
     """See `ClusterBug`."""
 
     checkers: tuple[str, ...]
@@ -96,41 +97,47 @@ def _fails_over(scenario: ClusterScenario) -> bool:
     return bool(scenario.faults.crashes_ms or scenario.faults.cuts_ms)
 
 
-CONSUMING_BUGS = {
-    "credit-is-forgotten": ConsumingBug(
+PROMISE_BUGS = {
+    "credit-is-forgotten": PromiseBug(
         ("I13",),
         "a front end pushes messages to a consumer for which it has no credit",
         _credit_is_forgotten,
         _has_library,
     ),
-    "unused-credit-is-lost": ConsumingBug(
+    "unused-credit-is-lost": PromiseBug(
         ("liveness",),
         "a front end forgets credit that a receive did not use up, so that a consumer gets nothing in the end",
         _unused_credit_is_lost,
         _has_library,
     ),
-    "pushed-and-given-back": ConsumingBug(
+    "pushed-and-given-back": PromiseBug(
         ("I4", "I5"),
         "a front end gives messages back that their consumer has",
         _is_pushed_and_given_back,
         _has_library,
     ),
-    "failures-are-told-as-done": ConsumingBug(
+    "failures-are-told-as-done": PromiseBug(
         ("I1", "I2", "I4", "I5"),
         "the client library says that messages are settled when nobody knows",
         _failures_are_told_as_done,
         lambda scenario: _has_library(scenario) and _fails_over(scenario),
     ),
-    "what-is-sent-again-was-done": ConsumingBug(
+    "what-is-sent-again-was-done": PromiseBug(
         ("I1", "I2", "I4"),
         "the client library takes a delete for done that was sent again and came too late",
         _whatever_is_sent_again_was_done,
         lambda scenario: _has_library(scenario) and _fails_over(scenario),
     ),
-    "second-answers-say-done": ConsumingBug(
+    "second-answers-say-done": PromiseBug(
         ("I1", "I2", "I4"),
         "a front end says that messages are deleted when its second attempt came too late",
         _second_answers_say_done,
         lambda scenario: _fails_over(scenario) and not _has_library(scenario),
+    ),
+    "old-settings-are-carried": PromiseBug(
+        ("I11",),
+        "a change of a queue that was answered is taken back by one that began before it",
+        carries_old_settings,
+        lambda scenario: scenario.has_rivals,
     ),
 }
