@@ -96,6 +96,17 @@ def test_replicas_grow_and_shrink_with_the_settings() -> None:
             assert entry.leaving == []
 
 
+def test_a_manager_that_knows_an_older_queue_does_not_take_back_its_change() -> None:
+    """It has heard of the partition, not yet of the queue: somebody was answered that the queue is `sync` now."""
+    cluster = ObedientCluster()
+    (partition,) = cluster.create("orders", replication="async")
+    known = cluster.view.queues["orders"]
+    settings = msgspec.structs.replace(known.entry.settings, replication="sync")
+    cluster.change(partition, settings=settings, settings_version=known.version + 1)
+    assert cluster.settle() == []
+    assert cluster.entry(partition).settings == settings
+
+
 def test_limits_of_a_queue_are_shared_out_over_its_partitions() -> None:
     cluster = ObedientCluster()
     ids = cluster.create("orders", partitions=3, max_messages=9)

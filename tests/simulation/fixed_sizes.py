@@ -219,16 +219,20 @@ FIXED: dict[str, tuple[str, ...]] = {
         "routing.partition_line.SAME_NODE_SOON_SECONDS",
     ),
     "how long a client of the simulation waits is its own business": ("routing.steps.PATIENCE_MS",),
+    "how long and how far ahead a subscription asks: batches that come full have several receives on their way in every run": (
+        "routing.receives_ahead.AHEAD_BYTES",
+        "routing.receives_ahead.AT_ONCE",
+        "routing.subscription.PAUSE_SECONDS",
+        "routing.subscription.WAIT_MS",
+    ),
     "not run by the simulation": (
         "cluster.haproxy.CHECK_SECONDS",
         "cluster.haproxy.FAILED_CHECKS",
         "cluster.haproxy.POLL_SECONDS",
         "cluster.haproxy.SESSION_HOURS",
         "cluster.local_plan.BASE_PORT",
-        "routing.receives_ahead.AHEAD_BYTES",
-        "routing.receives_ahead.AT_ONCE",
     ),
-    "the client library, which the simulation does not run yet": (
+    "the client library over sockets, and requests of a size that no run has": (
         "client.address.DEFAULT_PORT",
         "client.blocking.producer.MESSAGES_PER_CROSSING",
         "client.browse.STEPS_PER_SECOND",
@@ -264,7 +268,6 @@ FIXED: dict[str, tuple[str, ...]] = {
         "client.log.node_reads.LOOK_SECONDS",
         "client.log.read_ahead.WAIT_MS",
         "client.replier.ROUTES_KEPT",
-        "client.settlement.RUNS_PER_REQUEST",
         "client.stamping.HOLD_SECONDS",
         "client.subscription.CLOSE_SECONDS",
     ),

@@ -81,7 +81,7 @@ def _silence() -> None:
 
 def _bugs(cluster: bool) -> dict[str, str]:
     """The bugs that can be planted, each in a sentence."""
-    from penstock.simulation.cluster.planted_bugs import CLUSTER_BUGS
+    from penstock.simulation.cluster.bug_catalogue import CLUSTER_BUGS
     from penstock.simulation.planted_bugs import BUGS
 
     if cluster:

@@ -8,12 +8,12 @@ from typing import overload
 
 from penstock.client.duration import Duration, milliseconds
 from penstock.client.failure import refused
-from penstock.client.lease import Lease
 from penstock.client.message import MessageView
 from penstock.client.outgoing import AttributeValue, Body
 from penstock.client.part import Part, parts_of
 from penstock.client.reply import Outcome, check_address, reply_message, return_address
 from penstock.client.settlement import DELETE, Action, Settlement, Settler, giving_back
+from penstock.client_core.lease import Lease
 from penstock.wire.messages import Delivery
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import logging
 from weakref import WeakSet
 
-from penstock.client.lease import Lease
 from penstock.client.link import Link
 from penstock.client.settlement import Action, Settler
+from penstock.client_core.lease import Lease
 from penstock.client_core.lease_keeping import LeaseKeeping
 from penstock.model.errors import PenstockError
 

@@ -107,15 +107,20 @@ def _most_urgent(
 
 
 def _carry_settings(view: ClusterView, seen: Seen[PartitionEntry]) -> Change | None:
-    """What was altered of a queue is altered of its partitions."""
+    """What was altered of a queue is altered of its partitions, by who knows the queue as it is: a manager may have heard of
+    the partition's entry later than of the queue's, and a change that was answered must not be taken back."""
     entry = seen.entry
     if view.queue_of(entry) is None:
+        return None
+    version = view.queues[entry.queue].version
+    if version < entry.settings_version:
         return None
     share = carried(view.shares[entry.queue], entry.settings, len(entry.in_sync))
     if share == entry.settings:
         return None
     reason = f"the settings of {entry.queue} were changed"
-    return change_partition(seen.version, msgspec.structs.replace(entry, settings=share, reason=reason))
+    changed = msgspec.structs.replace(entry, settings=share, settings_version=version, reason=reason)
+    return change_partition(seen.version, changed)
 
 
 def _is_moving(view: ClusterView, entry: PartitionEntry) -> bool:

@@ -12,12 +12,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_origin
 
+from penstock.model.limits import SECOND_MS
+
 Kind = Literal["choice", "switch", "count", "duration", "size", "text"]
 
 EXTENSION = "Penstock."
 """How the names of SQS attributes begin that SQS itself does not have."""
 _WORD = re.compile(r"(?<!^)(?=[A-Z])")
-_SECOND_MS = 1000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,7 +112,7 @@ class SettingRow(NamedTuple):
             return None
         field = self.row.sqs_field or _WORD.sub("_", self.row.sqs.removeprefix(EXTENSION)).lower()
         in_seconds = self.kind == "duration" and field.endswith("_seconds")
-        return ExtendedAttribute(self.row.sqs, field, _SECOND_MS if in_seconds else 1)
+        return ExtendedAttribute(self.row.sqs, field, SECOND_MS if in_seconds else 1)
 
 
 def row_of(name: str, annotation: Any, default: Any) -> SettingRow:

@@ -9,6 +9,7 @@ import msgspec
 from penstock.cluster.layout import (
     QueueEntry,
     decode_partition,
+    decode_queue,
     encode,
     partition_key,
     queue_key,
@@ -55,10 +56,9 @@ def alter(context: RoutingContext, request: AlterQueue) -> Steps[Reply]:
             raise PenstockError(
                 ErrorCode.OVERLOADED, f"somebody else changes queue {queue.name!r} too; try again"
             ) from None
-    share = share_of(settings)
     wanted: list[QueueSettings] = []
     for partition in queue.partitions:
-        wanted += [(yield from _alter_partition(partition, share))]
+        wanted += [(yield from _alter_partition(partition, queue))]
     yield from _done_by_primaries(context, queue, wanted)
     return Reply((yield from describe_entry(context, queue)))
 
@@ -90,20 +90,29 @@ def _never() -> bool:
     return False
 
 
-def _alter_partition(partition: int, share: QueueSettings) -> Steps[QueueSettings]:
-    """A replica that is made later begins with what the layout says. Returns what the partition goes by from now on."""
+def _alter_partition(partition: int, queue: QueueEntry) -> Steps[QueueSettings]:
+    """A replica that is made later begins with what the layout says. Returns what the partition goes by from now on.
+
+    That is what its queue says, read after the partition: somebody else may have changed the queue since, been answered, and
+    rely on it. Who changes the queue after that writes to the partition later, and one of the two writes finds a conflict.
+    """
+    share = share_of(queue.settings)
     for _ in range(ATTEMPTS):
         stored: Stored = yield Look(partition_key(partition))
         if stored.value is None:
             return share
+        present: Stored = yield Look(queue_key(queue.name))
+        if present.value is None or (says := decode_queue(present.value)).queue_id != queue.queue_id:
+            return share  # it is deleted
+        share = share_of(says.settings)
         entry = decode_partition(stored.value)
         settings = carried(share, entry.settings, len(entry.in_sync))
-        if entry.settings == settings:
+        if entry.settings == settings and entry.settings_version >= present.version:
             return settings
         try:
             yield Put(
                 partition_key(partition),
-                encode(msgspec.structs.replace(entry, settings=settings)),
+                encode(msgspec.structs.replace(entry, settings=settings, settings_version=present.version)),
                 stored.version,
             )
             return settings

@@ -9,7 +9,7 @@ from multiprocessing import get_context
 from traceback import format_exception
 from typing import NamedTuple
 
-from penstock.simulation.cluster.planted_bugs import CLUSTER_BUGS
+from penstock.simulation.cluster.bug_catalogue import CLUSTER_BUGS
 from penstock.simulation.cluster.world import simulate_cluster
 from penstock.simulation.planted_bugs import patched, planted
 from penstock.simulation.violation import Violation

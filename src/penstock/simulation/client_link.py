@@ -23,12 +23,20 @@ class SimulatedLink:
     """Requests in, answers out, over whichever connection there is."""
 
     def __init__(
-        self, name: str, network: Network, timeout: float, random: Random, is_throttled: Callable[[], bool]
+        self,
+        name: str,
+        network: Network,
+        timeout: float,
+        random: Random,
+        is_throttled: Callable[[], bool],
+        throttled: tuple[type[messages.Request], ...] = (messages.Send,),
     ) -> None:
         self.table = LinkTable(timeout, random)
         self._name = name
         self._network = network
         self._is_throttled = is_throttled
+        self._throttled = throttled
+        """What limits are about."""
         self._link: Link | None = None
         self._heard = False
         self._is_seeking = False
@@ -134,7 +142,7 @@ class SimulatedLink:
 
     def _write(self, link: Link, request_id: int, call: Call) -> None:
         request = call.request()
-        if isinstance(request, messages.Send) and self._is_throttled():
+        if isinstance(request, self._throttled) and self._is_throttled():
             refusal = messages.Failed(ErrorCode.THROTTLED, "a limit is used up")
             self._schedule.after(self._network.delay_ms(), lambda: self._refuse(link, request_id, refusal))
             return

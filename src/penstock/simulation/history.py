@@ -43,6 +43,8 @@ class History:
     sightings: list[Sighting] = field(default_factory=list)
     empty_polls: list[EmptyPoll] = field(default_factory=list)
     forgeries_accepted: list[tuple[int, str]] = field(default_factory=list)
+    beyond_credit: list[tuple[int, str]] = field(default_factory=list)
+    """(when, what) of messages that were pushed to a consumer without credit."""
     broken_attempts: list[tuple[int, str]] = field(default_factory=list)
     """(when, what) of receives that were asked again and gave something else under the same lease."""
     refusals_of_settlements: list[tuple[int, str]] = field(default_factory=list)

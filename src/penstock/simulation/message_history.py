@@ -193,6 +193,16 @@ class Settlement:
     """The delay of a release, the timeout of an extension."""
     answered_ms: int | None = None
     result: Result = "pending"
+    again: bool = False
+    """Whether it was asked again, because nobody knew what became of the first attempt; the answer is that of the last."""
+
+    def may_have_deleted(self) -> bool:
+        """Whether the message may be gone because of it."""
+        if self.kind != "delete":
+            return False
+        return self.result in ("done", "done-or-gone", "lost", "pending") or (
+            self.again and self.result == "gone"
+        )
 
 
 @dataclass(slots=True, eq=False)

@@ -210,9 +210,14 @@ class Recorder:
         return asked
 
     def settled(
-        self, messages: Sequence[DeliveredMessage], settlements: Sequence[Settlement], outcome: ReceiptOutcome
+        self,
+        messages: Sequence[DeliveredMessage],
+        settlements: Sequence[Settlement],
+        outcome: ReceiptOutcome,
+        *,
+        again: bool = False,
     ) -> None:
-        """The node says what became of the messages of one receipt."""
+        """The node says what became of the messages of one receipt; `again`: when it was asked once more."""
         stale = set(sequences_of(outcome.stale))
         settled: Result = "done-or-gone"
         if not outcome.gone:
@@ -221,7 +226,12 @@ class Recorder:
             settled = "gone"
         for message, settlement in zip(messages, settlements, strict=True):
             settlement.answered_ms = self._schedule.now_ms
+            settlement.again = again
             settlement.result = "stale" if message.sequence in stale else settled
+            if again and settlement.kind == "release" and settlement.result == "done":
+                settlement.result = (
+                    "done-or-gone"  # a lease that had ended by itself is told in the same words
+                )
 
     def received_again(
         self,

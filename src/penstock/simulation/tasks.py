@@ -22,6 +22,8 @@ class Reply(NamedTuple):
 
     answer: Answer
     body: memoryview
+    again: bool = False
+    """Whether it answers a settlement of which an earlier attempt may have been carried out."""
 
 
 class Asker(Protocol):

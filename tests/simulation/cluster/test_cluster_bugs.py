@@ -8,7 +8,7 @@ from random import Random
 import pytest
 
 from penstock.simulation.campaign import run_seed
-from penstock.simulation.cluster.planted_bugs import CLUSTER_BUGS
+from penstock.simulation.cluster.bug_catalogue import CLUSTER_BUGS
 from penstock.simulation.cluster.scenario import draw_cluster_scenario
 
 SEEDS = range(1, 1_000)

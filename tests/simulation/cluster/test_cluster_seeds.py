@@ -15,6 +15,7 @@ import pytest
 
 from penstock.simulation.campaign import run_seed, run_seeds
 from penstock.simulation.cluster import scenario
+from penstock.simulation.cluster.fault_plan import ClusterFaultPlan
 from penstock.simulation.cluster.hunts import HUNTS
 from penstock.simulation.cluster.machine import ClusterMachine
 from penstock.simulation.cluster.scenario import (
@@ -22,7 +23,7 @@ from penstock.simulation.cluster.scenario import (
     LIMITED_KINDS,
     LOOSE_KINDS,
     MANY_PARTITIONS,
-    ClusterFaultPlan,
+    PUSHED,
     draw_cluster_scenario,
 )
 from penstock.simulation.cluster.world import ClusterWorld
@@ -89,11 +90,12 @@ def test_everything_is_drawn() -> None:
     assert {one.altered_replicas for one in drawn} == {(), (2, 3, 4), (2, 3, 4, 5)}
     assert draw_cluster_scenario(Random("cluster of 3: 45"), 3).base.kind == MANY_PARTITIONS
     queues = [queue for one in drawn if not one.base.kind for queue in one.base.queues]
-    assert {queue.name for queue in queues} == {*CLUSTER_KINDS, *LIMITED_KINDS, "fifo-ids"}
+    assert {queue.name for queue in queues} == {*CLUSTER_KINDS, *LIMITED_KINDS, "fifo-ids", PUSHED}
     assert {queue.settings.replication for queue in queues} == {"sync", "async"}
     assert {queue.settings.partitions for queue in queues} == {1, 2, 3, 5}
     assert any(one.has_visitor for one in drawn)
     assert any(one.is_metered for one in drawn)
+    assert {one.library_consumers for one in drawn} == {0, 1, 2, 3}
 
 
 def test_what_async_may_lose_is_counted_apart(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,21 +6,17 @@ import asyncio
 import logging
 import socket
 from collections.abc import Callable, Iterable, Sequence
-from functools import partial
-
-import msgspec
 
 from penstock import __version__
 from penstock.config.address import Address
 from penstock.config.serve import ServeConfig
 from penstock.frontend.engine import EngineLink
-from penstock.frontend.steps import Reply
 from penstock.frontend.telling import tell
 from penstock.model.batch import Buffer
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.model.limits import MEBIBYTE
+from penstock.routing.native_clients import NativeClients
 from penstock.runtime.cluster_link.cluster_link import ClusterLink
-from penstock.runtime.cluster_link.subscription import Subscription
 from penstock.runtime.listening import bind, check_users
 from penstock.runtime.native_entrance import ClusterNames, native_door
 from penstock.runtime.native_tls import NativeTls
@@ -29,7 +25,6 @@ from penstock.runtime.server import Server
 from penstock.wire import messages
 from penstock.wire.decoding import decode
 from penstock.wire.frames import Frame, encode_frame
-from penstock.wire.send_order import SendOrder
 
 log = logging.getLogger(__name__)
 
@@ -37,25 +32,9 @@ HELD_BYTES = 32 * MEBIBYTE
 """Of batches that no node has answered yet; beyond, nobody is read from until half of them are answered."""
 LAST_ANSWERS_SECONDS = 5.0
 
-_RECEIVES = messages.Receive | messages.ReceiveAny | messages.Subscribe
-
-
-class _Client:
-    """One connection."""
-
-    __slots__ = ("greeted", "name", "paused", "subscriptions", "tickets")
-
-    def __init__(self) -> None:
-        self.greeted = False
-        self.name = ""
-        self.paused = False
-        self.tickets: dict[int, int] = {}
-        """By request id: what is asked of the link."""
-        self.subscriptions: dict[int, Subscription] = {}
-
 
 class Gateway:
-    """See `Handler`: what native clients say goes to the link, and back."""
+    """See `Handler`: what native clients say goes to the link, and back. What it comes to is decided in `routing.native_clients`."""
 
     def __init__(
         self,
@@ -68,201 +47,63 @@ class Gateway:
         congestion_changed: Callable[[bool], None],
     ) -> None:
         self.congested = False
-        self._link = link
         self._loop = loop
         self._name = name
         self._now_ms = now_ms
         self._write = write
         self._abort = abort
         self._congestion_changed = congestion_changed
-        self._clients: dict[int, _Client] = {}
-        self._order = SendOrder()
+        self._clients = NativeClients(link, loop.call_later, self._answer, self._welcome, self._hold)
         self._answers: dict[int, list[Buffer]] = {}
         self._held_bytes = 0
-        self._ending = 0
-        """Subscriptions that are told to end and have not."""
-        self._all_answered: asyncio.Future[None] | None = None
-        """While it is stopping: done when there is something to look at."""
 
     def connected(self, connection: int) -> None:
         """A client has connected."""
-        self._clients[connection] = _Client()
+        self._clients.connected(connection)
 
     def disconnected(self, connection: int) -> None:
         """A client is gone: what it waited for it needs no more."""
-        client = self._clients.pop(connection)
         self._answers.pop(connection, None)
-        for ticket in client.tickets.values():
-            self._link.cancel(ticket)
-        for subscription in client.subscriptions.values():
-            subscription.end(_nothing)
+        self._clients.disconnected(connection)
 
     def behind(self, connection: int) -> None:
         """A client does not read what it is sent."""
-        client = self._clients[connection]
-        client.paused = True
-        for subscription in client.subscriptions.values():
-            subscription.pause()
+        self._clients.behind(connection)
 
     def caught_up(self, connection: int) -> None:
         """A client has read what it was sent."""
-        client = self._clients[connection]
-        client.paused = False
-        for subscription in list(client.subscriptions.values()):
-            subscription.resume()
+        self._clients.caught_up(connection)
 
     def handle(self, connection: int, frames: Iterable[Frame], stands_for: int = 1) -> None:
         """Whole frames arrived."""
-        client = self._clients.get(connection)
-        if client is None:
-            return
         for frame in frames:
             try:
-                self._take(connection, client, frame)
+                request = decode(frame)
             except PenstockError as error:
-                self._answer(connection, frame.request_id, messages.Failed(error.code, error.message))
+                self._clients.refuse(connection, frame.request_id, error)
+            else:
+                self._clients.take(connection, frame.request_id, request, frame.body)
 
     async def finish(self) -> None:
         """Nothing arrives any more: what waits for messages ends its wait. Returns when everything is answered."""
-        for connection, client in self._clients.items():
-            for ticket in client.tickets.values():
-                self._link.cancel(ticket)
-            for request_id, subscription in list(client.subscriptions.items()):
-                client.subscriptions.pop(request_id)
-                self._ending += 1
-                stopping = messages.Failed(
-                    ErrorCode.SHUTTING_DOWN, "the front end is stopping; connect again"
-                )
-                subscription.end(partial(self._ended, connection, request_id, stopping))
-        await self._wait_for_all()
+        all_answered: asyncio.Future[None] = self._loop.create_future()
 
-    async def _wait_for_all(self) -> None:
-        while self._ending or any(client.tickets for client in self._clients.values()):
-            self._all_answered = self._loop.create_future()
-            await self._all_answered
+        def finished() -> None:
+            if not all_answered.done():  # who waits for it may have given up
+                all_answered.set_result(None)
+
+        self._clients.finish(finished)
+        await all_answered
         self._write_answers()
 
-    def _ended(self, connection: int, request_id: int, answer: messages.Failed) -> None:
-        self._ending -= 1
-        self._answer(connection, request_id, answer)
-        self._look_whether_all()
-
-    def _look_whether_all(self) -> None:
-        if self._all_answered is not None and not self._all_answered.done():
-            self._all_answered.set_result(None)
-
-    # -- requests --------------------------------------------------------------------------------------------
-
-    def _take(self, connection: int, client: _Client, frame: Frame) -> None:
-        request = decode(frame)
-        request_id = frame.request_id
-        if isinstance(request, messages.Hello):
-            self._answer(connection, request_id, self._welcome(client, request))
-            return
-        if not client.greeted:
-            raise PenstockError(ErrorCode.BAD_REQUEST, "say hello first")
-        if isinstance(request, _RECEIVES) and not request.consumer:  # nodes know only this front end by name
-            request = msgspec.structs.replace(request, consumer=client.name)
-        match request:
-            case messages.Subscribe():
-                self._subscribe(connection, client, request_id, request)
-            case messages.AddCredit():
-                subscription = client.subscriptions.get(request.subscription)
-                if subscription is not None:
-                    subscription.add_credit(request.messages)
-            case messages.Unsubscribe():
-                self._unsubscribe(connection, client, request_id, request.subscription)
-            case _:
-                self._ask(connection, client, request_id, request, frame.body)
-
-    def _welcome(self, client: _Client, request: messages.Hello) -> messages.Welcome:
-        if messages.PROTOCOL_VERSION not in request.versions:
-            raise PenstockError(
-                ErrorCode.UNSUPPORTED_VERSION,
-                f"the client speaks protocol {request.versions}, this server {messages.PROTOCOL_VERSION}",
-            )
-        client.greeted = True
-        client.name = request.client
+    def _welcome(self) -> messages.Welcome:
         return messages.Welcome(
             messages.PROTOCOL_VERSION, f"penstock {__version__}", self._name, self._now_ms()
         )
 
-    def _ask(
-        self, connection: int, client: _Client, request_id: int, request: messages.Request, body: memoryview
-    ) -> None:
-        if isinstance(request, messages.Send):
-            self._order.check(connection, request)
-            self._order.taken(connection, request)
-        self._hold(len(body))
-
-        def done(outcome: Reply | PenstockError) -> None:
-            self._hold(-len(body))
-            client.tickets.pop(request_id, None)
-            if isinstance(outcome, PenstockError):
-                if isinstance(request, messages.Send):
-                    self._order.refused(connection, request)
-                self._answer(connection, request_id, messages.Failed(outcome.code, outcome.message))
-            elif self._clients.get(connection) is client:
-                self._answer(connection, request_id, outcome.answer, outcome.body)
-            elif not (isinstance(request, messages.Receive) and request.attempt):
-                # Who has an attempt id asks for the same lease again, and may have it on another connection by now.
-                self._give_back(outcome.answer)
-            self._look_whether_all()
-
-        client.tickets[request_id] = self._link.ask(request, body, done)
-
-    def _subscribe(
-        self, connection: int, client: _Client, request_id: int, request: messages.Subscribe
-    ) -> None:
-        def deliver(delivery: messages.Delivery, body: memoryview) -> None:
-            if self._clients.get(connection) is client:
-                self._answer(connection, request_id, delivery, body)
-            else:
-                self._give_back(delivery)
-
-        def failed(error: PenstockError) -> None:
-            client.subscriptions.pop(request_id, None)
-            self._answer(connection, request_id, messages.Failed(error.code, error.message))
-
-        subscription = Subscription(self._link, self._loop, request, deliver, failed)
-        client.subscriptions[request_id] = subscription
-        if client.paused:
-            subscription.pause()
-        subscription.go_on()
-
-    def _unsubscribe(self, connection: int, client: _Client, request_id: int, ended: int) -> None:
-        answer = partial(self._answer, connection, request_id, messages.Done())
-        subscription = client.subscriptions.pop(ended, None)
-        if subscription is not None:
-            subscription.end(answer)
-            return
-        ticket = client.tickets.get(ended)
-        if ticket is not None:
-            self._link.cancel(ticket)
-        answer()
-
-    def _give_back(self, answer: messages.Answer) -> None:
-        """Messages for somebody who has gone are ready again at once, and as if they had never been received."""
-        match answer:
-            case messages.Delivery():
-                given = [(answer.token, answer.batches)]
-            case messages.GroupDelivery():
-                given = [(one.token, one.batches) for one in answer.deliveries]
-            case _:
-                return
-        receipts = [
-            messages.Receipt(token, [(batch.first, batch.count) for batch in batches])
-            for token, batches in given
-            if batches
-        ]
-        if receipts:
-            self._link.ask(messages.Release(receipts, unreceived=True), b"", _ignored)
-
     # -- answers ---------------------------------------------------------------------------------------------
 
-    def _answer(self, connection: int, request_id: int, answer: messages.Answer, body: Buffer = b"") -> None:
-        if connection not in self._clients:
-            return
+    def _answer(self, connection: int, request_id: int, answer: messages.Answer, body: Buffer) -> None:
         try:
             head = messages.encode_message(answer)
         except Exception as error:  # the client is told, else it would wait for ever
@@ -353,11 +194,3 @@ async def open_gateway(
         listener.close()
         raise
     return NativeGateway(gateway, server, address)
-
-
-def _nothing() -> None:
-    """Nobody waits for it."""
-
-
-def _ignored(outcome: Reply | PenstockError) -> None:
-    """The lease ends by itself if this did not work."""

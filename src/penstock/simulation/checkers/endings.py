@@ -9,15 +9,13 @@ from penstock.simulation.message_history import QueueLife, SentMessage, Span
 
 Ending = Literal["deleted", "expired", "purged", "dropped", "queue deleted", "queue damaged"]
 
-MAY_HAVE_DELETED = ("done", "done-or-gone", "lost", "pending")
-
 
 def ending_of(message: SentMessage, history: History) -> Ending | None:
     """Why a stored message may be gone at the end of the run; None: it should have come out."""
     if message.deleted_late:
         return "deleted"
     for delivery in message.deliveries:
-        if any(s.kind == "delete" and s.result in MAY_HAVE_DELETED for s in delivery.settlements):
+        if any(settlement.may_have_deleted() for settlement in delivery.settlements):
             return "deleted"
     lives = reachable(message.life, history)
     if any(life.damaged_ms is not None for life in lives):

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from penstock.simulation.checkers.endings import MAY_HAVE_DELETED, reachable
+from penstock.simulation.checkers.endings import reachable
 from penstock.simulation.history import History
 from penstock.simulation.message_history import QueueLife, SentMessage
 from penstock.simulation.violation import Violation
@@ -48,9 +48,7 @@ def _wrong(message: SentMessage, fate: Fate, history: History) -> str | None:
     match fate.kind:
         case "deleted":
             settlements = [s for delivery in message.deliveries for s in delivery.settlements]
-            if not message.deleted_late and not any(
-                s.kind == "delete" and s.result in MAY_HAVE_DELETED for s in settlements
-            ):
+            if not message.deleted_late and not any(s.may_have_deleted() for s in settlements):
                 return f"was deleted from {where}, and nobody who received it asked for that"
         case "purged":
             if life is not None and not _was_purged(life, fate.at_ms, history):

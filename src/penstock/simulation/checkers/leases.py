@@ -48,11 +48,15 @@ def _held_at_least_until(delivery: DeliveredMessage) -> int:
     """The lease cannot have ended before this, as far as its holder can know."""
     until_ms = delivery.until_ms
     previous: Settlement | None = None
+    copies = False
+    """Whether the first attempt of an extension may still be on its way, and arrive after others."""
     for settlement in sorted(delivery.settlements, key=lambda settlement: settlement.asked_ms):
-        overlaps = previous is not None and (
-            previous.answered_ms is None or previous.answered_ms >= settlement.asked_ms
+        overlaps = copies or (
+            previous is not None
+            and (previous.answered_ms is None or previous.answered_ms >= settlement.asked_ms)
         )
         previous = settlement
+        copies = copies or settlement.again
         match settlement.kind, settlement.result:
             case _, "stale" | "gone":
                 return _OVER

@@ -1,4 +1,4 @@
-"""I13: overload throttles: what waits for the disk is bounded; a full disk refuses sends, loses nothing, recovers."""
+"""I13: overload throttles: what waits for the disk or at a consumer is bounded; a full disk refuses sends, loses nothing, recovers."""
 
 from __future__ import annotations
 
@@ -32,6 +32,8 @@ def check(history: History) -> Iterator[Violation]:
             history.ended_ms,
             f"{history.most_unflushed_bytes} bytes waited for the disk, the bound is {history.max_unflushed_bytes}",
         )
+    for at_ms, sentence in history.beyond_credit:
+        yield Violation(NAME, at_ms, sentence)
     for asked_ms, refused_ms in history.refused_as_full:
         if not _was_full(asked_ms, refused_ms, history) and not any(
             span.asked_ms <= refused_ms

@@ -86,7 +86,7 @@ def _certainly_over(delivery: DeliveredMessage, at_ms: int) -> bool:
     """Whether the lease had ended by then whatever happened, and the message was ready again."""
     latest_ms = delivery.until_ms
     for settlement in delivery.settlements:
-        if settlement.answered_ms is None:
-            return False
+        if settlement.answered_ms is None or (settlement.again and settlement.kind == "extend"):
+            return False  # also where the first attempt may still arrive, and extend it once more
         latest_ms = max(latest_ms, settlement.answered_ms + settlement.amount_ms)
     return latest_ms + _SLACK_MS <= at_ms

@@ -9,9 +9,9 @@ from random import Random
 
 from penstock.cluster.layout import DrainEntry, drain_key, encode
 from penstock.simulation.cluster.fabric import SHAPES, Fabric
+from penstock.simulation.cluster.fault_plan import ClusterFaultPlan
 from penstock.simulation.cluster.machine import ClusterMachine
 from penstock.simulation.cluster.metadata import SimulatedMetadata
-from penstock.simulation.cluster.scenario import ClusterFaultPlan
 from penstock.simulation.damage import living_positions, pick_byte
 from penstock.simulation.disk import SimulatedDisk
 from penstock.simulation.driver import DiskPace

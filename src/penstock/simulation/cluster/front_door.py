@@ -18,10 +18,16 @@ _KILLED_SHARE = 0.4
 _KILLED_MS = (1_500, 7_000)
 
 
+class Told(Protocol):
+    """Is told what a front end says of a request, and whether it settled something for the second time, perhaps."""
+
+    def __call__(self, outcome: Outcome, *, again: bool) -> None: ...
+
+
 class FrontEnd(Protocol):
     """One process: what routes requests."""
 
-    def carry_out(self, request: messages.Request, body: bytes, done: Callable[[Outcome], None]) -> None: ...
+    def carry_out(self, request: messages.Request, body: bytes, done: Told) -> int: ...
     def stop(self) -> None: ...
 
 
@@ -77,7 +83,7 @@ class FrontDoor:
             self._order.taken(link.number, request)
         front_end = self._front_end
 
-        def done(outcome: Outcome) -> None:
+        def done(outcome: Outcome, *, again: bool) -> None:
             if front_end is not self._front_end:
                 return
             if not isinstance(outcome, PenstockError):

@@ -2,12 +2,13 @@
 
 What is really promised of managers: two may write at the same time, because a write may be carried out late. But each of
 their changes is made to the version of the entry that it was decided about. So the epochs of a partition rise one by one, each
-is given to one life of one node, and nobody takes that back; and an id means one queue or partition for ever.
+is given to one life of one node, and nobody takes that back; and an id means one queue or partition for ever. Settings of a
+partition become what its queue says, not what it said before.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from penstock.cluster.layout import (
     NEXT_ID,
@@ -18,8 +19,14 @@ from penstock.cluster.layout import (
     decode_partition,
     decode_queue,
     partition_key,
+    queue_key,
 )
+from penstock.cluster.shares import share_of
+from penstock.model.settings import QueueSettings
 from penstock.simulation.cluster.store_history import StoreHistory
+
+_CARRIED = ("replicas", "min_in_sync")
+"""These wait until there are as many replicas."""
 
 
 def broken(history: StoreHistory) -> Iterator[str]:
@@ -68,6 +75,7 @@ def _unmarked(history: StoreHistory, queue: QueueEntry, version: int) -> Iterato
 def _partition(history: StoreHistory, key: str) -> Iterator[str]:
     before: PartitionEntry | None = None
     has_gone = False
+    known = 0
     for change in history.of_key(key):
         if change.value is None:
             before, has_gone = None, True
@@ -78,7 +86,30 @@ def _partition(history: StoreHistory, key: str) -> Iterator[str]:
             yield f"{where}: it was taken away, and is there again"
         if before is not None:
             yield from (f"{where}: {what}" for what in _changed(before, entry))
+            if entry.settings != before.settings:
+                said = list(_said(history, entry, known, change.version))
+                yield from (f"{where}: {what}" for what in _unasked(before, entry, said))
+        known = change.version
         before, has_gone = entry, False
+
+
+def _said(history: StoreHistory, entry: PartitionEntry, first: int, last: int) -> Iterator[QueueSettings]:
+    """What the queue of a partition asked of it at any of these versions."""
+    for value in history.during(queue_key(entry.queue), first, last):
+        queue = decode_queue(value) if value is not None else None
+        if queue is not None and queue.queue_id == entry.queue_id:
+            yield share_of(queue.settings)
+
+
+def _unasked(before: PartitionEntry, entry: PartitionEntry, said: Sequence[QueueSettings]) -> Iterator[str]:
+    """Settings that became what the queue has not said since the partition was last written: a change that was answered is
+    taken back by one that began before it."""
+    for field in QueueSettings.__struct_fields__:
+        became = getattr(entry.settings, field)
+        if field in _CARRIED or became == getattr(before.settings, field):
+            continue
+        if said and all(getattr(settings, field) != became for settings in said):
+            yield f"its {field} became {became!r}, and its queue says {getattr(said[-1], field)!r}"
 
 
 def _changed(before: PartitionEntry, entry: PartitionEntry) -> Iterator[str]:

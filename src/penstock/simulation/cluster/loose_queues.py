@@ -19,8 +19,8 @@ NAME = "numbers"
 
 
 def is_loose(life: QueueLife) -> bool:
-    """Whether its primary acknowledges alone."""
-    return life.settings[0].replication == "async"
+    """Whether its primary acknowledges alone, or may have done so for a while."""
+    return any(settings.replication == "async" for settings in life.settings)
 
 
 def loose_queues(history: History) -> set[int]:

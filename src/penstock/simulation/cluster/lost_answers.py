@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from penstock.routing.numbers import inward
-from penstock.simulation.checkers.endings import MAY_HAVE_DELETED
 from penstock.simulation.cluster.lost_records import LostRecords
 from penstock.simulation.history import History
 from penstock.simulation.log_history import LogHistory, LogRead
@@ -85,8 +84,7 @@ def _kept(deliveries: list[DeliveredMessage], lost: LostRecords) -> Iterator[Del
 
 def _was_deleted_late(delivery: DeliveredMessage, lost: LostRecords) -> bool:
     return (delivery.life.queue_id, delivery.sequence) in lost.deleted_late and any(
-        settlement.kind == "delete" and settlement.result in MAY_HAVE_DELETED
-        for settlement in delivery.settlements
+        settlement.may_have_deleted() for settlement in delivery.settlements
     )
 
 

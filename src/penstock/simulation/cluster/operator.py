@@ -21,7 +21,7 @@ _REDRIVES = 4
 
 
 class ClusterOperator(Operator):
-    """One operator; there is never more than one, so that a delete is for the queue that it knows."""
+    """One operator. Where there are more, the store says which queue a delete was for (`QueueAnswers.mark_deletions`)."""
 
     def __init__(
         self,
@@ -63,6 +63,14 @@ class ClusterOperator(Operator):
                 yield from self._purge(life)
             else:
                 yield from self._delete(life)
+
+    def alter(self, life: QueueLife) -> Steps[None]:
+        """Changes some settings of a queue."""
+        yield from self._alter(life)
+
+    def delete(self, life: QueueLife) -> Steps[None]:
+        """Deletes a queue and makes it again."""
+        yield from self._delete(life)
 
     def _alter(self, life: QueueLife) -> Steps[None]:
         stage, random = self._stage, self._stage.random

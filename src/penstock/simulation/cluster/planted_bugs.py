@@ -30,11 +30,6 @@ from penstock.simulation.cluster.planted_changes import (
     purges_one_partition,
     sends_by_name,
 )
-from penstock.simulation.cluster.planted_losses import LOSS_BUGS
-from penstock.simulation.cluster.planted_membership import MEMBERSHIP_BUGS
-from penstock.simulation.cluster.planted_pauses import PAUSE_BUGS
-from penstock.simulation.cluster.planted_storage import STORAGE_BUGS
-from penstock.simulation.cluster.planted_usage import USAGE_BUGS
 from penstock.simulation.cluster.scenario import ClusterScenario
 from penstock.simulation.planted_patches import Patch, forget_leases, forget_producers
 
@@ -229,7 +224,7 @@ def _sends_in_order(scenario: ClusterScenario) -> bool:
     return scenario.base.ordered_producers > 0
 
 
-CLUSTER_BUGS: dict[str, ClusterBug] = {
+REPLICATION_BUGS: dict[str, ClusterBug] = {
     "acknowledge-before-replicas": ClusterBug(
         ("I1", "I8", "I10"),
         "a primary acknowledges what only it has",
@@ -393,15 +388,3 @@ CLUSTER_BUGS: dict[str, ClusterBug] = {
         lambda scenario: _fails_over(scenario) and _sends_in_order(scenario),
     ),
 }
-CLUSTER_BUGS.update(
-    {
-        name: ClusterBug(*bug)
-        for name, bug in {
-            **MEMBERSHIP_BUGS,
-            **STORAGE_BUGS,
-            **LOSS_BUGS,
-            **USAGE_BUGS,
-            **PAUSE_BUGS,
-        }.items()
-    }
-)

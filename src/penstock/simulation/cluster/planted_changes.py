@@ -6,15 +6,17 @@ from collections.abc import Sequence
 
 import msgspec
 
-from penstock.cluster.layout import QUEUES
+from penstock.cluster.layout import QUEUES, QueueEntry, decode_partition, encode, partition_key
+from penstock.cluster.shares import carried, share_of
 from penstock.model.batch import Buffer
+from penstock.model.settings import QueueSettings
 from penstock.queue import settling
 from penstock.queue.decision import Decision
 from penstock.queue.partition import Partition
-from penstock.routing import browsing, sending
+from penstock.routing import altering, browsing, sending
 from penstock.routing.cluster_map import ClusterMap
 from penstock.routing.context import RoutingContext
-from penstock.routing.steps import Ask, Reply, Steps
+from penstock.routing.steps import Ask, ConflictError, Look, Put, Reply, Steps, Stored
 from penstock.simulation.planted_patches import Patch
 from penstock.wire.messages import Purge, Send
 
@@ -40,6 +42,27 @@ def purges_one_partition() -> Sequence[Patch]:
         return reply
 
     return [(browsing, "purge", purge)]
+
+
+def carries_old_settings() -> Sequence[Patch]:
+    """Who changes a queue tells its partitions what the queue said when the change began."""
+
+    def alter_partition(partition: int, queue: QueueEntry) -> Steps[QueueSettings]:
+        share = share_of(queue.settings)
+        stored: Stored = yield Look(partition_key(partition))
+        if stored.value is None:
+            return share
+        entry = decode_partition(stored.value)
+        settings = carried(share, entry.settings, len(entry.in_sync))
+        if settings != entry.settings:
+            changed = msgspec.structs.replace(entry, settings=settings)
+            try:
+                yield Put(partition_key(partition), encode(changed), stored.version)
+            except ConflictError:
+                return (yield from alter_partition(partition, queue))
+        return settings
+
+    return [(altering, "_alter_partition", alter_partition)]
 
 
 def sends_by_name() -> Sequence[Patch]:

@@ -7,6 +7,7 @@ said of a name it never takes back for an earlier incarnation.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from penstock.cluster.layout import decode_queue, queue_key
 from penstock.model.errors import ErrorCode
@@ -14,6 +15,7 @@ from penstock.simulation.client import SimulatedClient
 from penstock.simulation.cluster.metadata import SimulatedMetadata
 from penstock.simulation.cluster.router import ClusterStage
 from penstock.simulation.cluster.store_history import StoreHistory
+from penstock.simulation.history import History
 from penstock.simulation.schedule import Schedule
 from penstock.simulation.tasks import Reply
 from penstock.simulation.violation import Violation
@@ -30,6 +32,16 @@ from penstock.wire.messages import (
 Settled = Callable[[Reply | None], None]
 
 
+@dataclass(slots=True)
+class Deletion:
+    """A request to delete a queue: at which versions of the store it was asked and answered."""
+
+    name: str
+    asked: int
+    asked_ms: int
+    answered: int | None = None
+
+
 class QueueAnswers:
     """Hears what every client is told of queues."""
 
@@ -38,6 +50,7 @@ class QueueAnswers:
         self._metadata = metadata
         self._history = history
         self._schedule = schedule
+        self._deletions: list[Deletion] = []
 
     def observe(self, client: SimulatedClient) -> None:
         """Hears what one client is told from now on."""
@@ -52,8 +65,13 @@ class QueueAnswers:
                 name, 0
             )  # answers may overtake each other: what it heard before it asked counts
 
+            deletion = Deletion(name, asked, self._schedule.now_ms)
+            if isinstance(request, DeleteQueue):
+                self._deletions.append(deletion)
+
             def answered(reply: Reply | None) -> None:
                 if reply is not None:
+                    deletion.answered = self._metadata.version
                     self._check(client.name, request, reply, asked)
                     newest[name] = max(newest.get(name, 0), self._check_order(client.name, reply, told))
                 done(reply)
@@ -80,6 +98,37 @@ class QueueAnswers:
                 self._violated(who, f"queue {name!r} exists, and it was not there all the time")
             case _:
                 pass
+
+    def mark_deletions(self, history: History) -> None:
+        """Says of each queue that was deleted since when somebody asked for that, where several operators did.
+
+        A delete is by name: it may be meant for one incarnation and end the next one, which another operator made.
+        """
+        for life in history.lives.values():
+            if life.deletion_asked_ms is not None:
+                continue
+            made, ended = self._made(life.name, life.queue_id), self._ended(life.name, life.queue_id)
+            asked_ms = [
+                deletion.asked_ms
+                for deletion in self._deletions
+                if deletion.name == life.name
+                and made is not None
+                and ended is not None
+                and deletion.asked < ended
+                and (deletion.answered is None or deletion.answered > made)
+            ]
+            life.deletion_asked_ms = min(asked_ms, default=None)
+
+    def _ended(self, name: str, queue_id: int) -> int | None:
+        """At which version of the store a queue could be used no longer."""
+        was_ready = False
+        for change in self._history.of_key(queue_key(name)):
+            entry = decode_queue(change.value) if change.value is not None else None
+            is_ready = entry is not None and entry.queue_id == queue_id and entry.state == "ready"
+            if was_ready and not is_ready:
+                return change.version
+            was_ready = is_ready
+        return None
 
     def _ready(self, name: str, asked: int) -> set[int | None]:
         """The incarnations that could be used at some moment since; None: there was a moment without any."""

@@ -10,12 +10,13 @@ from penstock.routing.context import RoutingContext
 from penstock.routing.errand import Errand
 from penstock.routing.line_call import Call
 from penstock.routing.router import route
-from penstock.routing.steps import Outcome
+from penstock.routing.steps import Ask, Outcome
 from penstock.simulation.client import SimulatedClient
 from penstock.simulation.cluster.desk import Desk
 from penstock.simulation.cluster.fabric import Fabric
-from penstock.simulation.cluster.front_door import FrontDoor
+from penstock.simulation.cluster.front_door import FrontDoor, Told
 from penstock.simulation.cluster.metadata import SimulatedMetadata
+from penstock.simulation.cluster.partition_calls import is_second_answer
 from penstock.simulation.message_history import QueueLife
 from penstock.simulation.network import Network
 from penstock.simulation.tasks import Reply
@@ -27,6 +28,42 @@ _STALE_SHARE = 0.3
 """How often a client goes on with an incarnation that may be gone."""
 
 Done = Callable[[Reply | None], None]
+
+
+class NotedDesk:
+    """The desk as one request uses it: what it asked of partitions is remembered."""
+
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+        self._asked: list[tuple[Call, list[Outcome]]] = []
+        self.ask_any_node = desk.ask_any_node
+        self.use_store = desk.use_store
+        self.wait_until = desk.wait_until
+
+    @property
+    def calls(self) -> NotedDesk:
+        """See `World`."""
+        return self
+
+    def start(self, ask: Ask, done: Callable[[Outcome], None]) -> Call:
+        """See `Calls`."""
+        outcomes: list[Outcome] = []
+
+        def answered(outcome: Outcome) -> None:
+            outcomes.append(outcome)
+            done(outcome)
+
+        call = self._desk.calls.start(ask, answered)
+        self._asked.append((call, outcomes))
+        return call
+
+    def cancel(self, call: Call) -> None:
+        """See `Calls`."""
+        self._desk.calls.cancel(call)
+
+    def asked_again(self) -> bool:
+        """Whether something was settled of which an earlier attempt may have been carried out."""
+        return any(is_second_answer(call, outcome) for call, outcomes in self._asked for outcome in outcomes)
 
 
 class RoutingClient(SimulatedClient):
@@ -68,8 +105,8 @@ class RoutingClient(SimulatedClient):
                 self._errands.pop(number, None)
                 done(reply)
 
-        def ended(outcome: Outcome) -> None:
-            reply = self._told(request, outcome)
+        def ended(outcome: Outcome, *, again: bool) -> None:
+            reply = self._told(request, outcome, again=again)
             # Never from within: whoever asks may go on only after it has asked.
             self._schedule.after(0, lambda: end(reply))
 
@@ -77,24 +114,26 @@ class RoutingClient(SimulatedClient):
         self._schedule.after(timeout_ms, lambda: end(None))
         self.carry_out(request, body, ended)
 
-    def carry_out(self, request: messages.Request, body: bytes, done: Callable[[Outcome], None]) -> None:
-        """Has a request routed; `done` gets what the front end says."""
+    def carry_out(self, request: messages.Request, body: bytes, done: Told) -> int:
+        """Has a request routed; `done` gets what the front end says. Returns a number for it."""
+        desk = NotedDesk(self._desk)
 
         def ended(outcome: Outcome) -> None:
             if isinstance(outcome, PenstockError) and outcome.__cause__ is not None:
                 self._fabric.defects.append((self._schedule.now_ms, f"{self.name}: {outcome.message}"))
-            done(outcome)
+            done(outcome, again=desk.asked_again())
 
-        self._number += 1
-        self._errands[self._number] = errand = Errand(route(self._context, request, body), self._desk, ended)
+        self._number = number = self._number + 1
+        self._errands[number] = errand = Errand(route(self._context, request, body), desk, ended)
         errand.start()
+        return number
 
     def stop(self) -> None:
         """The front end is killed."""
         self._desk.stop()
         self.disconnect()
 
-    def _told(self, request: messages.Request, outcome: Outcome) -> Reply | None:
+    def _told(self, request: messages.Request, outcome: Outcome, *, again: bool) -> Reply | None:
         if not isinstance(outcome, PenstockError):
             answer = outcome.answer
             described = (
@@ -108,7 +147,7 @@ class RoutingClient(SimulatedClient):
                 return (
                     None  # a partition does not answer, or is about to get another primary: asked again later
                 )
-            return Reply(answer, memoryview(outcome.body))
+            return Reply(answer, memoryview(outcome.body), again)
         if outcome.code in (ErrorCode.UNREACHABLE, ErrorCode.INTERNAL, ErrorCode.METADATA_UNAVAILABLE):
             return None
         if isinstance(request, messages.Send) and ERRORS[outcome.code].retryable:

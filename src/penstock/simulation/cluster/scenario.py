@@ -10,7 +10,7 @@ import msgspec
 
 from penstock.model.limits import KIBIBYTE
 from penstock.model.settings import QueueSettings
-from penstock.simulation.cluster.hunts import HUNTS, HuntName
+from penstock.simulation.cluster.fault_plan import ClusterFaultPlan, draw_faults
 from penstock.simulation.cluster.store_faults import StoreFaultPlan, draw_store_faults
 from penstock.simulation.queue_plan import QueuePlan, visibility
 from penstock.simulation.scenario import KINDS, FaultPlan, Scenario, draw_scenario
@@ -32,45 +32,13 @@ LOSING_HUNTS = ("left-behind", "old-primary", "standstill", "lost-answer")
 LIMITED_KINDS = ("ttl", "retention", "reject", "drop-oldest", "overflow", "everything")
 """Those whose messages go by themselves, or are refused for lack of room."""
 MANY_PARTITIONS = "hundreds of partitions"
+PUSHED = "pushed"
+"""The queue that a consumer of the client library stays on."""
+SINGLE = "single"
+"""The queue with one replica."""
 _ONE_IN = 200
 METERED_SHARE = 0.08
 _SMALL_KINDS = ("plain", "fifo", "fair", "priorities", "deduplication")
-
-
-@dataclass(slots=True)
-class ClusterFaultPlan:
-    """How often what goes wrong, as milliseconds between two; 0: never."""
-
-    crashes_ms: int = 0
-    most_crash: bool = False
-    """Whether a majority, or all, may go down together."""
-    cuts_ms: int = 0
-    store_away_ms: int = 0
-    pauses_ms: int = 0
-    disconnects_ms: int = 0
-    slow_disk_ms: int = 0
-    full_disk_ms: int = 0
-    clock_ms: int = 0
-    slow_network: bool = False
-    drains_ms: int = 0
-    """Operators empty a node, and change their minds."""
-    flips_ms: int = 0
-    """Bits are flipped on one machine, and nothing else takes replicas away then: the last good one is nobody's to lose."""
-    skew_ms: int = 0
-    """How far the clocks of nodes may be from each other."""
-    lossy_network: float = 0.0
-    """How much of what is sent is lost and sent again by TCP, late."""
-    failing_syncs_ms: int = 0
-    """Syncs, and other operations that change something on a disk."""
-    stalls_ms: int = 0
-    """Connections on which everything takes seconds."""
-    refusals_ms: int = 0
-    """Single appends find no room in a journal."""
-    turn_pauses_ms: int = 0
-    """A process stands still in the middle of a turn."""
-    hunt: HuntName | None = None
-    """What is done on purpose, where the run is about that."""
-    hunts_ms: int = 0
 
 
 @dataclass(slots=True)
@@ -97,6 +65,10 @@ class ClusterScenario:
     """What goes wrong on the way to the metadata store."""
     hunted: str | None = None
     """The queue whose primaries are hunted (`number_hunts.py`): while they acknowledge alone, where it is `async`."""
+    library_consumers: int = 0
+    """How many consumers run the code of the client library."""
+    has_rivals: bool = False
+    """Whether several operators change the same queue at once."""
     unclean: bool = False
     """Whether an operator allows unclean elections of that queue."""
 
@@ -149,7 +121,7 @@ def draw_cluster_scenario(random: Random, nodes: int) -> ClusterScenario:
     replicas = 3 if nodes == 3 or random.random() < 0.5 else nodes
     names = sorted(random.sample(CLUSTER_KINDS, random.randint(1, 3)))
     base.queues = [_replicated(KINDS[name](random), replicas, random) for name in names]
-    faults = _faults(random)
+    faults = draw_faults(random)
     if faults.hunt is not None:
         base.duration_ms += 6_000
         base.producers += 1
@@ -205,6 +177,9 @@ def draw_cluster_scenario(random: Random, nodes: int) -> ClusterScenario:
     _loosen_all_kinds(scenario)
     if faults.hunt == "left-behind" and Random(f"unsaid: {base.duration_ms}").random() < 0.5:
         faults.hunt = "unsaid"
+    _give_library_consumers(scenario)
+    _give_single_replica(scenario)
+    _give_rivals(scenario)
     dice = Random(f"flood: {base.duration_ms}")
     base.flood = bool(faults.slow_disk_ms) and dice.random() < 0.5
     if base.flood:
@@ -257,6 +232,40 @@ def _give_claimed_ids(scenario: ClusterScenario) -> None:
     )
     plan = QueuePlan("fifo-ids", settings, groups=dice.randint(2, 8), deduplication=dice.choice((3, 10, 30)))
     scenario.base.queues.append(plan)
+
+
+def _give_library_consumers(scenario: ClusterScenario) -> None:
+    """A fifth of the runs have consumers that run the client library's code, and a queue more that one of them stays on. With
+    dice of their own, as above."""
+    base, dice = scenario.base, Random(f"library: {scenario.base.duration_ms}")
+    if dice.random() < 0.8 or base.kind or scenario.faults.flips_ms:
+        return
+    settings = QueueSettings(
+        replicas=scenario.replicas,
+        partitions=dice.choice((1, 2, 3)),
+        visibility_timeout_ms=visibility(dice),
+        replication="async" if dice.random() < 0.2 else "sync",
+    )
+    base.queues.append(QueuePlan(PUSHED, settings))
+    scenario.library_consumers = dice.randint(1, 3)
+
+
+def _give_single_replica(scenario: ClusterScenario) -> None:
+    """A tenth of the runs have a queue more with one replica: nobody else has what it holds. With dice of their own, as above."""
+    dice, faults = Random(f"single: {scenario.base.duration_ms}"), scenario.faults
+    if dice.random() < 0.9 or scenario.base.kind or faults.flips_ms or faults.hunt is not None:
+        return
+    settings = QueueSettings(
+        replicas=1, partitions=dice.choice((1, 2, 3)), visibility_timeout_ms=visibility(dice)
+    )
+    scenario.base.queues.append(QueuePlan(SINGLE, settings))
+
+
+def _give_rivals(scenario: ClusterScenario) -> None:
+    """In a tenth of the runs several operators change the same queue at once. With dice of their own, as above."""
+    dice, faults = Random(f"rivals: {scenario.base.duration_ms}"), scenario.faults
+    is_quiet = scenario.base.kind or faults.flips_ms or faults.hunt is not None or scenario.hunted is not None
+    scenario.has_rivals = not is_quiet and dice.random() < 0.2
 
 
 def _give_many_partitions(scenario: ClusterScenario) -> None:
@@ -363,42 +372,3 @@ def _loosen_all_kinds(scenario: ClusterScenario) -> None:
     chance = 0.7 if loose else 0.1
     if scenario.faults.hunt is None and not scenario.faults.flips_ms and dice.random() < chance:
         scenario.hunted, scenario.unclean = dice.choice(loose or names), not loose or dice.random() < 0.5
-
-
-def _faults(random: Random) -> ClusterFaultPlan:
-    def sometimes(share: float, low_ms: int, high_ms: int) -> int:
-        return random.randint(low_ms, high_ms) if random.random() < share else 0
-
-    if random.random() < 0.12:
-        return ClusterFaultPlan(
-            flips_ms=random.randint(800, 3_000), disconnects_ms=sometimes(0.5, 400, 4_000)
-        )
-    if random.random() < 0.3:
-        return ClusterFaultPlan(
-            hunt=random.choice(HUNTS),
-            hunts_ms=random.randint(400, 2_000),
-            disconnects_ms=sometimes(0.3, 400, 4_000),
-            clock_ms=sometimes(0.2, 1_500, 6_000),
-            slow_network=random.random() < 0.15,
-            store_away_ms=sometimes(0.1, 3_000, 8_000),
-            stalls_ms=sometimes(0.15, 200, 2_000),
-            refusals_ms=sometimes(0.2, 100, 800),
-            turn_pauses_ms=sometimes(0.1, 600, 4_000),
-        )
-    return ClusterFaultPlan(
-        crashes_ms=sometimes(0.75, 1_200, 5_000),
-        most_crash=random.random() < 0.4,
-        cuts_ms=sometimes(0.7, 1_200, 5_000),
-        store_away_ms=sometimes(0.3, 2_500, 8_000),
-        pauses_ms=sometimes(0.35, 1_500, 6_000),
-        disconnects_ms=sometimes(0.4, 400, 4_000),
-        slow_disk_ms=sometimes(0.3, 2_000, 6_000),
-        full_disk_ms=sometimes(0.15, 3_000, 8_000),
-        clock_ms=sometimes(0.3, 1_500, 6_000),
-        slow_network=random.random() < 0.3,
-        drains_ms=sometimes(0.25, 2_000, 6_000),
-        failing_syncs_ms=sometimes(0.15, 2_000, 6_000),
-        stalls_ms=sometimes(0.3, 200, 2_000),
-        refusals_ms=sometimes(0.25, 100, 1_500),
-        turn_pauses_ms=sometimes(0.2, 600, 4_000),
-    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from random import Random
 
+from penstock.simulation.cluster.library_consumers import LibraryConsumers
 from penstock.simulation.cluster.metered_calls import MeteredCalls
 from penstock.simulation.cluster.number_hunts import NumberHunter
 from penstock.simulation.cluster.number_keeping import NumberKeeping
@@ -36,6 +37,10 @@ class SpecialClients:
         self.metered: MeteredCalls | None = None
         if scenario.is_metered:
             self.metered = MeteredCalls(stage, Random(f"{seed} metered"), replicas, counts)
+        self.library: LibraryConsumers | None = None
+        if scenario.library_consumers:
+            dice = Random(f"{seed} library")
+            self.library = LibraryConsumers(stage, scenario.library_consumers, dice, counts)
 
     def create(self) -> Steps[None]:
         """Makes the queues of the keepers and of the metered calls; the visitor makes its queue itself."""
@@ -52,6 +57,8 @@ class SpecialClients:
             self._stage.tasks.start(self.visitor.run())
         if self.metered is not None:
             self.metered.start()
+        if self.library is not None:
+            self.library.start()
 
     def end(self) -> None:
         """Nothing is done on purpose any more."""

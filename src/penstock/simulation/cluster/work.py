@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
+from random import Random
 
 from penstock.simulation.cluster.operator import ClusterOperator
+from penstock.simulation.cluster.rival_operators import RivalOperators
 from penstock.simulation.cluster.router import ClusterStage
 from penstock.simulation.cluster.scenario import ClusterScenario
 from penstock.simulation.workload.consumer import Consumer
@@ -36,6 +38,11 @@ def start(stage: ClusterStage, scenario: ClusterScenario, seed: int, counts: Cou
         tasks.start(LogReader(stage, f"reader-{number}").run())
     for number in range(base.group_members):
         tasks.start(GroupMember(stage, f"member-{number}").run())
+    if scenario.has_rivals:
+        replicas = tuple(range(1, scenario.replicas + 1))
+        dice = Random(f"{seed} rivals")
+        rivals = RivalOperators(stage, dice, replicas, counts, destructive=scenario.destructive)
+        tasks.start(rivals.run())
     if base.operators:
         operator = ClusterOperator(
             stage, "operator-0", scenario.altered_replicas, counts, destructive=scenario.destructive

@@ -177,6 +177,7 @@ class ClusterWorld:
         self.faults.heal()
         self._wait_for("every node runs and stays", self._all_stay, _BEGUN_MS)
         self._wait_for("every replica is in sync again", self._all_in_sync, _HEALED_MS)
+        self._check_library()
         self._wait_for("clients stop", lambda: not self.tasks.active, _SETTLED_MS)
         self._wait_for("every replica is in sync", self._all_in_sync, _HEALED_MS)
         self._check_visits()
@@ -297,6 +298,14 @@ class ClusterWorld:
         self._wait_for("the keepers' queue is deleted", lambda: not self.tasks.active, _SETTLED_MS)
         self._wait_for("nothing of it is left", self._all_in_sync, _HEALED_MS)
 
+    def _check_library(self) -> None:
+        """A subscription that lasted through everything gets what is in its queue."""
+        if (library := self.special.library) is not None:
+            self._wait_for("others stop", lambda: self.tasks.active <= library.tasks, _SETTLED_MS)
+            drained = partial(library.is_drained, self.entries, self.machines)
+            self._wait_for("the queue of a steady consumer drains", drained, _SETTLED_MS)
+            library.end()
+
     def _check_visits(self) -> None:
         """The queue of the visitor goes by itself."""
         if (visitor := self.special.visitor) is not None:
@@ -329,6 +338,8 @@ class ClusterWorld:
 
     def _finish(self) -> None:
         history = self.history
+        if self.scenario.has_rivals:
+            self.stage.answers.mark_deletions(history)
         self._say_when_sent()
         self._gather_logs()
         logs = list(partition_logs(self.metadata, self.machines, self.witness, self.entries()))

@@ -80,7 +80,8 @@ class Settler:
         if reply is not None and isinstance(reply.answer, Settled):
             of = dict(zip(map(id, messages), settlements, strict=True))
             for part, outcome in zip(parts, reply.answer.outcomes, strict=True):
-                stage.recorder.settled(part, [of[id(message)] for message in part], outcome)
+                settled = [of[id(message)] for message in part]
+                stage.recorder.settled(part, settled, outcome, again=reply.again)
             stage.trace.add(self.name, f"{what}: {_outcome(reply.answer)}")
             return
         failed = stage.failed(life, reply)

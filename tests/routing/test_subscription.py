@@ -12,7 +12,7 @@ from penstock.frontend.steps import Reply
 from penstock.model.batch import Buffer
 from penstock.model.errors import PenstockError
 from penstock.routing.receives_ahead import AHEAD_BYTES, AT_ONCE
-from penstock.runtime.cluster_link.subscription import Subscription
+from penstock.routing.subscription import Subscription
 from penstock.wire.answers import DeliveredBatch
 from penstock.wire.messages import Delivery, Receive, Request, Subscribe
 
@@ -59,7 +59,9 @@ def _fail(error: PenstockError) -> None:
 
 
 def _subscribed(engine: Engine, loop: asyncio.AbstractEventLoop, credit: int) -> Subscription:
-    subscription = Subscription(engine, loop, Subscribe(1, credit, BATCH), lambda delivery, body: None, _fail)
+    subscription = Subscription(
+        engine, loop.call_later, Subscribe(1, credit, BATCH), lambda delivery, body: None, _fail
+    )
     subscription.go_on()
     return subscription
 
@@ -93,7 +95,7 @@ def test_what_comes_in_spite_of_being_called_back_is_delivered(loop: asyncio.Abs
     engine, delivered = Engine(), list[Delivery]()
     subscription = Subscription(
         engine,
-        loop,
+        loop.call_later,
         Subscribe(1, 100 * BATCH, BATCH),
         lambda delivery, body: delivered.append(delivery),
         _fail,

@@ -5,21 +5,58 @@ While nothing comes it is one receive that waits at all partitions. While batche
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
+from typing import Protocol
 
-from penstock.frontend.engine import EngineLink
-from penstock.frontend.steps import Reply, wrong_answer
 from penstock.model import limits
+from penstock.model.batch import Buffer
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.routing.receives_ahead import receives_at_once
-from penstock.wire.messages import Delivery, Receive, Subscribe
+from penstock.wire.messages import Answer, Delivery, Receive, Request, Subscribe
 
 WAIT_MS = 20_000
 PAUSE_SECONDS = 0.2
 """After an error that may pass."""
 
-Deliver = Callable[[Delivery, memoryview], None]
+Deliver = Callable[[Delivery, Buffer], None]
+
+
+class Replied(Protocol):
+    """An answer and its body."""
+
+    @property
+    def answer(self) -> Answer:
+        """Never `Failed`."""
+        ...
+
+    @property
+    def body(self) -> Buffer:
+        """What belongs to the answer."""
+        ...
+
+
+class Engine(Protocol):
+    """What answers requests: the nodes of a cluster."""
+
+    def ask(self, request: Request, body: Buffer, done: Callable[[Replied | PenstockError], None]) -> int:
+        """Sends a request; `done` is called once, later, never from within. Returns a ticket."""
+        ...
+
+    def cancel(self, ticket: int) -> None:
+        """A receive that waits need not wait any longer; its `done` is still called."""
+        ...
+
+
+class Timer(Protocol):
+    """Something that is to be done later."""
+
+    def cancel(self) -> None:
+        """It is not done."""
+        ...
+
+
+Later = Callable[[float, Callable[[], None]], Timer]
+"""Does something after so many seconds."""
 
 
 class Subscription:
@@ -27,15 +64,15 @@ class Subscription:
 
     def __init__(
         self,
-        link: EngineLink,
-        loop: asyncio.AbstractEventLoop,
+        engine: Engine,
+        later: Later,
         request: Subscribe,
         deliver: Deliver,
         failed: Callable[[PenstockError], None],
     ) -> None:
         _check(request)
-        self._link = link
-        self._loop = loop
+        self._engine = engine
+        self._later = later
         self._request = request
         self._deliver = deliver
         self._failed = failed
@@ -47,7 +84,7 @@ class Subscription:
         self._paused = False
         self._ended: Callable[[], None] | None = None
         self._over = False
-        self._timer: asyncio.TimerHandle | None = None
+        self._timer: Timer | None = None
 
     def add_credit(self, messages: int) -> None:
         """The client takes more."""
@@ -71,7 +108,7 @@ class Subscription:
         if self._timer is not None:
             self._timer.cancel()
         for ticket in list(self._under_way):
-            self._link.cancel(ticket)
+            self._engine.cancel(ticket)
         self._finish()
 
     def go_on(self) -> None:
@@ -89,7 +126,7 @@ class Subscription:
         self._credit -= messages
         ticket = 0
 
-        def done(outcome: Reply | PenstockError) -> None:
+        def done(outcome: Replied | PenstockError) -> None:
             del self._under_way[ticket]
             self._answered(messages, outcome)
 
@@ -100,24 +137,16 @@ class Subscription:
             request.visibility_timeout_ms,
             consumer=request.consumer,
         )
-        ticket = self._link.ask(receive, b"", done)
+        ticket = self._engine.ask(receive, b"", done)
         self._under_way[ticket] = messages
 
-    def _answered(self, messages: int, outcome: Reply | PenstockError) -> None:
-        if not isinstance(outcome, PenstockError) and not isinstance(outcome.answer, Delivery):
-            outcome = wrong_answer(outcome.answer, Delivery)
+    def _answered(self, messages: int, outcome: Replied | PenstockError) -> None:
         if isinstance(outcome, PenstockError):
-            self._credit += messages
-            if not self._over and not outcome.retryable:
-                self._over = True
-                for ticket in list(self._under_way):
-                    self._link.cancel(ticket)
-                self._failed(outcome)
-            elif not self._over and self._timer is None:
-                self._timer = self._loop.call_later(PAUSE_SECONDS, self._try_again)
+            self._refused(messages, outcome)
+        elif not isinstance(outcome.answer, Delivery):
+            self._refused(messages, _wrong(outcome.answer))
         else:
             delivery = outcome.answer
-            assert isinstance(delivery, Delivery), "anything else was made an error above"
             count = sum(batch.count for batch in delivery.batches)
             self._credit += messages - count
             self._allow(receives_at_once(self._at_once, len(outcome.body), full=count >= messages))
@@ -126,11 +155,21 @@ class Subscription:
         self.go_on()
         self._finish()
 
+    def _refused(self, messages: int, error: PenstockError) -> None:
+        self._credit += messages
+        if not self._over and not error.retryable:
+            self._over = True
+            for ticket in list(self._under_way):
+                self._engine.cancel(ticket)
+            self._failed(error)
+        elif not self._over and self._timer is None:
+            self._timer = self._later(PAUSE_SECONDS, self._try_again)
+
     def _allow(self, at_once: int) -> None:
         """So many receives may be on their way. Those beyond come back: where little comes, each would wait at the node."""
         if at_once < self._at_once:
             for ticket in list(self._under_way)[at_once:]:
-                self._link.cancel(ticket)
+                self._engine.cancel(ticket)
         self._at_once = at_once
 
     def _try_again(self) -> None:
@@ -141,6 +180,12 @@ class Subscription:
         if self._ended is not None and not self._under_way:
             ended, self._ended = self._ended, None
             ended()
+
+
+def _wrong(answer: Answer) -> PenstockError:
+    return PenstockError(
+        ErrorCode.INTERNAL, f"a node answered with {type(answer).__name__}, not {Delivery.__name__}"
+    )
 
 
 def _check(request: Subscribe) -> None:

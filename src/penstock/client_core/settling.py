@@ -1,0 +1,267 @@
+"""Deleting, releasing and extending delivered messages.
+
+What is settled in one turn, single messages, whole deliveries or batches of messages, travels in one request; the answer
+resolves each of them. A request costs a server as much as the record of a whole delivery does.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from typing import Literal, NamedTuple, Protocol, TypeVar
+
+from penstock.client_core.call import THROTTLED, Call, unexpected
+from penstock.client_core.lease import Lease
+from penstock.model import limits
+from penstock.model.errors import ErrorCode, PenstockError
+from penstock.model.runs import Runs, runs_of
+from penstock.wire.messages import Answer, Delete, Extend, Receipt, Release, Settled
+
+RUNS_PER_REQUEST = 100_000
+"""Keeps the head of a request well inside its limit, however scattered the messages are."""
+
+Result = TypeVar("Result", contravariant=True)
+
+
+class Settlement(NamedTuple):
+    """What became of messages that were settled together."""
+
+    done: int
+    """As asked, now."""
+    gone: int
+    """No longer in the queue: deleted before, expired or purged."""
+    stale: list[int]
+    """Sequence numbers of messages whose lease had ended: they may be with another consumer, or ready again."""
+
+
+class Action(NamedTuple):
+    """What to do with messages, and its time: the delay of a release, the timeout of an extension."""
+
+    kind: Literal["delete", "release", "extend"]
+    milliseconds: int = 0
+    error: str = ""
+    """Of a release: what went wrong."""
+
+    def request(self, receipts: list[Receipt]) -> Delete | Release | Extend:
+        """The request that does it."""
+        match self.kind:
+            case "delete":
+                return Delete(receipts)
+            case "release":
+                return Release(receipts, self.milliseconds, error=self.error)
+            case "extend":
+                return Extend(receipts, self.milliseconds)
+
+
+DELETE = Action("delete")
+GIVE_BACK = Action("release")
+
+
+class Waiter(Protocol[Result]):
+    """Whoever waits for a settlement: a future of an event loop, or what stands for it."""
+
+    def done(self) -> bool:
+        """Whether it has its result, or is cancelled."""
+        ...
+
+    def cancelled(self) -> bool:
+        """Whether nobody waits any more."""
+        ...
+
+    def set_result(self, result: Result, /) -> None:
+        """What became of it."""
+        ...
+
+    def set_exception(self, exception: PenstockError, /) -> None:
+        """It failed."""
+        ...
+
+
+class WholeReceipt(NamedTuple):
+    """Messages of one delivery that are settled together, and who waits for it."""
+
+    lease: Lease
+    receipt: Receipt
+    waiter: Waiter[Settlement]
+
+
+SingleMessages = tuple[Lease, list[tuple[int, Waiter[None]]]]
+"""Messages of one delivery that are settled one by one, and who waits for each."""
+
+
+class Settling(ABC):
+    """Settles messages of one queue, those of one turn together."""
+
+    def __init__(self, queue: str) -> None:
+        self._queue = queue
+        self._turn: dict[Action, dict[Lease, list[tuple[int, Waiter[None]]]]] = {}
+        self._whole: dict[Action, list[WholeReceipt]] = {}
+        """Receipts of this turn, each with all or many messages of a delivery."""
+
+    @abstractmethod
+    def _turn_began(self) -> None:
+        """The first of a turn: `end_turn` is to be called after it."""
+
+    @abstractmethod
+    def _start(self, call: Call, request: Delete | Release | Extend) -> None:
+        """Sends a request whose answer goes to the call; raises where that can never be done."""
+
+    def add_one(self, action: Action, lease: Lease, sequence: int, waiter: Waiter[None]) -> None:
+        """Settles one message with this turn; `stale-receipt` when it is too late."""
+        self._begin_turn()
+        self._turn.setdefault(action, {}).setdefault(lease, []).append((sequence, waiter))
+
+    def add_whole(self, action: Action, entries: list[WholeReceipt]) -> None:
+        """Settles many messages with this turn."""
+        self._begin_turn()
+        self._whole.setdefault(action, []).extend(entries)
+
+    def _begin_turn(self) -> None:
+        if not (self._turn or self._whole):
+            self._turn_began()
+
+    def end_turn(self) -> None:
+        """What was settled in this turn leaves."""
+        turn, self._turn = self._turn, {}
+        whole, self._whole = self._whole, {}
+        for action, deliveries in whole.items():
+            for some in _portions(deliveries):
+                self._send(WholeCall(action, some), action, [entry.receipt for entry in some])
+        for action, leases in turn.items():
+            entries = list(leases.items())
+            for start in range(0, len(entries), limits.RECEIPTS_PER_REQUEST):
+                self._send_turn(action, entries[start : start + limits.RECEIPTS_PER_REQUEST])
+
+    def _send_turn(self, action: Action, entries: list[SingleMessages]) -> None:
+        receipts = [
+            Receipt(lease.token, runs_of(sorted({sequence for sequence, _ in waiting})))
+            for lease, waiting in entries
+        ]
+        self._send(TurnCall(self._queue, action, entries), action, receipts)
+
+    def _send(self, call: Call, action: Action, receipts: list[Receipt]) -> None:
+        try:
+            self._start(call, action.request(receipts))
+        except PenstockError as error:
+            call.fail(error)
+
+
+def _portions(entries: list[WholeReceipt]) -> Iterator[list[WholeReceipt]]:
+    """Cuts what is to be settled into requests of a bounded size."""
+    portion: list[WholeReceipt] = []
+    runs = 0
+    for entry in entries:
+        if portion and (len(portion) == limits.RECEIPTS_PER_REQUEST or runs > RUNS_PER_REQUEST):
+            yield portion
+            portion, runs = [], 0
+        portion.append(entry)
+        runs += len(entry.receipt.runs)
+    if portion:
+        yield portion
+
+
+_WAITS_OUT = THROTTLED | {ErrorCode.METADATA_UNAVAILABLE}
+"""A front end that has not heard of a queue yet knows it a moment later; what is settled is not worth an error."""
+
+
+class WholeCall(Call):
+    """Deliveries that are settled in one request."""
+
+    __slots__ = ("_action", "_entries")
+
+    waits_out = _WAITS_OUT
+
+    def __init__(self, action: Action, entries: list[WholeReceipt]) -> None:
+        super().__init__()
+        self._action = action
+        self._entries = entries
+
+    def succeed(self, answer: Answer, body: memoryview) -> None:
+        """Resolves each by the outcome of its receipt."""
+        if not isinstance(answer, Settled) or len(answer.outcomes) != len(self._entries):
+            self.fail(unexpected(answer))
+            return
+        action = self._action
+        for (lease, receipt, waiter), outcome in zip(self._entries, answer.outcomes, strict=True):
+            done = outcome.done
+            stale: list[int] = []
+            if action.kind != "extend":
+                lease.close_runs(receipt.runs)
+            elif outcome.stale:
+                lease.close_runs(outcome.stale)
+            if outcome.stale:
+                numbers = [number for first, count in outcome.stale for number in range(first, first + count)]
+                if was_done_before(action, self):
+                    done += len(numbers)
+                else:
+                    stale = numbers
+            if not waiter.done():
+                waiter.set_result(Settlement(done, outcome.gone, stale))
+
+    def fail(self, error: PenstockError) -> None:
+        """All fail alike."""
+        for entry in self._entries:
+            if not entry.waiter.done():
+                entry.waiter.set_exception(error)
+
+    def abandoned(self) -> bool:
+        """Whether everybody who waited was cancelled."""
+        return all(entry.waiter.cancelled() for entry in self._entries)
+
+
+def was_done_before(action: Action, call: Call) -> bool:
+    """A release that is sent again finds the lease ended, by itself."""
+    return action.kind == "release" and call.resent > 0
+
+
+class TurnCall(Call):
+    """Single messages that were settled in one turn."""
+
+    __slots__ = ("_action", "_entries", "_queue")
+
+    waits_out = _WAITS_OUT
+
+    def __init__(self, queue: str, action: Action, entries: list[SingleMessages]) -> None:
+        super().__init__()
+        self._queue = queue
+        self._action = action
+        self._entries = entries
+
+    def succeed(self, answer: Answer, body: memoryview) -> None:
+        """Resolves every message by the outcome of its receipt."""
+        if not isinstance(answer, Settled) or len(answer.outcomes) != len(self._entries):
+            self.fail(unexpected(answer))
+            return
+        for (lease, waiting), outcome in zip(self._entries, answer.outcomes, strict=True):
+            stale = [] if was_done_before(self._action, self) else outcome.stale
+            # Nobody can keep a message that is no longer there: all of them gone, extending has failed.
+            all_gone = self._action.kind == "extend" and outcome.gone > 0 and outcome.done == 0
+            if self._action.kind != "extend":
+                lease.close([sequence for sequence, _ in waiting])
+            elif outcome.stale:
+                lease.close_runs(outcome.stale)
+            for sequence, waiter in waiting:
+                if waiter.done():
+                    continue
+                if (stale and _within(stale, sequence)) or all_gone:
+                    waiter.set_exception(self._stale(sequence))
+                else:
+                    waiter.set_result(None)
+
+    def fail(self, error: PenstockError) -> None:
+        """Every message fails alike."""
+        for _, waiting in self._entries:
+            for _, waiter in waiting:
+                if not waiter.done():
+                    waiter.set_exception(error)
+
+    def _stale(self, sequence: int) -> PenstockError:
+        return PenstockError(
+            ErrorCode.STALE_RECEIPT,
+            f"too late to {self._action.kind} message {sequence} of {self._queue!r}: its lease has ended and it may be "
+            "with another consumer. Use a longer visibility_timeout, extend(), or heartbeat=True",
+        )
+
+
+def _within(runs: Runs, sequence: int) -> bool:
+    return any(first <= sequence < first + count for first, count in runs)

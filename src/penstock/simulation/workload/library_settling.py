@@ -1,0 +1,197 @@
+"""Settlements of a simulated consumer with the code of the client library (`client_core.settling`), and what it is told of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+from penstock.client_core.call import Call
+from penstock.client_core.lease import Lease
+from penstock.client_core.settling import Action, Settlement, Settling, WholeReceipt
+from penstock.model.errors import ErrorCode, PenstockError
+from penstock.model.runs import runs_of
+from penstock.simulation.client_link import SimulatedLink
+from penstock.simulation.message_history import DeliveredMessage, QueueLife
+from penstock.simulation.message_history import Settlement as Asked
+from penstock.simulation.recorder import sequences_of
+from penstock.simulation.workload.stage import Stage
+from penstock.wire.messages import Delete, Extend, Failed, Receipt, ReceiptOutcome, Release
+
+
+class Pushed:
+    """A delivery as its consumer has it."""
+
+    def __init__(self, life: QueueLife, lease: Lease, messages: list[DeliveredMessage]) -> None:
+        self.life = life
+        self.lease = lease
+        self.messages = messages
+
+    def __len__(self) -> int:
+        return len(self.messages)
+
+    def __iter__(self) -> Iterator[DeliveredMessage]:
+        return iter(self.messages)
+
+
+class LibrarySettling(Settling):
+    """Settles messages of one consumer, over its link."""
+
+    def __init__(
+        self, stage: Stage, name: str, link: SimulatedLink, was_settled_again: Callable[[bytes], bool]
+    ) -> None:
+        super().__init__(name)
+        self._stage = stage
+        self._name = name
+        self._link = link
+        self._was_settled_again = was_settled_again
+        """Whether a front end has asked a node once more to settle something under a token."""
+        self._calls: dict[tuple[str, bytes], Call] = {}
+        """By kind and token: the last request that was sent."""
+
+    def _turn_began(self) -> None:
+        self._stage.schedule.after(0, self.end_turn)
+
+    def _start(self, call: Call, request: Delete | Release | Extend) -> None:
+        kind = type(request).__name__.lower()
+        for receipt in request.receipts:
+            self._calls[kind, receipt.token] = call
+        call.message = request
+        self._link.transmit(call)
+
+    # -- asking ----------------------------------------------------------------------------------------------
+
+    def whole(
+        self, action: Action, pushed: Pushed, lease: Lease | None = None
+    ) -> list[WholeWaiter | SingleWaiter]:
+        """Settles all that is open of a delivery; nobody waits where nothing is."""
+        lease = lease or pushed.lease
+        receipt = lease.receipt()
+        return [self._add(action, pushed, lease, receipt)] if receipt is not None else []
+
+    def chosen(self, action: Action, pushed: Pushed, sequences: Sequence[int]) -> WholeWaiter:
+        """Settles some messages of a delivery together."""
+        receipt = Receipt(pushed.lease.token, runs_of(sorted(sequences)))
+        return self._add(action, pushed, pushed.lease, receipt)
+
+    def _add(self, action: Action, pushed: Pushed, lease: Lease, receipt: Receipt) -> WholeWaiter:
+        chosen = set(sequences_of(receipt.runs))
+        messages = [message for message in pushed.messages if message.sequence in chosen]
+        waiter = WholeWaiter(self, action, messages)
+        self.add_whole(action, [WholeReceipt(lease, receipt, waiter)])
+        return waiter
+
+    def one(self, action: Action, pushed: Pushed, message: DeliveredMessage) -> SingleWaiter:
+        """Settles one message."""
+        waiter = SingleWaiter(self, action, [message])
+        self.add_one(action, pushed.lease, message.sequence, waiter)
+        return waiter
+
+    # -- what it is told -------------------------------------------------------------------------------------
+
+    def asked(self, action: Action, messages: Sequence[DeliveredMessage]) -> list[Asked]:
+        """Writes down that messages are settled now."""
+        return self._stage.recorder.settling(messages, action.kind, action.milliseconds)
+
+    def _again(self, action: Action, token: bytes) -> bool:
+        call = self._calls.get((action.kind, token))
+        return (call is not None and call.resent > 0) or self._was_settled_again(token)
+
+    def answered(
+        self,
+        action: Action,
+        messages: Sequence[DeliveredMessage],
+        asked: Sequence[Asked],
+        outcome: ReceiptOutcome,
+    ) -> None:
+        """Writes down what became of them."""
+        again = self._again(action, messages[0].token)
+        self._stage.recorder.settled(messages, asked, outcome, again=again)
+        self._trace(action, messages, f"{outcome.done} done, {outcome.gone} gone, stale {outcome.stale}")
+
+    def failed(
+        self,
+        action: Action,
+        messages: Sequence[DeliveredMessage],
+        asked: Sequence[Asked],
+        error: PenstockError,
+    ) -> None:
+        """Writes down that they were refused. Where others were settled with them, some may have been settled before it."""
+        life = messages[0].life
+        if error.code is ErrorCode.QUEUE_DAMAGED:
+            self._stage.recorder.damage_seen(life)
+        call = self._calls.get((action.kind, messages[0].token))
+        request = call.message if call is not None else None
+        is_alone = isinstance(request, Delete | Release | Extend) and len(request.receipts) == 1
+        is_known = error.code not in _UNCERTAIN and is_alone and not self._again(action, messages[0].token)
+        self._stage.recorder.not_settled(asked, Failed(error.code, error.message) if is_known else None)
+        self._trace(action, messages, str(error.code))
+
+    def _trace(self, action: Action, messages: Sequence[DeliveredMessage], what: str) -> None:
+        numbers = [message.sequence for message in messages]
+        first = messages[0]
+        self._stage.trace.add(
+            self._name, f"{action.kind} {numbers} of {first.life.name} under lease {first.lease}: {what}"
+        )
+
+
+_UNCERTAIN = (
+    *(ErrorCode.UNREACHABLE, ErrorCode.INTERNAL, ErrorCode.METADATA_UNAVAILABLE),
+    *(ErrorCode.BAD_REQUEST, ErrorCode.SHUTTING_DOWN),
+)
+"""After these nobody knows what became of a settlement; `bad-request` is what a link says that is closed."""
+
+
+class _Waiter:
+    """Waits for what becomes of messages, and writes it down."""
+
+    def __init__(self, settling: LibrarySettling, action: Action, messages: list[DeliveredMessage]) -> None:
+        self._settling = settling
+        self._action = action
+        self._messages = messages
+        self._asked = settling.asked(action, messages)
+        self.is_done = False
+        self._is_cancelled = False
+
+    def done(self) -> bool:
+        """See `Waiter`."""
+        return self.is_done
+
+    def cancelled(self) -> bool:
+        """See `Waiter`."""
+        return self._is_cancelled
+
+    def cancel(self) -> None:
+        """Nobody waits any more: what becomes of it stays unknown."""
+        if not self.is_done:
+            self.is_done = self._is_cancelled = True
+            for one in self._asked:
+                one.result = "lost"
+
+    def set_exception(self, exception: PenstockError, /) -> None:
+        """See `Waiter`."""
+        self.is_done = True
+        if exception.code is ErrorCode.STALE_RECEIPT:
+            self._answered(Settlement(0, 0, [message.sequence for message in self._messages]))
+        else:
+            self._settling.failed(self._action, self._messages, self._asked, exception)
+
+    def _answered(self, settlement: Settlement) -> None:
+        outcome = ReceiptOutcome(settlement.done, settlement.gone, runs_of(sorted(settlement.stale)))
+        self._settling.answered(self._action, self._messages, self._asked, outcome)
+
+
+class WholeWaiter(_Waiter):
+    """Waits for messages that are settled together."""
+
+    def set_result(self, result: Settlement, /) -> None:
+        """See `Waiter`."""
+        self.is_done = True
+        self._answered(result)
+
+
+class SingleWaiter(_Waiter):
+    """Waits for one message: it is as asked now, or was gone already."""
+
+    def set_result(self, _: None, /) -> None:
+        """See `Waiter`."""
+        self.is_done = True
+        self._answered(Settlement(1, 1, []))
