@@ -32,6 +32,7 @@ from penstock.simulation.planted_patches import (
     departs_before_arrival,
     fifo_passes_leased,
     forged_receipts_work,
+    forget_ids,
     forget_leases,
     forget_producers,
     full_disk_refuses_deletes,
@@ -169,7 +170,7 @@ BUGS: dict[str, PlantedBug] = {
     "restart-forgets-ids": PlantedBug(
         "I3",
         "a restart forgets deduplication ids",
-        lambda: after_recovery(lambda partition: partition.window.clear(0)),
+        lambda: after_recovery(forget_ids),
         _with_queue("deduplication"),
     ),
     "restart-forgets-producers": PlantedBug(

@@ -124,6 +124,11 @@ def forget_leases(partition: Partition) -> None:
     partition._ready(runs)
 
 
+def forget_ids(partition: Partition) -> None:
+    """A partition that knows no deduplication ids any more."""
+    partition.window.clear(0)
+
+
 def forget_producers(partition: Partition) -> None:
     partition.producers = ProducerTable()
 

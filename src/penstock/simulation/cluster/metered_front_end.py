@@ -188,7 +188,7 @@ class MeteredFrontEnd:
         is_usage = isinstance(request, Send) and request.internal
         is_lost = is_usage and not self._stage.stopping and self._random.random() < _LOST_SHARE
 
-        def ended(outcome: Outcome) -> None:
+        def ended(outcome: Outcome, *, again: bool) -> None:
             if is_lost:
                 self.resent += not isinstance(outcome, PenstockError)
                 silent_ms = self._random.randint(*_SILENT_MS)

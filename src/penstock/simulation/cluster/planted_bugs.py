@@ -31,7 +31,7 @@ from penstock.simulation.cluster.planted_changes import (
     sends_by_name,
 )
 from penstock.simulation.cluster.scenario import ClusterScenario
-from penstock.simulation.planted_patches import Patch, forget_leases, forget_producers
+from penstock.simulation.planted_patches import Patch, forget_ids, forget_leases, forget_producers
 
 
 class ClusterBug(NamedTuple):
@@ -297,7 +297,7 @@ REPLICATION_BUGS: dict[str, ClusterBug] = {
     "failover-forgets-ids": ClusterBug(
         ("I3",),
         "a node that takes over has forgotten deduplication ids",
-        _on_failover(lambda partition: partition.window.clear(0)),
+        _on_failover(forget_ids),
         lambda scenario: _fails_over(scenario) and any(queue.deduplication for queue in scenario.base.queues),
     ),
     "failover-forgets-producers": ClusterBug(

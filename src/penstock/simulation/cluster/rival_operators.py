@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from random import Random
 
-from penstock.model.settings import changed_settings
+from penstock.model.settings_checks import changed_settings
 from penstock.simulation.cluster.operator import ClusterOperator
 from penstock.simulation.cluster.router import ClusterStage
 from penstock.simulation.message_history import QueueLife
