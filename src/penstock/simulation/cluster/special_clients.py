@@ -11,6 +11,7 @@ from penstock.simulation.cluster.scenario import ClusterScenario
 from penstock.simulation.tasks import Steps
 from penstock.simulation.workload.idle_visitor import IdleVisitor
 from penstock.simulation.workload.stage import Stage
+from penstock.simulation.workload.weighted_consumer import draw_weighted
 
 
 class SpecialClients:
@@ -20,6 +21,7 @@ class SpecialClients:
         self, scenario: ClusterScenario, stage: Stage, hunter: NumberHunter, seed: int, counts: Counter[str]
     ) -> None:
         self._stage = stage
+        self._seed = seed
         replicas = scenario.replicas
         self.keeping: NumberKeeping | None = None
         if scenario.keeps_numbers:
@@ -39,6 +41,8 @@ class SpecialClients:
             self.keeping.start()
         if self.visitor is not None:
             self._stage.tasks.start(self.visitor.run())
+        if (weighted := draw_weighted(self._stage, self._seed)) is not None:
+            self._stage.tasks.start(weighted.run())
 
     def end(self) -> None:
         """Nothing is done on purpose any more."""
