@@ -47,21 +47,18 @@ class AimedDamage:
         self._counts = counts
 
     def strike(self, name: str, disk: SimulatedDisk, seed: int) -> None:
-        """Before a start: something that the machine will miss or not, up to its identity."""
-        if self._random.random() < 0.4:
-            return
-        kinds = (
-            self._snapshot_tables,
-            self._entry,
-            self._entry,
-            self._entry,
-            self._lose_segment,
-            self._lose_journal_file,
-            self._vital_file,
-        )
-        what = self._random.choice(kinds)(disk, seed)
-        if what is not None:
-            self._note(name, *what)
+        """Before a start: up to three things that the machine will miss or not, up to its identity."""
+        kinds = (self._snapshot_tables, self._entry, self._entry, self._entry, self._lose_segment)
+        vital = (self._vital_file, self._lose_journal_file)
+        for _ in range(self._random.choice((0, 1, 1, 2, 3))):
+            chosen = self._random.choice(vital if self._random.random() < 0.2 else kinds)
+            what = chosen(disk, seed)
+            if what is not None:
+                self._note(name, *what)
+
+    def wants_restart(self) -> bool:
+        """Whether the machine should stop now, so that it is struck when it starts."""
+        return self._random.random() < 0.5
 
     def take_segment(self, name: str, disk: SimulatedDisk) -> None:
         """While the machine runs: a file with messages is gone."""

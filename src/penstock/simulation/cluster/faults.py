@@ -318,6 +318,9 @@ class ClusterFaults:
             return
         if self.aimed is not None:
             self.aimed.take_segment(machine.name, machine.disk)
+            if self.aimed.wants_restart():
+                machine.crash(power=False)
+                return
         if self._random.random() < 0.2:
             machine.crash(power=False)
             self._trace.add("faults", f"{machine.name} gets an empty disk")
