@@ -251,3 +251,61 @@ def test_a_journal_file_without_room_leaves_nothing_behind() -> None:
     with pytest.raises(DiskFullError):
         prepare(disk, 77, None, 2**16, 0)
     assert disk.files() == before
+
+
+def test_a_copy_that_finds_no_room_for_its_first_file_leaves_nothing_behind() -> None:
+    disk, keeper = fill()
+    before = disk.files()
+    disk.fault = lambda operation, name: DiskFullError("simulated") if operation == "create" else None
+    job = keeper.store.copy_job(1, list(keeper.partitions[1].positions.values()))
+    job.run()
+    keeper.store.job_done(job)
+    disk.fault = None
+    assert isinstance(job.error, DiskFullError)
+    assert disk.files() == before
+    assert len(keeper.bodies(1)) == 4
+
+
+def test_a_new_directory_without_room_is_not_made() -> None:
+    disk = SimulatedDisk(random.Random(1))
+    disk.fault = lambda operation, name: DiskFullError("simulated") if operation == "write" else None
+    with pytest.raises(DiskFullError):
+        Store.open(disk, OPTIONS, IDENTITY)
+    disk.fault = None
+    assert not Keeper(disk.crash()).partitions
+
+
+def test_an_old_checkpoint_does_not_end_the_one_that_is_under_way() -> None:
+    _, keeper = fill()
+    old = keeper.store.begin_checkpoint()
+    keeper.store.abandon_checkpoint(old)
+    present = keeper.store.begin_checkpoint()
+    keeper.store.abandon_checkpoint(old)
+    assert keeper.store._checkpointer._under_way is present
+
+
+def test_the_last_journal_file_missing_is_noticed() -> None:
+    """The file before it ends with the number of the one that follows."""
+    disk, keeper = fill()
+    first = keeper.store.appended_position >> 32
+    while keeper.store.appended_position >> 32 == first:
+        keeper.put(0, b"filling up " * 40)
+        keeper.flush()
+        keeper.work()
+    for number in range(first + 1, first + 10):
+        disk.lose(journal_name(number))
+    found = damages(Keeper(disk.crash()))
+    assert set(found) == {0, 1, 2}
+    assert "the journal file is missing" in found[0].reason
+
+
+def test_bytes_that_change_while_a_node_starts_stop_it() -> None:
+    """The disk gives other bytes when the records are replayed than when they were looked through."""
+    disk, _ = fill()
+    disk = disk.crash()
+    store = Store.open(disk, OPTIONS, IDENTITY)
+    entries = store.recovery.entries()
+    name = journal_name(min(store._journal.live))
+    disk.inode(name).damage(0, bytes(len(disk.contents(name))))
+    with pytest.raises(StorageDamagedError, match="other bytes than a moment ago"):
+        list(entries)

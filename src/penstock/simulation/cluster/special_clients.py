@@ -7,6 +7,7 @@ from random import Random
 
 from penstock.simulation.cluster.number_hunts import NumberHunter
 from penstock.simulation.cluster.number_keeping import NumberKeeping
+from penstock.simulation.cluster.rivals import start_rivals
 from penstock.simulation.cluster.scenario import ClusterScenario
 from penstock.simulation.tasks import Steps
 from penstock.simulation.workload.idle_visitor import IdleVisitor
@@ -22,7 +23,8 @@ class SpecialClients:
     ) -> None:
         self._stage = stage
         self._seed = seed
-        replicas = scenario.replicas
+        self._replicas = replicas = scenario.replicas
+        self._counts = counts
         self.keeping: NumberKeeping | None = None
         if scenario.keeps_numbers:
             self.keeping = NumberKeeping(stage, hunter, Random(f"{seed} numbers"), replicas, counts)
@@ -43,6 +45,7 @@ class SpecialClients:
             self._stage.tasks.start(self.visitor.run())
         if (weighted := draw_weighted(self._stage, self._seed)) is not None:
             self._stage.tasks.start(weighted.run())
+        start_rivals(self._stage, self._seed, self._replicas, self._counts)
 
     def end(self) -> None:
         """Nothing is done on purpose any more."""
