@@ -351,6 +351,15 @@ def test_who_lags_is_taken_out_and_comes_back_with_everything() -> None:
     assert leader.wanted_in_sync(3_000, NODES) == frozenset(NODES)
 
 
+def test_word_of_a_node_that_is_no_replica_counts_for_nothing() -> None:
+    leader = primary()
+    leader.vouched("stranger", 10)
+    leader.lost("stranger")
+    leader.confirmed("stranger", 1, 0)
+    assert "stranger" not in leader.followers
+    assert leader.committed == 0
+
+
 def test_too_few_in_sync_take_no_sends() -> None:
     leader = primary()
     leader.decided({"a"})
