@@ -21,12 +21,14 @@ from tests.simulation.coverage.reached import measured_files
 
 LIST = Path(__file__).with_name("unreached.toml")
 ROOT = Path(__file__).parents[3]
-_NAMED = re.compile(r"(tests/[\w/]+\.py)::(\w+)")
+_NAMED = re.compile(r"tests/[\w/]+\.py::\w+(?:\[[^]]*\])?")
+"""With what it is parametrised with, or without: then all of it is meant."""
 
 
 def named_in(reason: str) -> list[str]:
     """The tests that a reason names."""
-    return [f"{file}::{test}" for file, test in _NAMED.findall(reason)]
+    found: list[str] = _NAMED.findall(reason)
+    return found
 
 
 def missing_tests(justified: Justified, root: Path = ROOT) -> list[str]:
@@ -51,7 +53,7 @@ def missing_tests(justified: Justified, root: Path = ROOT) -> list[str]:
                     for target in node.targets
                     if isinstance(target, ast.Name)
                 }
-            if name not in found[file]:
+            if name.partition("[")[0] not in found[file]:
                 missing.add(test)
     return sorted(missing)
 
@@ -69,11 +71,15 @@ class Tracer:
         """After each step of a test."""
         if report.failed:
             self.failed.append(report.nodeid)
-        file, _, test = report.nodeid.partition("::")
-        key = f"{file}::{re.split(r'::|[[]', test)[0]}"
-        reached = self.reached.setdefault(key, set())
+        found: set[Name] = set()
         for name, numbers in self._finder.take().items():
-            reached.update(self._names[name][number] for number in numbers)
+            found.update(self._names[name][number] for number in numbers)
+        for name in {
+            report.nodeid,
+            report.nodeid.partition("[")[0],
+            "::".join(report.nodeid.split("::")[:2]),
+        }:
+            self.reached.setdefault(name, set()).update(found)
 
 
 def main() -> int:

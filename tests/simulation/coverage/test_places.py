@@ -221,9 +221,9 @@ def test_a_reason_may_name_tests_and_those_have_to_be_there(tmp_path: Path) -> N
     (tmp_path / "tests" / "test_some.py").write_text(
         "def test_it():\n    pass\n\nTestRandom = Machine.TestCase\n"
     )
-    there = "no run does it; tests/test_some.py::test_it, and tests/test_some.py::TestRandom"
+    there = "no run does it; tests/test_some.py::test_it, and tests/test_some.py::TestRandom[clean stop]."
     gone = "no run does it; tests/test_some.py::test_that; tests/test_other.py::test_it"
-    assert named_in(there) == ["tests/test_some.py::test_it", "tests/test_some.py::TestRandom"]
+    assert named_in(there) == ["tests/test_some.py::test_it", "tests/test_some.py::TestRandom[clean stop]"]
     assert missing_tests({LARGE: there, SEVEN: gone}, tmp_path) == [
         "tests/test_other.py::test_it",
         "tests/test_some.py::test_that",
