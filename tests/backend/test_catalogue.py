@@ -25,7 +25,7 @@ def test_a_name_means_the_latest_queue_of_it_that_is_there(
         there.add(number)
         assert catalogue.find("orders").queue_id == max(there)
     again = Catalogue()
-    again.load(catalogue.dump(1))
+    again.load(b"".join(catalogue.capture(1)))
     for number in gone:
         there.remove(number)
         for one in (catalogue, again):

@@ -6,7 +6,8 @@ import random
 
 import pytest
 
-from penstock.model.records import CATALOGUE, Purged, QueueRemoved, encode_record
+from penstock.model.records import CATALOGUE, Purged, QueueRemoved, Sent, encode_record
+from penstock.queue import snapshot
 from penstock.simulation.disk import SimulatedDisk
 from penstock.storage.errors import StorageDamagedError, StorageVersionError
 from penstock.storage.identity import Identity
@@ -57,3 +58,40 @@ def test_an_entry_of_a_kind_that_nobody_knows_refuses_the_start_with_a_sentence(
     flush(store)
     with pytest.raises(StorageVersionError, match=f"kind {UNKNOWN_KIND}, which this version does not know"):
         Store.open(disk.crash(), OPTIONS, Identity("node", b"s" * 32))
+
+
+def test_a_batch_that_makes_no_sense_fences_its_queue_alone() -> None:
+    node = NodeHarness()
+    orders, others = node.create("orders"), node.create("others")
+    node.send(others, [b"one"])
+    parts = node.node._parts
+    sent = encode_record(Sent(1, 1, 0, 0, 0, 0, 0))
+    parts.store.append(orders, parts.catalogue.partitions[orders].index + 1, sent, (b"no batch",))
+    node.turn()
+    node.crash()
+    assert "a stored batch at position" in (node.show("orders").damage or "")
+    assert node.drain(others) == [b"one"]
+
+
+def test_a_state_that_makes_no_sense_fences_its_queue_alone() -> None:
+    """Its checksum is right: another program wrote it."""
+    node = NodeHarness()
+    orders, others = node.create("orders"), node.create("others")
+    parts = node.node._parts
+    checkpoint = parts.store.begin_checkpoint()
+    index = parts.logbook.catalogue_index
+    checkpoint.add(CATALOGUE, index, list(parts.catalogue.capture(index)))
+    for queue_id, partition in parts.catalogue.partitions.items():
+        state = b"\xc1" if queue_id == orders else snapshot.dump(partition)
+        checkpoint.add(queue_id, partition.index, state)
+    gone = max(parts.catalogue.partitions) + 1
+    checkpoint.add(gone, 0, b"of a queue that the catalogue does not know")
+    node.turn()
+    job = checkpoint.snapshot_job()
+    assert job is not None
+    job.run()
+    parts.store.finish_checkpoint(checkpoint)
+    node.crash()
+    assert "its part of the snapshot cannot be read" in (node.show("orders").damage or "")
+    node.send(others, [b"one"])
+    assert node.drain(others) == [b"one"]

@@ -102,7 +102,7 @@ def test_a_shorter_window_holds_for_what_is_sent_after() -> None:
     assert window.original(b"short", 600) is None
     assert window.original(b"long", 600) == 1
     window.forget(1_000)
-    assert len(window) == 0
+    assert len(window.rows) == 0
 
 
 def test_forgetting_stays_cheap_when_ids_come_and_go() -> None:
@@ -111,7 +111,7 @@ def test_forgetting_stays_cheap_when_ids_come_and_go() -> None:
     for number in range(200_000):
         window.add(b"%d" % number, number, number + 50_000)
         window.forget(number)
-    assert len(window) == 50_000
+    assert len(window.rows) == 50_000
 
 
 # -- producers -----------------------------------------------------------------------------------------------

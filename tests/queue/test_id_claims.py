@@ -45,7 +45,7 @@ def test_who_comes_first_has_the_id_for_longer_than_the_window() -> None:
     assert renewed.versions[0] > first.versions[0]
     assert claim(rig, b"x", 1, now_ms=START_MS + 2 * WINDOW_MS - 1).owners == [2]
     assert claim(rig, b"x", 1, now_ms=START_MS + 2 * WINDOW_MS).owners == [1]
-    assert len(rig.partition.window.claims) == 1
+    assert len(rig.partition.window.claims.rows) == 1
 
 
 def test_a_claim_is_replaced_only_by_who_knows_it() -> None:

@@ -39,15 +39,6 @@ def test_the_last_common_record_is_found(logs: tuple[list[int], list[int]]) -> N
     assert last_common(history_of(ours), len(ours), history_of(theirs), len(theirs)) == agreed
 
 
-@given(some.lists(some.integers(1, 5), min_size=1, max_size=20), some.integers(0, 20))
-def test_a_cut_leaves_the_history_of_what_is_left(epochs: list[int], last: int) -> None:
-    log = sorted(epochs)
-    history = history_of(log)
-    history.cut(last)
-    assert history.pairs() == history_of(log[:last]).pairs()
-    assert [history.at(index) for index in range(1, len(log[:last]) + 1)] == log[:last]
-
-
 def test_epochs_only_rise() -> None:
     history = EpochHistory([(1, 1), (3, 10)])
     with pytest.raises(ValueError, match="does not follow"):

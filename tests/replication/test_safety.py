@@ -63,6 +63,14 @@ class LostError(Exception):
     """Something committed is gone."""
 
 
+def hears_of(secondary: Secondary, epoch: int) -> bool:
+    """Somebody speaks for an epoch; False where it is over. As `Following._obeys` does it."""
+    if epoch < secondary.known_epoch:
+        return False
+    secondary.known_epoch = epoch
+    return True
+
+
 class World:
     """A partition on three nodes, its entry in the store, and a hand that breaks things."""
 
@@ -127,12 +135,12 @@ class World:
         way = approach(leader.epochs, len(leader.log), 1, follower.epochs, len(follower.log))
         match way:
             case Continue(previous) | CutFirst(previous):
-                if not secondary.hear_of(leader.leads):
+                if not hears_of(secondary, leader.leads):
                     self.deposed(leader)
                     return
                 del follower.log[previous:]
             case SendWhole():
-                if not secondary.hear_of(leader.leads):
+                if not hears_of(secondary, leader.leads):
                     self.deposed(leader)
                     return
                 follower.log.clear()
@@ -343,6 +351,15 @@ def test_who_lags_is_taken_out_and_comes_back_with_everything() -> None:
     assert leader.wanted_in_sync(3_000, NODES) == frozenset(NODES)
 
 
+def test_word_of_a_node_that_is_no_replica_counts_for_nothing() -> None:
+    leader = primary()
+    leader.vouched("stranger", 10)
+    leader.lost("stranger")
+    leader.confirmed("stranger", 1, 0)
+    assert "stranger" not in leader.followers
+    assert leader.committed == 0
+
+
 def test_too_few_in_sync_take_no_sends() -> None:
     leader = primary()
     leader.decided({"a"})
@@ -364,4 +381,3 @@ def test_a_deposed_primary_is_refused() -> None:
     assert replica.judge(3, 7, 3, 1) == Ready(8)
     assert replica.judge(3, 8, 3, 1) == OutOfStep(7)
     assert replica.judge(4, 6, 1, 2) == OutOfStep(7)
-    assert not replica.hear_of(3)

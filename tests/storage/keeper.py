@@ -106,7 +106,6 @@ class Keeper:
         self.store.append(partition, copy.index + 1, encode_record(Deleted(0, [(index, 1)], 0)))
         copy.index += 1
         position = copy.positions.pop(index)
-        self.store.forget(position)
         self._wrote(("delete", partition, index, b""))
         self._drop_if_empty(partition, position >> 32)
 

@@ -84,12 +84,6 @@ def test_the_cache_keeps_to_its_bound_and_gives_up_the_oldest() -> None:
         keeper.bodies(0)
         keeper.bodies(1)
         assert keeper.store.statistics().cached_bytes <= 5_000
-    position = keeper.partitions[1].positions[1]
-    keeper.store.read(1, position)
-    before = keeper.store.statistics().cached_bytes
-    keeper.store.forget(position)
-    keeper.store.forget(position)
-    assert keeper.store.statistics().cached_bytes < before
 
 
 def test_nothing_is_read_ahead_beyond_what_is_flushed() -> None:

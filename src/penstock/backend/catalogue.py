@@ -146,10 +146,6 @@ class Catalogue:
                 for p in partitions[start : start + _QUEUES_AT_ONCE]
             )
 
-    def dump(self, index: int) -> bytes:
-        """All of it at once."""
-        return b"".join(self.capture(index))
-
     def load(self, data: bytes | memoryview) -> int:
         """From the snapshot: queues without their messages; returns the index it stands at."""
         image = _reader.decode(data)

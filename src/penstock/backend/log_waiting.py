@@ -131,6 +131,3 @@ class ReaderRoom:
         while self._deadlines and self._deadlines[0][2].gone:
             heappop(self._deadlines)
         return self._deadlines[0][0] if self._deadlines else None
-
-    def __len__(self) -> int:
-        return self._count

@@ -185,9 +185,6 @@ class Outbox:
         self._ready = {}
         return taken
 
-    def __len__(self) -> int:
-        return len(self._waiting) + len(self.stamped) + sum(map(len, self._held.values()))
-
 
 def _instead(answer: _Waiting, failed: Failed) -> _Waiting:
     """What is told in place of an answer that is not so."""

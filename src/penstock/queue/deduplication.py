@@ -42,9 +42,6 @@ class IdClaims:
     def __init__(self) -> None:
         self.rows: AgedMap[bytes, Claim] = AgedMap()
 
-    def __len__(self) -> int:
-        return len(self.rows)
-
     def get(self, identifier: bytes, now_ms: int) -> Claim | None:
         """Whose an id is, while that lasts."""
         found = self.rows.get(identifier)
@@ -72,9 +69,6 @@ class DeduplicationWindow:
         messages from before one it is not known."""
         self.has_bars = False
         """Whether there may be bars among the rows."""
-
-    def __len__(self) -> int:
-        return len(self.rows)
 
     def original(self, identifier: bytes, now_ms: int) -> int | None:
         """The sequence number first sent under the id, while the window lasts."""

@@ -231,6 +231,15 @@ class SimulatedDisk:
         """Damages a byte where it lies, as a bad medium does."""
         self._inode(name).flip(offset, 1 << bit)
 
+    def lose(self, name: str) -> None:
+        """A file is not there any more, as when its folder is damaged."""
+        for names in (self._names, self._durable_names):
+            names.pop(name, None)
+        self._unsynced = {
+            folder: [operation for operation in operations if name not in operation[1:]]
+            for folder, operations in self._unsynced.items()
+        }
+
     def inode(self, name: str) -> Inode:
         """A file, for whoever does harm to it."""
         return self._inode(name)

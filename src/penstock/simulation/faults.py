@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable
 from random import Random
 
+from penstock.simulation.aimed_damage import AimedDamage
 from penstock.simulation.damage import living_positions, pick_byte, pick_vital_byte
 from penstock.simulation.driver import DiskPace
 from penstock.simulation.history import BitFlip
@@ -41,6 +42,8 @@ class Faults:
         self._impatience = own_dice(stage.random, "impatience")
         self.refusals: list[tuple[int, str]] = []
         """When and why the machine refused to start although nothing that was done to it explains it."""
+        self.aimed: AimedDamage | None = None
+        """Damages what nothing may be lost by, in some runs."""
 
     def _draw_hunter(self) -> SectorHunter | None:
         scenario = self._stage.scenario
@@ -123,6 +126,8 @@ class Faults:
         machine = self._machine
         if machine.is_up:
             return
+        if self.aimed is not None and not self._over:
+            self.aimed.spoil_front(machine.disk)
         if not self._over and self._random.random() < 0.1:
             machine.disk.power_off_after = machine.disk.operations + self._random.randint(0, 12)
         elif not self._over and self._stage.scenario.faults.bit_flips_ms and self._random.random() < 0.3:

@@ -12,6 +12,7 @@ from penstock.backend.node import Node
 from penstock.columnar.lifecycle import LIFECYCLE_QUEUE
 from penstock.model.records import CATALOGUE, QueueCreated, decode_record
 from penstock.simulation import opened_ledger
+from penstock.simulation.aimed_damage import draw_aimed
 from penstock.simulation.checkers import CHECKERS
 from penstock.simulation.clocks import NodeClock
 from penstock.simulation.disk import SimulatedDisk
@@ -45,6 +46,7 @@ from penstock.simulation.workload.ordered_producer import OrderedProducer
 from penstock.simulation.workload.producer import Producer
 from penstock.simulation.workload.stage import Stage
 from penstock.simulation.workload.subscriber import Subscriber
+from penstock.simulation.workload.weighted_consumer import draw_weighted
 
 START_MS = 1_700_000_000_000
 _SETTLED_MS = 60_000
@@ -98,6 +100,8 @@ class World:
         recorder = Recorder(self.history, schedule)
         self.stage = Stage(scenario, schedule, random, trace, network, self.tasks, recorder)
         self.faults = Faults(self.stage, machine)
+        if scenario.faults.bit_flips_ms:
+            self.faults.aimed = draw_aimed(seed, self.history, schedule, trace, self.faults.counts)
         self.replica = Replica()
         self.record_log = RecordLog(self.history.records)
         self.opened_ledger = OpenedLedger(machine.identity.seed)
@@ -170,6 +174,8 @@ class World:
             self.tasks.start(operator.run())
         if self.visitor is not None:
             self.tasks.start(self.visitor.run())
+        if (weighted := draw_weighted(stage, self.seed)) is not None:
+            self.tasks.start(weighted.run())
 
     def _check_visits(self) -> None:
         """The queue of the visitor goes by itself."""

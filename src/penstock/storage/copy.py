@@ -186,11 +186,11 @@ class CopyJob(Job):
             for position in positions[place : last + 1]:
                 at = (position & OFFSET_MASK) - start
                 entry, reason = self._entry(number, start, data, at, may_wait=place > first)
-                if entry is None and reason is None:
-                    break  # it is not all in this window: begin the next one with it
                 if entry is not None:
                     moved[position] = writer.append(entry)
-                elif reason is not None:
+                elif reason is None:
+                    break  # it is not all in this window: begin the next one with it
+                else:
                     name = self.sources[number].name
                     self.damages.append(Damage(self.partition, name, position & OFFSET_MASK, reason))
                 place += 1

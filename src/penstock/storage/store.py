@@ -251,10 +251,6 @@ class Store:
         """Like `read`, for a consumer who takes the batch up to message `end`: the last to want it, mostly."""
         return self._reader.hand_out(partition, position, end, block=block)
 
-    def forget(self, position: int) -> None:
-        """Nobody will ask for that batch again."""
-        self._reader.forget(position)
-
     def cached(self, partition: int, position: int) -> Stored | None:
         """The batch stored at a position if it is in the cache, which stays as it is."""
         return self._reader.cached(partition, position)

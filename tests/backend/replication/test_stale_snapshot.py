@@ -54,7 +54,7 @@ def _checkpoint(parts: NodeParts) -> None:
     checkpoint = parts.store.begin_checkpoint()
     catalogue, partition = parts.catalogue, parts.catalogue.partitions[_QUEUE]
     index = parts.logbook.catalogue_index
-    checkpoint.add(CATALOGUE, index, catalogue.dump(index))
+    checkpoint.add(CATALOGUE, index, b"".join(catalogue.capture(index)))
     checkpoint.add(_QUEUE, partition.index, snapshot.dump(partition))
     _flush(parts.store)
     job = checkpoint.snapshot_job()

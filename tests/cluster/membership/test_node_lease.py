@@ -446,3 +446,19 @@ def test_old_positions_that_land_late_do_not_replace_newer_ones() -> None:
     node.settle(500)
     old.land(node.store)
     assert decode_positions(node.store.entries[positions_key(NAME)].value).positions[1].last == 9
+
+
+def test_a_node_that_leaves_while_it_registers_gives_back_the_lease_of_its_attempt() -> None:
+    """Its entry may be made all the same, and must not stay."""
+    node = Node()
+    effects = node.lease.tick(node.now_ms)
+    for _ in range(10):
+        asked = [effect for effect in effects if isinstance(effect, Ask)]
+        if any(isinstance(ask.request, Put) for ask in asked):
+            break
+        effects = []
+        for ask in asked:
+            effects += node.lease.answered(ask.number, node.store.carry_out(ask.request), node.now_ms)
+    assert any(isinstance(effect, Ask) and isinstance(effect.request, Put) for effect in effects)
+    left = node.lease.leave()
+    assert [type(effect.request) for effect in left if isinstance(effect, Ask)] == [Revoke]

@@ -8,6 +8,7 @@ from textwrap import dedent
 import pytest
 
 from tests.simulation.coverage.justified import NOT_LOOKED_AT, as_toml, judge, read_justified, renewed
+from tests.simulation.coverage.named_tests import LIST, missing_tests, named_in
 from tests.simulation.coverage.places import HITS, probed
 from tests.simulation.coverage.reached import Measured, measure
 
@@ -213,3 +214,22 @@ def test_a_renewed_list_fits_the_campaign_and_says_what_is_open(tmp_path: Path) 
     assert verdict.is_clean
     assert verdict.justified == {LARGE: "no run sends so much"}
     assert set(verdict.opened.values()) == {NOT_LOOKED_AT}
+
+
+def test_a_reason_may_name_tests_and_those_have_to_be_there(tmp_path: Path) -> None:
+    (tmp_path / "tests").mkdir()
+    (tmp_path / "tests" / "test_some.py").write_text(
+        "def test_it():\n    pass\n\nTestRandom = Machine.TestCase\n"
+    )
+    there = "no run does it; tests/test_some.py::test_it, and tests/test_some.py::TestRandom[clean stop]."
+    gone = "no run does it; tests/test_some.py::test_that; tests/test_other.py::test_it"
+    assert named_in(there) == ["tests/test_some.py::test_it", "tests/test_some.py::TestRandom[clean stop]"]
+    assert missing_tests({LARGE: there, SEVEN: gone}, tmp_path) == [
+        "tests/test_other.py::test_it",
+        "tests/test_some.py::test_that",
+    ]
+
+
+def test_the_tests_that_the_list_names_are_there() -> None:
+    """Whether they reach their places is for `python -m tests.simulation.coverage.named_tests` to say."""
+    assert not missing_tests(read_justified(LIST))

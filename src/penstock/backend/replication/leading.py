@@ -92,10 +92,6 @@ class LedPartition:
             f"partition {self.queue_id} of {partition.name!r} waits for the metadata to note more numbers; try again",
         )
 
-    def cursor(self, node: str) -> Cursor:
-        """The cursor of a replica."""
-        return self.cursors.setdefault(node, Cursor())
-
     def when_everywhere(self, index: int, call: Callable[[], None]) -> None:
         """Calls back once no failover loses anything up to `index`; never, if this node is deposed before.
 

@@ -47,10 +47,7 @@ class RecentEntries:
 
     def _drop_oldest(self) -> None:
         partition = self._order.popleft()
-        row = self._rows.get(partition)
-        if row is None:
-            return
-        first, entries = row
+        first, entries = self._rows[partition]
         gone = entries.popleft()
         self._bytes -= len(gone.head) + len(gone.payload) + _OVERHEAD_BYTES
         if entries:

@@ -43,11 +43,6 @@ class EpochHistory:
         place = bisect_right(self._firsts, index)
         return self._epochs[place - 1] if place else 0
 
-    def cut(self, last: int) -> None:
-        """Records after `last` are no more, and neither are epochs that began with one of them."""
-        place = bisect_right(self._firsts, last)
-        del self._epochs[place:], self._firsts[place:]
-
     def pairs(self) -> list[tuple[int, int]]:
         """For the wire and the snapshot."""
         return list(zip(self._epochs, self._firsts, strict=True))

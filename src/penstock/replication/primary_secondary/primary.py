@@ -170,11 +170,6 @@ class Primary:
         """Whether enough replicas are in sync."""
         return not self.synchronous or len(self.in_sync) >= self.least_in_sync
 
-    @property
-    def electable(self) -> frozenset[str]:
-        """Who may lead next, for all that is known: in sync by the store, or soon."""
-        return self.in_sync | (self._proposed or frozenset())
-
     def wanted_in_sync(self, now_ms: int, living: Collection[str]) -> frozenset[str] | None:
         """The in-sync set as it should be, where it should be another and no change is under way.
 

@@ -48,13 +48,6 @@ class Secondary:
             return OutOfStep(self.last)
         return Ready(self.last + 1)
 
-    def hear_of(self, epoch: int) -> bool:
-        """Somebody speaks for an epoch; False where it is over."""
-        if epoch < self.known_epoch:
-            return False
-        self.known_epoch = epoch
-        return True
-
 
 class Continue(NamedTuple):
     """The replica goes on from the record after `previous`."""

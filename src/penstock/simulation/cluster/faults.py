@@ -8,6 +8,7 @@ from functools import partial
 from random import Random
 
 from penstock.cluster.layout import DrainEntry, drain_key, encode
+from penstock.simulation.aimed_damage import AimedDamage
 from penstock.simulation.cluster.fabric import SHAPES, Fabric
 from penstock.simulation.cluster.fault_plan import ClusterFaultPlan
 from penstock.simulation.cluster.machine import ClusterMachine
@@ -50,6 +51,8 @@ class ClusterFaults:
         self._over = False
         self.damaged = random.choice(machines)
         """The only one whose disk is damaged, where that is planned."""
+        self.aimed: AimedDamage | None = None
+        """What else is done to that disk, in some of those runs."""
         self._down_until_ms: dict[str, int] = {}
         self.counts: Counter[str] = Counter()
         """What was done, by kind."""
@@ -180,6 +183,8 @@ class ClusterFaults:
             return
         if not self._over and self._plan_of_run.crashes_ms and self._random.random() < 0.1:
             machine.disk.power_off_after = machine.disk.operations + self._random.randint(0, 12)
+        if self.aimed is not None and machine is self.damaged and not self._over:
+            self.aimed.strike(machine.name, machine.disk, machine.identity.seed)
         try:
             booted = machine.boot()
         except StorageError as error:
@@ -311,6 +316,11 @@ class ClusterFaults:
         machine = self.damaged
         if not machine.is_up:
             return
+        if self.aimed is not None:
+            self.aimed.take_segment(machine.name, machine.disk)
+            if self.aimed.wants_restart():
+                machine.crash(power=False)
+                return
         if self._random.random() < 0.2:
             machine.crash(power=False)
             self._trace.add("faults", f"{machine.name} gets an empty disk")

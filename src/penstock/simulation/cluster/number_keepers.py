@@ -48,7 +48,7 @@ GROUP = "keepers"
 _VISIBILITY_MS = (300, 800, 2_000)
 _LEASE_MS = 1_000
 _DRAIN_MS = 6_000
-"""Longer than any lease: what has not come out by then never does."""
+"""Longer than any lease: what has not come out by then, and does not come out one by one any more, never does."""
 
 
 class NumberKeepers:
@@ -244,8 +244,10 @@ class NumberKeepers:
         if reply is not None and isinstance(reply.answer, GroupList):
             self.kept.group_offset = max([1, *(group.offset for group in reply.answer.groups)])
         until_ms = self._stage.schedule.elapsed_ms + _DRAIN_MS
-        while self._stage.schedule.elapsed_ms < until_ms:
+        comes = True
+        while comes or self._stage.schedule.elapsed_ms < until_ms:
             reply = yield Ask(client, Receive(self._queue_id, 500, 500, 60_000))
+            comes = reply is not None and isinstance(reply.answer, Delivery) and bool(reply.answer.batches)
             if reply is not None and isinstance(reply.answer, Delivery) and reply.answer.batches:
                 self.kept.drained.update(self._note(reply.answer, reply).values())
 

@@ -9,10 +9,12 @@ from penstock.simulation.cluster.library_consumers import LibraryConsumers
 from penstock.simulation.cluster.metered_calls import MeteredCalls
 from penstock.simulation.cluster.number_hunts import NumberHunter
 from penstock.simulation.cluster.number_keeping import NumberKeeping
+from penstock.simulation.cluster.rivals import start_rivals
 from penstock.simulation.cluster.router import ClusterStage
 from penstock.simulation.cluster.scenario import ClusterScenario
 from penstock.simulation.tasks import Steps
 from penstock.simulation.workload.idle_visitor import IdleVisitor
+from penstock.simulation.workload.weighted_consumer import draw_weighted
 
 
 class SpecialClients:
@@ -27,7 +29,9 @@ class SpecialClients:
         counts: Counter[str],
     ) -> None:
         self._stage = stage
-        replicas = scenario.replicas
+        self._seed = seed
+        self._replicas = replicas = scenario.replicas
+        self._counts = counts
         self.keeping: NumberKeeping | None = None
         if scenario.keeps_numbers:
             self.keeping = NumberKeeping(stage, hunter, Random(f"{seed} numbers"), replicas, counts)
@@ -59,6 +63,9 @@ class SpecialClients:
             self.metered.start()
         if self.library is not None:
             self.library.start()
+        if (weighted := draw_weighted(self._stage, self._seed)) is not None:
+            self._stage.tasks.start(weighted.run())
+        start_rivals(self._stage, self._seed, self._replicas, self._counts)
 
     def end(self) -> None:
         """Nothing is done on purpose any more."""

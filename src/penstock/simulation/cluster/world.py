@@ -10,6 +10,7 @@ from types import MappingProxyType
 from penstock.cluster import layout
 from penstock.cluster.layout import NodeEntry, QueueEntry
 from penstock.cluster.shares import share_of
+from penstock.simulation.aimed_damage import draw_aimed
 from penstock.simulation.checkers import CHECKERS
 from penstock.simulation.clocks import NodeClock
 from penstock.simulation.cluster import layout_history, loose_queues, lost_answers, machine_checks, work
@@ -119,6 +120,7 @@ class ClusterWorld:
         )
         if scenario.faults.flips_ms:
             self.witness.confirmations.damaged = self.faults.damaged.name
+            self.faults.aimed = draw_aimed(seed, self.history, schedule, trace, self.faults.counts)
         self.store_faults = StoreFaults(
             scenario.store,
             machines,
