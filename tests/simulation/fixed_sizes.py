@@ -212,6 +212,15 @@ FIXED: dict[str, tuple[str, ...]] = {
         "routing.partition_line.SAME_NODE_SOON_SECONDS",
     ),
     "how long a client of the simulation waits is its own business": ("routing.steps.PATIENCE_MS",),
+    "how tables are cut so that no step takes long, with the same answers whatever it is: unit tests": (
+        "backend.freeing.STEPS_PER_TURN",
+        "model.split_map.NUMBER_BITS",
+        "model.split_map._MANY",
+        "model.split_map._PARTS",
+        "queue.taking_apart.ROWS_AT_ONCE",
+        "queue.taking_apart._FEW",
+        "queue.timers._PAGES",
+    ),
     "not run by the simulation": (
         "cluster.haproxy.CHECK_SECONDS",
         "cluster.haproxy.FAILED_CHECKS",
