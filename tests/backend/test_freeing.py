@@ -104,7 +104,12 @@ def test_receives_beyond_a_byte_are_captured_through_a_purge() -> None:
 def test_a_purge_and_a_deletion_leave_something_to_free(monkeypatch: pytest.MonkeyPatch) -> None:
     turns: list[bool] = []
     step = Freeing.step
-    monkeypatch.setattr(Freeing, "step", lambda self: (step(self), turns.append(bool(self)))[0])
+
+    def noted(freed: Freeing) -> None:
+        step(freed)
+        turns.append(bool(freed))
+
+    monkeypatch.setattr(Freeing, "step", noted)
     node = NodeHarness()
     queue = node.create("orders")
     for number in range(50):
