@@ -225,6 +225,15 @@ FIXED: dict[str, tuple[str, ...]] = {
         "routing.subscription.PAUSE_SECONDS",
         "routing.subscription.WAIT_MS",
     ),
+    "how tables are cut so that no step takes long, with the same answers whatever it is: unit tests": (
+        "backend.freeing.STEPS_PER_TURN",
+        "model.split_map.NUMBER_BITS",
+        "model.split_map._MANY",
+        "model.split_map._PARTS",
+        "queue.taking_apart.ROWS_AT_ONCE",
+        "queue.taking_apart._FEW",
+        "queue.timers._PAGES",
+    ),
     "not run by the simulation": (
         "cluster.haproxy.CHECK_SECONDS",
         "cluster.haproxy.FAILED_CHECKS",

@@ -13,6 +13,7 @@ import msgspec
 
 from penstock.ordering.causal_sorter import Session
 from penstock.queue.lanes import Lane
+from penstock.queue.leases import Lease
 from penstock.queue.reader_groups import ReaderGroup
 
 ROWS_AT_ONCE = 512
@@ -52,16 +53,16 @@ def taken_apart(roots: Sequence[object]) -> Iterator[None]:
         while taken:
             row = taken.pop()
             weight = _weight(row)
-            if weight <= _FEW:
+            if weight <= _FEW or isinstance(row, Lease):  # whose runs somebody may be handing over
                 freed += weight
             elif isinstance(row, dict | list | deque | set):
                 left.append(row)
             else:
                 left += _containers([row])
             del row
-        if freed >= ROWS_AT_ONCE:
-            yield
-            freed = 0
+            if freed >= ROWS_AT_ONCE:
+                yield
+                freed = 0
 
 
 def _weight(row: object) -> int:
@@ -72,6 +73,8 @@ def _weight(row: object) -> int:
         return 1 + sum(map(_weight, _rows(row)))
     if isinstance(row, _ROWS_WITH_ROWS):
         return 1 + sum(map(len, _containers([row])))
+    if isinstance(row, Lease):
+        return 1 + sum(len(runs) for _, runs in row.parts)
     return 1
 
 

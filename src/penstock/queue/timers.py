@@ -44,14 +44,14 @@ class SlotRow(NamedTuple):
 class SlotTimers:
     """Runs by the slot in which they are due. A run may be stale when it fires; the caller looks at states."""
 
-    def __init__(self, sweep_at: int = _SWEEP_AT_LEAST) -> None:
+    def __init__(self, sweep_at: int | None = None) -> None:
         self._span = limits.PAGE_ROWS * limits.TIMER_SLOT_MS
         self._pages: dict[int, dict[int, Runs]] = {}
         """By slot, in pages. Neighbouring slots share a page, and so do slots that are far from each other: there are never so many pages
         that it would take long to list them. Of a list of runs only the last one ever changes."""
         self._count = 0
         self.capture: PageCapture[dict[int, Runs], list[SlotRow]] | None = None
-        self.sweep_at = sweep_at
+        self.sweep_at = _SWEEP_AT_LEAST if sweep_at is None else sweep_at
         # Which slots to look at next; each slot is in exactly one of these.
         self._heap: list[int] = []
         self._due: list[int] = []

@@ -27,6 +27,7 @@ QUEUE = (
             "queue.lifecycle",
             "queue.message_view",
             "queue.number_skips",
+            "queue.purging",
             "queue.receiving",
             "queue.sending",
             "queue.sorted_order",
