@@ -22,6 +22,7 @@ from penstock.storage.entry import (
     Header,
     decode_header,
 )
+from penstock.storage.errors import StorageDamagedError
 from penstock.storage.journal_file import journal_name, list_journal
 from penstock.storage.scan import JournalScan
 
@@ -102,11 +103,10 @@ def _of_snapshots(disk: SimulatedDisk, random: Random) -> list[Victim]:
     if not numbers:
         return []
     name = snapshot.snapshot_name(numbers[-1])
-    fault, disk.fault = disk.fault, None  # a read that is to fail is one of the node's
     try:
-        newest = snapshot.load_newest(disk)
-    finally:
-        disk.fault = fault
+        newest = snapshot.load_newest(disk.without_faults())
+    except StorageDamagedError:  # earlier damage: nothing in it can be told apart
+        return []
     if newest is None or newest.number != numbers[-1]:
         return []
     size = sum(section.size for section in newest.table.sections)

@@ -200,6 +200,12 @@ class SimulatedDisk:
         disk._names, disk._durable_names, disk._unsynced = self._names, self._durable_names, self._unsynced
         return disk
 
+    def without_faults(self) -> SimulatedDisk:
+        """The same files for a look from outside: a fault that is planned for the process strikes the process only."""
+        disk = SimulatedDisk(self.random)
+        disk._names = self._names
+        return disk
+
     def copy(self, random: Random) -> SimulatedDisk:
         """A directory of its own with the same contents, synced and unsynced; faults are not copied."""
         disk = SimulatedDisk(random, capacity=self.capacity, cold_reads=self.cold_reads)
