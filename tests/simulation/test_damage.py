@@ -1,10 +1,14 @@
-"""Looking for a byte to damage is nothing that the node does: faults of its disk do not strike there."""
+"""Those who damage a disk do what they say, and no more: else they would be found where a defect is looked for."""
 
 from __future__ import annotations
 
 from random import Random
 
+import pytest
+
 from penstock.simulation.damage import pick_byte
+from penstock.simulation.workload.operator import Operator
+from penstock.simulation.world import World
 from penstock.storage import snapshot
 from penstock.storage.disk import DiskFailedError
 from tests.backend.harness import NodeHarness
@@ -24,3 +28,24 @@ def test_a_read_that_is_to_fail_is_one_of_the_node() -> None:
     store = node.node._parts.store
     assert pick_byte(node.disk, store.identity.seed, store.committed_position, (), Random(1)) is not None
     assert node.disk.fault is fault
+
+
+@pytest.mark.parametrize("seed", range(1, 7))
+def test_a_start_that_fails_for_another_reason_leaves_no_damage_behind(seed: int) -> None:
+    world = World(seed)
+    machine = world.machine
+    machine.boot()
+    world.tasks.start(Operator(world.stage, "operator-0").set_up())
+    world.schedule.run(lambda: not world.tasks.active, 10_000)
+    machine.crash(power=False)
+    disk = machine.disk
+    for name in sorted(disk.files()):
+        if name.startswith("journal/") and name != "journal/0000000001.journal":
+            disk.remove(name)
+    disk.capacity = sum(disk.files().values())  # no room for another journal file
+    world.faults._boot_damaged()
+    assert not machine.is_up
+    assert world.faults.counts["bit flip at the start"] == 1
+    assert not world.history.flips
+    machine.disk.capacity = None
+    assert machine.boot()

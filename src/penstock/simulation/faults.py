@@ -7,7 +7,7 @@ from collections.abc import Callable
 from random import Random
 
 from penstock.simulation.aimed_damage import AimedDamage
-from penstock.simulation.damage import living_positions, pick_byte, pick_vital_byte
+from penstock.simulation.damage import Victim, living_positions, pick_byte, pick_vital_byte
 from penstock.simulation.driver import DiskPace
 from penstock.simulation.history import BitFlip
 from penstock.simulation.machine import Machine
@@ -156,15 +156,16 @@ class Faults:
                 span.answered_ms = self._schedule.now_ms
 
     def _boot_damaged(self) -> None:
-        """Damages what the node cannot do without; if it refuses to start, puts it right and starts again."""
+        """Damages what the node cannot do without; if it does not start, puts it right and starts again."""
         disk = self._machine.disk
         victim = pick_vital_byte(disk, self._machine.identity.seed, self._random)
         if victim is None:
             self._boot_plainly()
             return
         bit = self._random.randrange(8)
-        disk.fault = None  # a start that fails for another reason would leave the damage there
+        disk.fault = None
         disk.flip_bit(victim.file, victim.offset, bit)
+        damaged = disk.contents(victim.file)[victim.offset]
         self.counts["bit flip at the start"] += 1
         self._stage.trace.add("faults", f"flips bit {bit} of byte {victim.offset} of {victim.file}")
         flip = BitFlip(self._schedule.now_ms, victim.file, None)
@@ -176,8 +177,19 @@ class Faults:
             self._machine.disk.flip_bit(victim.file, victim.offset, bit)
             self._stage.trace.add("faults", "flips it back")
             self._boot_plainly()
-        else:
-            self._booted(booted)
+            return
+        if not booted and self._is_there(victim, damaged):
+            # It failed for another reason, as a full disk: the next start would find the damage.
+            self._history.flips.remove(flip)
+            self._machine.disk.flip_bit(victim.file, victim.offset, bit)
+            self._stage.trace.add("faults", "flips it back")
+        self._booted(booted)
+
+    def _is_there(self, victim: Victim, damaged: int) -> bool:
+        """Whether a damaged byte was not written over since."""
+        disk = self._machine.disk
+        content = disk.contents(victim.file) if victim.file in disk.files() else b""
+        return content[victim.offset : victim.offset + 1] == bytes([damaged])
 
     # -- the network -----------------------------------------------------------------------------------------
 

@@ -156,7 +156,10 @@ class LedgerReading:
 
     def _catalogue(self, head: bytes) -> None:
         """What a node gives up is gone, with everything that was written about it before."""
-        record = decode_record(head)
+        try:
+            record = decode_record(head)
+        except msgspec.MsgspecError:
+            return  # it is damaged, and the node refuses to start
         if isinstance(record, QueueRemoved):
             known_before = self.standings.get(record.queue_id)
             if record.queue_id in self.places or (known_before is not None and known_before.last):
