@@ -154,3 +154,10 @@ def test_an_unsigned_header_gives_no_rights(server: Pipeline, admin: Key) -> Non
             request.method, request.path, request.query, request.headers | more, request.body
         )
         assert json.loads(server.send(sent).body)["__type"].endswith(DENIED)
+
+
+def test_a_denial_that_would_deny_nobody_is_refused(server: Pipeline, admin: Key) -> None:
+    everybody = {"AWS": "arn:aws:iam::000000000000:user/*"}
+    policy = {"Statement": {"Effect": "Deny", "Principal": everybody, "Action": "sqs:*"}}
+    answer = server.call("SetQueueAttributes", admin, QueueUrl=URL, Attributes={"Policy": json.dumps(policy)})
+    assert answer.error == "InvalidAttributeValue"

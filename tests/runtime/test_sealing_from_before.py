@@ -135,3 +135,18 @@ async def test_another_master_key_is_named(tmp_path: Path) -> None:
     (before.directory / "metadata.key").write_text(secrets.token_hex(32))
     with pytest.raises(StartError, match="is not the master key"):
         await is_let_in(before.directory, *ada)
+
+
+@async_test
+async def test_a_directory_that_everybody_may_write_to_is_named(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    directory = tmp_path / "data"
+    directory.mkdir(mode=0o700)
+    async with running_server(directory, small_config()):
+        pass
+    assert "chmod 700" not in caplog.text
+    directory.chmod(0o777)
+    async with running_server(directory, small_config()):
+        pass
+    assert f"run `chmod 700 {directory}`" in caplog.text

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.sqs.errors import ErrorKind, SqsError
-from penstock.sqs.policy import parse_identity_policy, parse_queue_policy
+from penstock.sqs.policy import parse_identity_policy, parse_new_queue_policy, parse_queue_policy
 from penstock.sqs.policy_evaluation import ANONYMOUS, Caller, request_context
 from penstock.sqs.wildcard import ANY, ONE, matches, pattern_of, text_of
 from tests.sqs.policies import (
@@ -294,3 +294,15 @@ def test_variables_in_patterns() -> None:
     assert text_of("*${name}", values) == "*a*"
     assert text_of("${other}", values) is None
     assert pattern_of("${name}", {"name": ANY}.get) is None
+
+
+@pytest.mark.parametrize("principal", [f"arn:aws:iam::{OWNER}:user/*", f"arn:aws:iam::{OWNER}:user/al?ce"])
+@pytest.mark.parametrize("element", ["Principal", "NotPrincipal"])
+def test_a_new_policy_names_no_pattern_of_users(principal: str, element: str) -> None:
+    """It would match nobody, and a denial would deny nothing; what queues have already stays readable."""
+    names: dict[str, Any] = {"Principal": None} | {element: {"AWS": principal}}
+    text = document(statement(Effect="Deny", **names))
+    with pytest.raises(SqsError) as caught:
+        parse_new_queue_policy(text)
+    assert caught.value.kind is ErrorKind.INVALID_ATTRIBUTE_VALUE
+    assert parse_queue_policy(text).text == text

@@ -141,9 +141,11 @@ def run_metadata_server(config: MetadataServerConfig, announce: Callable[[Metada
 def run_node(config: NodeConfig, announce: Callable[[ClusterNode], None]) -> int:
     """The same for a node of a cluster."""
     from penstock.runtime.cluster_node import open_cluster_node  # a single server needs none of it
+    from penstock.runtime.reader_door import MAX_READERS
 
     set_up_logging(config.log_level, config.log_format)
-    (connections,), warning = _allow_files(config.max_connections)
+    readers = MAX_READERS if config.reader_listen is not None else 0
+    (connections, _), warning = _allow_files(config.max_connections, readers)
     fitted = replace(config, max_connections=connections)
     return _run(lambda: open_cluster_node(fitted), announce, warning, config.processors)
 

@@ -76,6 +76,7 @@ async def open_user_keys(config: MetadataOptions, store: MetadataStore) -> UserK
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
         raise StartError(f"cannot make the directory of {file}: {error.strerror or error}") from None
+    _warn_of_writers(file.parent)
     try:
         try:
             master = load_master_key(file)
@@ -134,6 +135,20 @@ async def seal_own_file(file: Path, store: MetadataStore, keys: UserKeys) -> Non
         len(found.keys),
         sealed,
     )
+
+
+def _warn_of_writers(directory: Path) -> None:
+    """Whoever deletes the metadata and the number that was seen gets a server without users at its next start.
+
+    It is no reason not to start: volumes of containers are such directories, and nobody else is there.
+    """
+    mode = stat.S_IMODE(directory.stat().st_mode)
+    if mode & stat.S_IWOTH and not mode & stat.S_ISVTX:
+        _log.warning(
+            "every user of this machine may replace or delete files in %s, users and keys among them: run `chmod 700 %s`",
+            directory,
+            directory,
+        )
 
 
 def _check_rights(file: Path) -> None:

@@ -10,7 +10,7 @@ import msgspec
 
 from penstock.sqs.compatibility import Compatibility
 from penstock.sqs.names import FIFO_SUFFIX, check_queue_name
-from penstock.sqs.policy import parse_queue_policy
+from penstock.sqs.policy import parse_new_queue_policy
 from penstock.sqs.queue_attributes import (
     EXTENDED_BOOLEANS,
     EXTENDED_CHOICES,
@@ -139,7 +139,7 @@ def _value(name: str, text: str, ranges: Mapping[str, Number], current: QueueAtt
                 raise invalid_attribute_value(name, "Modifying queue type is not supported.")
             return True
         case "Policy":
-            return parse_queue_policy(text).text if text else None
+            return parse_new_queue_policy(text).text if text else None
         case "RedrivePolicy":
             return parse_redrive_policy(text) if text else None
         case "RedriveAllowPolicy":

@@ -63,6 +63,17 @@ async def test_a_client_that_leaves_over_tls_cancels_its_requests(files: Files) 
 
 
 @on_both_loops
+async def test_who_says_nothing_in_a_handshake_keeps_nobody_out(files: Files) -> None:
+    async with serving(echo, tls=files.load().context, handshakes=2) as served:
+        silent = [await served.client() for _ in range(10)]
+        client = await served.client(files.trust(), "localhost")
+        client.request()
+        assert (await client.answer()).status == 200
+        for one in silent[:8]:
+            assert await one.ended() == b""
+
+
+@on_both_loops
 async def test_a_refusal_reaches_its_client_over_tls(files: Files) -> None:
     async with serving(echo, tls=files.load().context) as served:
         client = await served.client(files.trust(), "localhost")
