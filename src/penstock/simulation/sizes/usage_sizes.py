@@ -30,12 +30,13 @@ USAGE = (
     ),
 )
 _SHARE = 0.4
-_EVERY_PROCESS_IS_A_PRODUCER = "model.limits.PRODUCERS_PER_QUEUE"
+_AS_IN_PRODUCTION = ("model.limits.PRODUCERS_PER_QUEUE", "journal_file_bytes")
+"""Every process is a producer, and a batch of usage is larger than what others send: both have to fit."""
 
 
 def with_usage_sizes(sizes: Mapping[str, int], random: Random) -> Mapping[str, int]:
-    """The small sizes of a run, with those of usage; there may be as many producers as front ends are started."""
-    found = {name: value for name, value in sizes.items() if name != _EVERY_PROCESS_IS_A_PRODUCER}
+    """The small sizes of a run, with those of usage, and without those that leave no room for it."""
+    found = {name: value for name, value in sizes.items() if name not in _AS_IN_PRODUCTION}
     for size in USAGE:
         value = random.choice(size.small)
         if random.random() < _SHARE:
