@@ -104,7 +104,9 @@ class MachineFaults:
             if left:
                 return None
             disk.fault = None
-            if operation == "read":  # the next one succeeds: a process that did not start for it is started again
+            if (
+                operation == "read"
+            ):  # the next one succeeds: a process that did not start for it is started again
                 self._undo.append(lambda: None)
             self._counts[f"failing {operation}"] += 1
             self._trace.add("faults", f"{machine.name}: {operation} of {name} fails")
