@@ -161,9 +161,10 @@ def _add_watermarks(log: PartitionLog, fell: Sequence[AppendedRecord], lost: Los
     for written in log.records:
         while partings and partings[0][0] <= written.number:
             _add_span(lost, log.queue_id, state.watermark_us, partings.popleft()[1])
-        record = decode_record(written.head)
-        batch = Batch(written.payload) if isinstance(record, records.Sent) else None
-        state.apply(record, batch, written.position)
+        change = decode_record(written.head)
+        assert not isinstance(change, records.QueueCreated | records.QueueDeleted | records.QueueRemoved)
+        batch = Batch(written.payload) if isinstance(change, records.Sent) else None
+        state.apply(change, batch, written.position)
     for _, through_us in partings:
         _add_span(lost, log.queue_id, state.watermark_us, through_us)
 
