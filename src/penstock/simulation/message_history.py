@@ -34,10 +34,15 @@ class QueueLife:
     redriven: bool = False
     """Whether messages were moved out of it, or may have been, because somebody asked for it."""
     damaged_ms: int | None = None
-    watermark_us: int = 0
-    """The highest that anybody was told."""
+    watermarks_us: set[int] = field(default_factory=set)
+    """Those that anybody was told."""
     statistics: QueueStatistics | None = None
     """As the node saw it at the end."""
+
+    @property
+    def watermark_us(self) -> int:
+        """The highest watermark that anybody was told."""
+        return max(self.watermarks_us, default=0)
 
     @property
     def strict(self) -> bool:
@@ -80,6 +85,8 @@ class Span:
     answered_ms: int | None = None
     messages: int | None = None
     """How many it was about, where the answer says so."""
+    undone: set[int] = field(default_factory=set)
+    """Of a purge: the ordinals of partitions in which a failover lost it."""
 
 
 @dataclass(slots=True, eq=False)

@@ -20,8 +20,6 @@ from penstock.simulation import (
     planted_opening,
     planted_order,
     planted_ordering,
-    planted_sectors,
-    planted_stalls,
 )
 from penstock.simulation.planted_patches import (
     Patch,
@@ -124,42 +122,6 @@ BUGS: dict[str, PlantedBug] = {
         "on a full disk a send is acknowledged and not stored",
         lambda: refused_sends_are_acknowledged(ErrorCode.DISK_FULL),
         lambda scenario: scenario.faults.full_disk_ms > 0,
-    ),
-    "busy-forgets": PlantedBug(
-        "I1",
-        "a send that the journal has no room for now is acknowledged and not stored",
-        lambda: refused_sends_are_acknowledged(ErrorCode.OVERLOADED),
-        planted_faults.refuses,
-    ),
-    "failed-syncs-are-done": PlantedBug(
-        "I10",
-        "what could not be synced is acknowledged",
-        planted_faults.failed_syncs_are_done,
-        planted_faults.fails_syncs,
-    ),
-    "another-batch-will-do": PlantedBug(
-        "I10",
-        "consumers get the batch that lies where theirs should be, whichever it is",
-        planted_sectors.another_batch_will_do,
-        planted_sectors.hunts_sectors("misdirected"),
-    ),
-    "former-lives-end-the-journal": PlantedBug(
-        "ledger",
-        "a journal file that begins with an entry of its former life is not replayed",
-        planted_sectors.former_lives_end_the_journal,
-        planted_sectors.hunts_sectors("stale"),
-    ),
-    "unreadable-sectors-end-a-file": PlantedBug(
-        "ledger",
-        "a start takes the first sector that cannot be read for the end of the journal",
-        planted_sectors.unreadable_sectors_end_a_file,
-        planted_sectors.hunts_sectors("unreadable"),
-    ),
-    "older-connections-know-less": PlantedBug(
-        "I3",
-        "a batch that was sent again over a later connection is stored once more when it arrives over the first one",
-        planted_stalls.older_connections_know_less,
-        planted_stalls.stalls,
     ),
     "replay-skips-deletes": PlantedBug(
         "I2",
@@ -416,3 +378,4 @@ BUGS: dict[str, PlantedBug] = {
         lambda scenario: scenario.has_visitor,
     ),
 }
+BUGS.update({name: PlantedBug(*bug) for name, bug in planted_faults.FAULT_BUGS.items()})

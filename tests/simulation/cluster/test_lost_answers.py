@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from penstock.model.batch import encode_one
-from penstock.model.records import Deleted, Expired, Leased, Purged, QueueRecord, Sent, encode_record
+from penstock.model.records import Closed, Deleted, Expired, Leased, Purged, QueueRecord, Sent, encode_record
 from penstock.model.settings import QueueSettings
 from penstock.ordering.timestamp_id import BEFORE_ALL
+from penstock.routing.numbers import outward
 from penstock.simulation.checkers import CHECKERS
 from penstock.simulation.cluster import lost_answers
 from penstock.simulation.cluster.loose_queues import check
@@ -174,6 +175,50 @@ def test_a_lost_purge_excuses_what_it_took_and_a_kept_one_does_not() -> None:
     queue.write(Purged(2, 410))
     queue.deliver(message, 2, 600, 2)
     assert any("after the queue was purged" in sentence for sentence in queue.violations("I2"))
+
+
+def test_a_purge_that_a_next_primary_carried_out_again_is_held_to() -> None:
+    queue = _Queue()
+    message = queue.send(1)
+    queue.life.purges.append(Span(100, 120, 1))
+    queue.write(Purged(2, 105), lost=True)
+    queue.write(Purged(2, 115))
+    queue.deliver(message, 1, 300)
+    assert any("after the queue was purged" in sentence for sentence in queue.violations("I2"))
+
+
+def test_a_purge_that_one_partition_lost_is_held_to_in_the_others() -> None:
+    queue = _Queue()
+    kept, undone = queue.send(outward(0, 1)), queue.send(outward(1, 1))
+    queue.life.purges.append(Span(100, 120, 2))
+    for lease, message in enumerate((kept, undone), 1):
+        queue.deliver(message, lease, 300)
+    lost = LostRecords(purges={(1, 1): [110]}, purged={(1, 0): [110]}, queues={1})
+    lost_answers.forget(queue.history, lost)
+    (violation,) = CHECKERS["I2"](queue.history)
+    assert violation.sentence.startswith(f"{kept.sequence} of queue 'orders'")
+
+
+def test_a_purge_after_the_one_that_was_lost_has_its_own_time() -> None:
+    """That one was lost is no reason for another one at any later time."""
+    queue = _Queue()
+    queue.send(1)
+    queue.life.purges.append(Span(100, 120, 1))
+    queue.write(Purged(2, 110), lost=True)
+    queue.write(Purged(2, 400))
+    assert any("no purge was under way" in sentence for sentence in queue.violations("I1"))
+
+
+def test_a_lost_watermark_excuses_those_that_only_the_lost_log_had() -> None:
+    queue = _Queue()
+    queue.life.settings[0] = QueueSettings(replication="async", ordering="clock", stamps="producer")
+    queue.life.watermarks_us |= {100, 150, 250}
+    queue.write(Closed(100, 10))
+    queue.write(Closed(200, 20), lost=True)
+    queue.write(Closed(120, 30))
+    assert queue.lost().watermarks == {1: [range(101, 201)]}
+    lost_answers.forget(queue.history, queue.lost())
+    assert queue.life.watermarks_us == {100, 250}
 
 
 def test_a_message_that_was_said_to_be_gone_may_come_back_when_its_end_was_lost() -> None:

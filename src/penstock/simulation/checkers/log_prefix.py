@@ -140,7 +140,7 @@ def _ends(
 
 def _purged(life: QueueLife, reads: list[LogRead]) -> Iterator[Violation]:
     for purge in life.purges:
-        if purge.answered_ms is None:
+        if purge.answered_ms is None or purge.undone:  # a log has one partition
             continue
         for read in reads:
             if read.asked_ms <= purge.answered_ms:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from penstock.routing.numbers import inward
 from penstock.simulation.history import History
 from penstock.simulation.message_history import DeliveredMessage, QueueLife, SentMessage
 from penstock.simulation.violation import Violation
@@ -107,6 +108,7 @@ def _purged(life: QueueLife, delivery: DeliveredMessage, where: str) -> Iterator
     for purge in life.purges:
         if (
             purge.answered_ms is not None
+            and inward(delivery.sequence)[0] not in purge.undone
             and message.answered_ms <= purge.asked_ms
             and delivery.granted_at_least_ms > purge.answered_ms
         ):

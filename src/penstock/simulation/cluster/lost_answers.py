@@ -32,20 +32,31 @@ def forget(history: History, lost: LostRecords) -> None:
     for delivery in history.deliveries:
         if delivery.life.queue_id in lost.queues:
             _forget_settlements(delivery, lost)
-    for queue_id, at_ms in lost.purges:
-        for purge in history.lives[queue_id].purges:
-            answered_ms = purge.answered_ms
-            if answered_ms is not None and (
-                purge.asked_ms - history.skew_ms <= at_ms <= answered_ms + history.skew_ms
-            ):
-                purge.answered_ms = purge.messages = None
-    for queue_id in lost.watermarks:
-        history.lives[queue_id].watermark_us = 0
+    _forget_purges(history, lost)
+    for queue_id, spans in lost.watermarks.items():
+        life = history.lives[queue_id]
+        life.watermarks_us = {told for told in life.watermarks_us if not any(told in span for span in spans)}
     history.claims_lost |= lost.claims
     history.returned |= lost.returned
     # Only an unclean election may lose that: a move goes on when all replicas in sync have its last step.
     history.moves_lost |= {place for place in lost.moved if place[0] in history.unclean}
     _forget_logs(history.log, lost)
+
+
+def _forget_purges(history: History, lost: LostRecords) -> None:
+    """A purge is undone in the partitions whose log that won has no record of it, and a log that lost has one."""
+    for (queue_id, ordinal), fell in lost.purges.items():
+        stands = sorted(lost.purged.get((queue_id, ordinal), ()))
+        for purge in sorted(history.lives[queue_id].purges, key=lambda purge: purge.asked_ms):
+            if purge.answered_ms is None:
+                continue
+            during = range(purge.asked_ms - history.skew_ms, purge.answered_ms + history.skew_ms + 1)
+            kept = next((at_ms for at_ms in stands if at_ms in during), None)
+            if kept is not None:
+                stands.remove(kept)
+            elif any(at_ms in during for at_ms in fell):
+                purge.undone.add(ordinal)
+                purge.messages = None
 
 
 def _forget_sends(batch: SentBatch, lost: LostRecords) -> None:

@@ -7,13 +7,16 @@ record about it was lost.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from penstock.model import records
+from penstock.model.batch import Batch
 from penstock.model.records import Record, decode_record
 from penstock.model.runs import Runs
+from penstock.queue.partition import Partition
 from penstock.routing.numbers import outward
 from penstock.simulation.message_history import Kind
 from penstock.simulation.observed_store import AppendedRecord
@@ -46,8 +49,10 @@ class LostRecords:
     """Messages of which a record was lost that had ended them, in any way."""
     moved: set[Place] = field(default_factory=set)
     """Messages of which it was lost that they left for another queue."""
-    purges: list[tuple[int, int]] = field(default_factory=list)
-    """(queue, when)."""
+    purges: dict[tuple[int, int], list[int]] = field(default_factory=dict)
+    """By queue and ordinal of its partition: when."""
+    purged: dict[tuple[int, int], list[int]] = field(default_factory=dict)
+    """The same of purges that stand in the log that won."""
     cuts: dict[int, set[int]] = field(default_factory=dict)
     """By queue: where its log began after a cut."""
     generations: set[tuple[int, str, int]] = field(default_factory=set)
@@ -55,8 +60,8 @@ class LostRecords:
     offsets: set[tuple[int, str, int]] = field(default_factory=set)
     """(queue, group of readers, offset)."""
     removed_groups: set[tuple[int, str]] = field(default_factory=set)
-    watermarks: set[int] = field(default_factory=set)
-    """Queues of which it was lost up to which time they are closed."""
+    watermarks: dict[int, list[range]] = field(default_factory=dict)
+    """By queue: the watermarks that only a log had that lost. Each range begins behind the one at which the logs parted."""
     claims: set[tuple[int, bytes]] = field(default_factory=set)
     """(queue, deduplication id)."""
     returned: set[Place] = field(default_factory=set)
@@ -89,7 +94,7 @@ class LostRecords:
                 self.ended |= places
                 self.moved |= places
             case records.Purged():
-                self.purges.append((queue_id, record.at_ms))
+                self.purges.setdefault((queue_id, ordinal), []).append(record.at_ms)
             case records.LogCut():
                 self.cuts.setdefault(queue_id, set()).add(record.end)
             case records.GroupChanged():
@@ -98,8 +103,6 @@ class LostRecords:
                 self.offsets.add((queue_id, record.group, record.offset))
             case records.GroupRemoved():
                 self.removed_groups.add((queue_id, record.group))
-            case records.Sorted() | records.Closed():
-                self.watermarks.add(queue_id)
             case records.IdsClaimed() | records.IdsBarred():
                 self.claims.update((queue_id, identifier) for identifier in record.ids)
             case _:
@@ -123,23 +126,61 @@ def lost_records(
     lost = LostRecords()
     winning = {log.partition: log for log in logs if log.queue_id in loose}
     kept = {id(record) for log in winning.values() for record in log.records}
+    fell: dict[int, list[AppendedRecord]] = {}
     for record in seen:
         log = winning.get(record.partition)
         if log is not None and id(record) not in kept:
             lost.add(log.queue_id, log.ordinal, decode_record(record.head))
+            fell.setdefault(record.partition, []).append(record)
     for log in winning.values():
         if log.queue_id in lost.queues:
-            _add_late_deletes(log, lost)
+            _add_endings(log, lost)
             _add_returned(log, returned.get(log.partition, ()), lost)
+            _add_watermarks(log, fell.get(log.partition, []), lost)
     return lost
 
 
-def _add_late_deletes(log: PartitionLog, lost: LostRecords) -> None:
+def _add_watermarks(log: PartitionLog, fell: Sequence[AppendedRecord], lost: LostRecords) -> None:
+    """Of a sorted queue: the log that won goes on from the watermark at which they parted, and from no lower one."""
+    if not log.settings.sorted:
+        return
+    numbers = {record.number for record in fell}
+    reached: dict[int, int] = {}
+    for record in fell:
+        told = decode_record(record.head)
+        if isinstance(told, records.Sorted | records.Closed):
+            parted = record.number
+            while parted - 1 in numbers:
+                parted -= 1
+            through_us = told.through if isinstance(told, records.Sorted) else told.through_us
+            reached[parted] = max(reached.get(parted, 0), through_us)
+    if not reached:
+        return
+    partings = deque(sorted(reached.items()))
+    state = Partition(log.partition, log.name, log.settings, 0)
+    for written in log.records:
+        while partings and partings[0][0] <= written.number:
+            _add_span(lost, log.queue_id, state.watermark_us, partings.popleft()[1])
+        change = decode_record(written.head)
+        assert not isinstance(change, records.QueueCreated | records.QueueDeleted | records.QueueRemoved)
+        batch = Batch(written.payload) if isinstance(change, records.Sent) else None
+        state.apply(change, batch, written.position)
+    for _, through_us in partings:
+        _add_span(lost, log.queue_id, state.watermark_us, through_us)
+
+
+def _add_span(lost: LostRecords, queue_id: int, parted_us: int, through_us: int) -> None:
+    lost.watermarks.setdefault(queue_id, []).append(range(parted_us + 1, through_us + 1))
+
+
+def _add_endings(log: PartitionLog, lost: LostRecords) -> None:
     for written in log.records:
         record = decode_record(written.head)
         if isinstance(record, records.Deleted) and (log.queue_id, log.ordinal, record.lease) in lost.leases:
             numbers = _numbers(log.ordinal, record.runs)
             lost.deleted_late.update((log.queue_id, number) for number in numbers)
+        elif isinstance(record, records.Purged):
+            lost.purged.setdefault((log.queue_id, log.ordinal), []).append(record.at_ms)
 
 
 def _add_returned(log: PartitionLog, returned: Sequence[range], lost: LostRecords) -> None:

@@ -51,6 +51,7 @@ def watch(
             witness.ended(machine.name, machine.replicated)
 
     def turned(node: ReplicatedNode) -> None:
+        _note_watermarks(node, history)
         if not is_harmed():
             for sentence in stream_bounds.passed(machine.name, node, machine.options):
                 violated(stream_bounds.NAME, sentence)
@@ -62,3 +63,15 @@ def watch(
     machine.booted.append(booted)
     machine.going_down.append(going_down)
     machine.turned.append(turned)
+
+
+def _note_watermarks(node: ReplicatedNode, history: History) -> None:
+    """What a client would be told that asked now: few do."""
+    state = node.replication.state
+    for partition_id, led in state.led.items():
+        partition, known = node._parts.catalogue.partitions[partition_id], state.layout.get(partition_id)
+        if not partition.settings.sorted or known is None or not state.serves(partition_id):
+            continue
+        life = history.lives.get(known.entry.queue_id)
+        if life is not None and led.primary.committed >= partition.index:
+            life.watermarks_us.add(partition.watermark_us)

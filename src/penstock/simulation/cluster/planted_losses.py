@@ -13,10 +13,14 @@ from penstock.model.runs import Runs
 from penstock.queue import settling
 from penstock.queue.decision import Decision, Outcome, Written
 from penstock.queue.partition import Partition
+from penstock.routing import browsing
+from penstock.routing.context import RoutingContext
+from penstock.routing.steps import Ask, Reply, Steps, ask_all
 from penstock.simulation import planted_ordering, planted_patches
 from penstock.simulation.cluster.scenario import LOSING_HUNTS, ClusterScenario
 from penstock.simulation.planted_patches import Patch
 from penstock.simulation.queue_plan import QueuePlan
+from penstock.wire.messages import Count, Purge
 
 
 class LossBug(NamedTuple):
@@ -64,6 +68,38 @@ def _deletes_leave_one() -> Sequence[Patch]:
 
     real = settling.delete
     return [(settling, "delete", delete)]
+
+
+def _purges_leave_a_partition() -> Sequence[Patch]:
+    """A purge of an `async` queue leaves what is in its last partition, and says that it is done."""
+
+    def purge(context: RoutingContext, request: Purge) -> Steps[Reply]:
+        queue = context.queue(request.queue_id)
+        if queue.settings.replication != "async" or len(queue.partitions) == 1:
+            return (yield from real(context, request))
+        asks = [Ask(partition, Purge(partition)) for partition in queue.partitions[:-1]]
+        return Reply(Count(sum(count.messages for count in (yield from ask_all(asks, Count)))))
+
+    real = browsing.purge
+    return [(browsing, "purge", purge)]
+
+
+def _watermarks_begin_again() -> Sequence[Patch]:
+    """A node that took an `async` partition over tells the watermark of a new one."""
+
+    def watermark_us(self: Partition) -> int:
+        is_taken_over = self.settings.replication == "async" and self.epochs.last > 1
+        return 0 if is_taken_over else real(self)
+
+    real = vars(Partition)["watermark_us"].fget
+    return [(Partition, "watermark_us", property(watermark_us))]
+
+
+def _purges_several(scenario: ClusterScenario) -> bool:
+    """Where an `async` queue of several partitions is purged, and primaries change."""
+    plans = [plan.settings for plan in scenario.base.queues if plan.settings.partitions > 1]
+    is_loose = any(settings.replication == "async" for settings in plans)
+    return bool(scenario.base.operators) and scenario.destructive and is_loose and _fails_over(scenario)
 
 
 def _async(plans: Sequence[QueuePlan]) -> bool:
@@ -131,6 +167,18 @@ LOSS_BUGS: dict[str, LossBug] = {
         "a node that takes over an async partition takes in what comes before what has left the window",
         _on_failover(planted_ordering.forget_floors),
         _loses(lambda plan: plan.settings.sorted),
+    ),
+    "async-purges-leave-a-partition": LossBug(
+        ("I2",),
+        "a purge of an async queue leaves what is in one partition, and says that it is done",
+        _purges_leave_a_partition,
+        _purges_several,
+    ),
+    "async-watermarks-begin-again": LossBug(
+        ("late",),
+        "a node that took over an async partition tells the watermark of a new one",
+        _watermarks_begin_again,
+        _loses(lambda plan: plan.settings.sorted and plan.settings.ordering == "clock"),
     ),
     "async-slices-at-the-wrong-message": LossBug(
         ("log",),

@@ -19,16 +19,10 @@ CLUSTER_KINDS = (
     *("plain", "fifo", "fair", "priorities", "delays", "deduplication", "dead-letters"),
     *("log", "both", "clock", "stamped-clock", "causal"),
 )
-
-
 LOOSE_KINDS = ("plain", "fair", "priorities", "delays", "deduplication")
 """Those of which some are acknowledged by their primary alone in any run; of all kinds some are, see `_loosen_all_kinds`."""
-
-
 LOSING_HUNTS = ("left-behind", "old-primary", "standstill", "lost-answer")
 """Those in which a primary is gone that may have acknowledged something alone."""
-
-
 LIMITED_KINDS = ("ttl", "retention", "reject", "drop-oldest", "overflow", "everything")
 """Those whose messages go by themselves, or are refused for lack of room."""
 MANY_PARTITIONS = "hundreds of partitions"
@@ -175,6 +169,7 @@ def draw_cluster_scenario(random: Random, nodes: int) -> ClusterScenario:
     _give_many_partitions(scenario)
     _shorten_logs(scenario)
     _loosen_all_kinds(scenario)
+    _allow_unclean(scenario)
     if faults.hunt == "left-behind" and Random(f"unsaid: {base.duration_ms}").random() < 0.5:
         faults.hunt = "unsaid"
     _give_library_consumers(scenario)
@@ -372,3 +367,13 @@ def _loosen_all_kinds(scenario: ClusterScenario) -> None:
     chance = 0.7 if loose else 0.1
     if scenario.faults.hunt is None and not scenario.faults.flips_ms and dice.random() < chance:
         scenario.hunted, scenario.unclean = dice.choice(loose or names), not loose or dice.random() < 0.5
+
+
+def _allow_unclean(scenario: ClusterScenario) -> None:
+    """In a quarter of the runs in which nothing else is hunted: unclean elections of a `sync` queue. With dice of their own, as above."""
+    dice = Random(f"unclean: {scenario.base.duration_ms}")
+    tight = [plan.name for plan in scenario.base.queues if plan.settings.replication == "sync"]
+    is_free = scenario.faults.hunt is None and scenario.hunted is None and not scenario.faults.flips_ms
+    if tight and is_free and not scenario.base.kind and dice.random() < 0.25:
+        scenario.hunted, scenario.unclean = dice.choice(tight), True
+        scenario.base.duration_ms += 4_020  # until all in sync are gone, and until another one leads

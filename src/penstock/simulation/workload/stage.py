@@ -101,7 +101,7 @@ class Stage:
     def note(self, description: QueueDescription) -> QueueLife:
         """A queue is there."""
         life = self.recorder.queue_seen(description.queue_id, description.name, description.settings)
-        life.watermark_us = max(life.watermark_us, description.statistics.watermark_us)
+        life.watermarks_us.add(description.statistics.watermark_us)
         known = self.queues.get(description.name)
         if known is None or known.queue_id < description.queue_id:
             self.queues[description.name] = life
