@@ -6,12 +6,16 @@ from collections import Counter
 from random import Random
 
 from penstock.simulation.cluster.library_consumers import LibraryConsumers
+from penstock.simulation.cluster.move_hunts import MoveHunter
 from penstock.simulation.cluster.number_hunts import NumberHunter
 from penstock.simulation.cluster.number_keeping import NumberKeeping
+from penstock.simulation.cluster.operator import ClusterOperator
 from penstock.simulation.cluster.router import ClusterStage
 from penstock.simulation.cluster.scenario import ClusterScenario
 from penstock.simulation.tasks import Steps
 from penstock.simulation.workload.idle_visitor import IdleVisitor
+
+_REMADE_EVERY_MS = 900
 
 
 class SpecialClients:
@@ -22,10 +26,14 @@ class SpecialClients:
         scenario: ClusterScenario,
         stage: ClusterStage,
         hunter: NumberHunter,
+        moves: MoveHunter,
         seed: int,
         counts: Counter[str],
     ) -> None:
         self._stage = stage
+        self._counts = counts
+        self._moves = moves
+        self._remakes_targets = scenario.remakes_targets
         replicas = scenario.replicas
         self.keeping: NumberKeeping | None = None
         if scenario.keeps_numbers:
@@ -51,8 +59,12 @@ class SpecialClients:
             self._stage.tasks.start(self.visitor.run())
         if self.library is not None:
             self.library.start()
+        if self._remakes_targets:
+            operator = ClusterOperator(self._stage, "remaker", (), self._counts, destructive=True)
+            self._moves.hunt_targets(_REMADE_EVERY_MS, self._stage, operator)
 
     def end(self) -> None:
         """Nothing is done on purpose any more."""
+        self._moves.over = True
         if self.keeping is not None:
             self.keeping.hunter.over = True

@@ -22,6 +22,7 @@ from penstock.simulation.cluster.lost_records import lost_records
 from penstock.simulation.cluster.machine import ClusterMachine
 from penstock.simulation.cluster.membership_witness import MembershipWitness
 from penstock.simulation.cluster.metadata import SimulatedMetadata
+from penstock.simulation.cluster.move_hunts import MoveHunter
 from penstock.simulation.cluster.number_hunts import NumberHunter
 from penstock.simulation.cluster.number_keepers import QUEUE
 from penstock.simulation.cluster.partition_logs import partition_logs
@@ -129,7 +130,8 @@ class ClusterWorld:
         self.hunter = Hunter(*surroundings, random, trace)
         self.suffixes = NumberHunter(*surroundings, Random(f"{seed} suffixes"), trace)
         hunter = NumberHunter(*surroundings, random, trace)
-        self.special = SpecialClients(scenario, self.stage, hunter, seed, self.faults.counts)
+        moves = MoveHunter(*surroundings, Random(f"{seed} targets"), trace)
+        self.special = SpecialClients(scenario, self.stage, hunter, moves, seed, self.faults.counts)
         self._decoded: dict[str, tuple[int, PartitionEntry]] = {}
         self.violations: list[Violation] = []
 
@@ -342,7 +344,7 @@ class ClusterWorld:
 
     def _finish(self) -> None:
         history = self.history
-        if self.scenario.has_rivals:
+        if self.scenario.has_rivals or self.scenario.remakes_targets:
             self.stage.answers.mark_deletions(history)
         self._say_when_sent()
         self._gather_logs()
