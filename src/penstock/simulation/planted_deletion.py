@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from penstock.backend import administration, moves
 from penstock.backend.parts import NodeParts
 from penstock.backend.replication.arrivals import Arrivals
+from penstock.backend.replication.cluster_moves import ClusterMoves
 from penstock.backend.replication.draining import Draining
 from penstock.backend.replication.leading import LedPartition
 from penstock.model.records import Dropped
@@ -15,6 +16,7 @@ from penstock.queue import moving, states
 from penstock.queue.decision import Written
 from penstock.queue.partition import Partition
 from penstock.simulation.planted_patches import Patch
+from penstock.wire.peer_messages import MovedIn
 
 
 def forgets_delayed() -> Sequence[Patch]:
@@ -86,6 +88,20 @@ def counts_on_one_disk() -> Sequence[Patch]:
         (LedPartition, "when_everywhere", when_everywhere),
         (LedPartition, "take_everywhere", take_everywhere),
     ]
+
+
+def counts_gone_targets_as_reached() -> Sequence[Patch]:
+    """A source takes the refusal of a target that was deleted for the word that messages have arrived."""
+
+    def moved_in(self: ClusterMoves, answer: MovedIn) -> None:
+        journey = self._requests.get(answer.number)
+        known = self._state.layout.get(journey.target) if journey is not None else None
+        if answer.refused and (known is None or known.entry.deleted):
+            answer = MovedIn(answer.number)
+        real(self, answer)
+
+    real = ClusterMoves.moved_in
+    return [(ClusterMoves, "moved_in", moved_in)]
 
 
 def takes_in_late() -> Sequence[Patch]:

@@ -24,6 +24,7 @@ from penstock.simulation.cluster.scenario import (
     LOOSE_KINDS,
     MANY_PARTITIONS,
     PUSHED,
+    SINGLE,
     draw_cluster_scenario,
 )
 from penstock.simulation.cluster.world import ClusterWorld
@@ -90,12 +91,14 @@ def test_everything_is_drawn() -> None:
     assert {one.altered_replicas for one in drawn} == {(), (2, 3, 4), (2, 3, 4, 5)}
     assert draw_cluster_scenario(Random("cluster of 3: 45"), 3).base.kind == MANY_PARTITIONS
     queues = [queue for one in drawn if not one.base.kind for queue in one.base.queues]
-    assert {queue.name for queue in queues} == {*CLUSTER_KINDS, *LIMITED_KINDS, "fifo-ids", PUSHED}
+    assert {queue.name for queue in queues} == {*CLUSTER_KINDS, *LIMITED_KINDS, "fifo-ids", PUSHED, SINGLE}
     assert {queue.settings.replication for queue in queues} == {"sync", "async"}
     assert {queue.settings.partitions for queue in queues} == {1, 2, 3, 5}
     assert any(one.has_visitor for one in drawn)
     assert any(one.is_metered for one in drawn)
     assert {one.library_consumers for one in drawn} == {0, 1, 2, 3}
+    assert any(one.has_rivals for one in drawn)
+    assert any(one.remakes_targets for one in drawn)
 
 
 def test_what_async_may_lose_is_counted_apart(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from penstock.cluster import layout
-from penstock.cluster.layout import PartitionEntry
+from penstock.cluster.layout import PartitionEntry, QueueEntry
 from penstock.simulation.cluster.metadata import SimulatedMetadata
 
 
@@ -35,3 +35,13 @@ class PartitionEntries:
                     self._decoded[key] = (stored.version, entry)
                 found[entry.partition] = entry
         return found
+
+
+def queues_of(metadata: SimulatedMetadata) -> dict[int, QueueEntry]:
+    """The queues as the store has them, by id."""
+    found = [
+        layout.decode_queue(stored.value)
+        for key, stored in metadata.entries.items()
+        if key.startswith(layout.QUEUES)
+    ]
+    return {queue.queue_id: queue for queue in found}

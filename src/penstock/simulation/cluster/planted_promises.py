@@ -16,6 +16,7 @@ from penstock.routing.attempts import Attempts
 from penstock.routing.native_clients import NativeClients
 from penstock.routing.steps import Outcome
 from penstock.routing.subscription import Replied, Subscription
+from penstock.simulation import planted_deletion
 from penstock.simulation.cluster.planted_changes import carries_old_settings
 from penstock.simulation.cluster.scenario import ClusterScenario
 from penstock.simulation.planted_patches import Patch
@@ -139,5 +140,11 @@ PROMISE_BUGS = {
         "a change of a queue that was answered is taken back by one that began before it",
         carries_old_settings,
         lambda scenario: scenario.has_rivals,
+    ),
+    "gone-targets-count-as-reached": PromiseBug(
+        ("I1", "I6"),
+        "messages leave their queue when the one that they were to go to is deleted, and are nowhere",
+        planted_deletion.counts_gone_targets_as_reached,
+        lambda scenario: scenario.remakes_targets,
     ),
 }

@@ -63,6 +63,8 @@ class ClusterScenario:
     """How many consumers run the code of the client library."""
     has_rivals: bool = False
     """Whether several operators change the same queue at once."""
+    remakes_targets: bool = False
+    """Whether queues are deleted and made again while messages are on their way to them (`move_hunts.py`)."""
     unclean: bool = False
     """Whether an operator allows unclean elections of that queue."""
 
@@ -175,6 +177,7 @@ def draw_cluster_scenario(random: Random, nodes: int) -> ClusterScenario:
     _give_library_consumers(scenario)
     _give_single_replica(scenario)
     _give_rivals(scenario)
+    _remake_targets(scenario)
     dice = Random(f"flood: {base.duration_ms}")
     base.flood = bool(faults.slow_disk_ms) and dice.random() < 0.5
     if base.flood:
@@ -261,6 +264,16 @@ def _give_rivals(scenario: ClusterScenario) -> None:
     dice, faults = Random(f"rivals: {scenario.base.duration_ms}"), scenario.faults
     is_quiet = scenario.base.kind or faults.flips_ms or faults.hunt is not None or scenario.hunted is not None
     scenario.has_rivals = not is_quiet and dice.random() < 0.2
+
+
+def _remake_targets(scenario: ClusterScenario) -> None:
+    """Some runs with dead letters hunt for those on their way. With dice of their own, as above."""
+    base, faults, dice = scenario.base, scenario.faults, Random(f"remade: {scenario.base.duration_ms}")
+    fed = any(plan.settings.max_receives is not None for plan in base.queues)
+    is_quiet = base.kind or faults.flips_ms or faults.hunt is not None or scenario.hunted is not None
+    if fed and not is_quiet and not scenario.loose_dead_letters and dice.random() < 0.5:
+        scenario.remakes_targets = True
+        faults.slow_network = True  # what is sent can be seen on its way
 
 
 def _give_many_partitions(scenario: ClusterScenario) -> None:

@@ -7,14 +7,18 @@ from random import Random
 
 from penstock.simulation.cluster.library_consumers import LibraryConsumers
 from penstock.simulation.cluster.metered_calls import MeteredCalls
+from penstock.simulation.cluster.move_hunts import MoveHunter
 from penstock.simulation.cluster.number_hunts import NumberHunter
 from penstock.simulation.cluster.number_keeping import NumberKeeping
+from penstock.simulation.cluster.operator import ClusterOperator
 from penstock.simulation.cluster.rivals import start_rivals
 from penstock.simulation.cluster.router import ClusterStage
 from penstock.simulation.cluster.scenario import ClusterScenario
 from penstock.simulation.tasks import Steps
 from penstock.simulation.workload.idle_visitor import IdleVisitor
 from penstock.simulation.workload.weighted_consumer import draw_weighted
+
+_REMADE_EVERY_MS = 900
 
 
 class SpecialClients:
@@ -25,13 +29,16 @@ class SpecialClients:
         scenario: ClusterScenario,
         stage: ClusterStage,
         hunter: NumberHunter,
+        moves: MoveHunter,
         seed: int,
         counts: Counter[str],
     ) -> None:
         self._stage = stage
         self._seed = seed
-        self._replicas = replicas = scenario.replicas
         self._counts = counts
+        self._moves = moves
+        self._remakes_targets = scenario.remakes_targets
+        self._replicas = replicas = scenario.replicas
         self.keeping: NumberKeeping | None = None
         if scenario.keeps_numbers:
             self.keeping = NumberKeeping(stage, hunter, Random(f"{seed} numbers"), replicas, counts)
@@ -66,8 +73,12 @@ class SpecialClients:
         if (weighted := draw_weighted(self._stage, self._seed)) is not None:
             self._stage.tasks.start(weighted.run())
         start_rivals(self._stage, self._seed, self._replicas, self._counts)
+        if self._remakes_targets:
+            operator = ClusterOperator(self._stage, "remaker", (), self._counts, destructive=True)
+            self._moves.hunt_targets(_REMADE_EVERY_MS, self._stage, operator)
 
     def end(self) -> None:
         """Nothing is done on purpose any more."""
+        self._moves.over = True
         if self.keeping is not None:
             self.keeping.hunter.over = True

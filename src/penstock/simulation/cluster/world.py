@@ -8,7 +8,7 @@ from random import Random
 from types import MappingProxyType
 
 from penstock.cluster import layout
-from penstock.cluster.layout import NodeEntry, QueueEntry
+from penstock.cluster.layout import NodeEntry
 from penstock.cluster.shares import share_of
 from penstock.simulation.aimed_damage import draw_aimed
 from penstock.simulation.checkers import CHECKERS
@@ -24,9 +24,10 @@ from penstock.simulation.cluster.lost_records import lost_records
 from penstock.simulation.cluster.machine import ClusterMachine
 from penstock.simulation.cluster.membership_witness import MembershipWitness
 from penstock.simulation.cluster.metadata import SimulatedMetadata
+from penstock.simulation.cluster.move_hunts import MoveHunter
 from penstock.simulation.cluster.number_hunts import NumberHunter
 from penstock.simulation.cluster.number_keepers import QUEUE
-from penstock.simulation.cluster.partition_entries import PartitionEntries
+from penstock.simulation.cluster.partition_entries import PartitionEntries, queues_of
 from penstock.simulation.cluster.partition_logs import partition_logs
 from penstock.simulation.cluster.queue_answers import ObservedStage, QueueAnswers
 from penstock.simulation.cluster.scenario import draw_cluster_scenario
@@ -136,7 +137,8 @@ class ClusterWorld:
         self.suffixes = NumberHunter(*surroundings, Random(f"{seed} suffixes"), trace)
         self.aimed = AimedHunter(*surroundings, Random(f"{seed} turns"), trace)
         hunter = NumberHunter(*surroundings, random, trace)
-        self.special = SpecialClients(scenario, self.stage, hunter, seed, self.faults.counts)
+        moves = MoveHunter(*surroundings, Random(f"{seed} targets"), trace)
+        self.special = SpecialClients(scenario, self.stage, hunter, moves, seed, self.faults.counts)
         self.violations: list[Violation] = []
 
     def run(self) -> Outcome:
@@ -232,15 +234,6 @@ class ClusterWorld:
 
     # -- checks ----------------------------------------------------------------------------------------------
 
-    def _queues(self) -> dict[int, QueueEntry]:
-        """The queues by the store."""
-        found = [
-            layout.decode_queue(stored.value)
-            for key, stored in self.metadata.entries.items()
-            if key.startswith(layout.QUEUES)
-        ]
-        return {queue.queue_id: queue for queue in found}
-
     def _all_stay(self) -> bool:
         """Nobody is on its way out, or down because it was."""
         return all(machine.is_up and not machine.is_leaving for machine in self.machines.values())
@@ -257,7 +250,7 @@ class ClusterWorld:
             for entry in entries.values()
         ):
             return False
-        queues = self._queues()
+        queues = queues_of(self.metadata)
         return all(queue.state == "ready" for queue in queues.values()) and all(
             len(entry.replicas) == queues[entry.queue_id].settings.replicas
             and entry.settings == share_of(queues[entry.queue_id].settings)
@@ -340,7 +333,7 @@ class ClusterWorld:
 
     def _finish(self) -> None:
         history = self.history
-        if self.scenario.has_rivals:
+        if self.scenario.has_rivals or self.scenario.remakes_targets:
             self.stage.answers.mark_deletions(history)
         self._say_when_sent()
         self._gather_logs()

@@ -1,22 +1,21 @@
-"""A consumer with the code of the client library: its link, its credit, and the beats that keep leases while it works.
+"""A consumer with the code of the client library: its link, subscriptions, and the beats that keep leases while it works.
 
 Deliveries wait in its buffer until it wants them, and come again over every new connection.
 """
 
 from __future__ import annotations
 
-from collections import deque
-
-from penstock.client_core.call import Stream
-from penstock.client_core.credit import Credit
+from penstock.client_core.lease import Lease
 from penstock.client_core.lease_keeping import LeaseKeeping
+from penstock.client_core.subscribing import PushedMessages, Subscribing, Terms
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.simulation.client_link import SimulatedLink
 from penstock.simulation.message_history import DeliveredMessage, QueueLife
 from penstock.simulation.tasks import Pause, Steps
 from penstock.simulation.workload.consumer import Settler, describe
+from penstock.simulation.workload.library_settling import Pushed
 from penstock.simulation.workload.stage import MOVED_TO, Stage
-from penstock.wire.messages import AddCredit, Delivery, Subscribe
+from penstock.wire.messages import AddCredit, Delivery
 
 _TIMEOUT_SECONDS = 6.0
 _LIFE_MS = 6_000
@@ -41,7 +40,6 @@ class KeepingConsumer:
                 yield Pause(100)
                 continue
             subscription = Subscription(self, life)
-            self.link.open_stream(subscription)
             until_ms = stage.schedule.elapsed_ms + random.randint(500, _LIFE_MS)
             while self._goes_on(subscription, until_ms):
                 yield Pause(random.randint(1, 80))
@@ -51,8 +49,8 @@ class KeepingConsumer:
                 if random.random() < _DISCONNECTED_SHARE:
                     self.link.disconnect()
             self.link.close_stream(subscription)
-            for lease in subscription.give_back():
-                yield from self.settler.settle("release", lease.messages)
+            for pushed in subscription.give_back():
+                yield from self.settler.settle("release", pushed.messages)
             if subscription.error is not None and subscription.error.code is ErrorCode.QUEUE_NOT_FOUND:
                 yield from stage.look_up(self.settler.client, life.name)
             yield Pause(random.randint(10, 300))
@@ -61,90 +59,91 @@ class KeepingConsumer:
         stage = self.stage
         return subscription.error is None and not stage.stopping and stage.schedule.elapsed_ms < until_ms
 
-    def _work(self, lease: Lease) -> Steps[None]:
+    def _work(self, pushed: Pushed) -> Steps[None]:
         """Works for longer than a lease lasts, now and then, then deletes; some die without a word."""
         random = self.stage.random
         yield Pause(random.choice((0, 20, 400, 2_500)))
-        lease.is_open = False
+        pushed.lease.close_runs(pushed.lease.runs())  # it is kept no longer
         if random.random() < 0.9:
-            yield from self.settler.settle("delete", lease.messages)
+            yield from self.settler.settle("delete", pushed.messages)
 
 
-class Lease:
-    """A delivery, for as long as somebody works on it."""
-
-    def __init__(self, messages: list[DeliveredMessage], arrived: float) -> None:
-        self.messages = messages
-        self.arrived = arrived
-        self.is_open = True
-
-    def open_runs(self) -> object:
-        """Whether it is to be kept."""
-        return self.is_open
-
-
-class Subscription(Stream):
+class Subscription(Subscribing[DeliveredMessage]):
     """One subscription and what waits in its buffer."""
 
     def __init__(self, consumer: KeepingConsumer, life: QueueLife) -> None:
-        super().__init__()
         random = consumer.stage.random
-        self.error: PenstockError | None = None
+        visibility_ms = random.choice((400, 2_000))
+        keeps = random.random() < 0.7
+        credit = random.choice((3, 20, 100))
+        super().__init__(Terms(credit, random.choice((1, 10)), visibility_ms, keeps))
         self._consumer = consumer
         self._life = life
         self._asked_ms = consumer.stage.schedule.now_ms
-        self._visibility_ms = random.choice((400, 2_000))
-        self._keeping = LeaseKeeping(self._visibility_ms) if random.random() < 0.7 else None
-        self._credit = Credit(
-            random.choice((3, 20, 100)), 0.0 if self._keeping else self._visibility_ms / 1000
-        )
-        self._batch_messages = random.choice((1, 10))
-        self._buffer: deque[Lease] = deque()
+        self._visibility_ms = visibility_ms
+        self._keeping = LeaseKeeping(visibility_ms) if keeps else None
         self._kept: list[Lease] = []
+        self._pushed: dict[bytes, Pushed] = {}
+        """By token: what came."""
+        self.begin(life.queue_id, visibility_ms)
 
-    def opening(self) -> Subscribe:
-        """See `Stream`."""
-        return Subscribe(
-            self._life.queue_id, self._credit.opening(), self._batch_messages, self._visibility_ms
-        )
+    @property
+    def error(self) -> PenstockError | None:
+        """What ended it."""
+        return self._error
 
-    def delivered(self, delivery: Delivery, body: memoryview) -> None:
-        """Keeps messages until they are wanted."""
-        if not delivery.batches:
-            return
+    def take(self) -> Pushed | None:
+        """The first delivery whose lease is not over; the server gets credit for it."""
+        pushed = self.next_at_hand()
+        if pushed is None:
+            return None
+        assert isinstance(pushed, Pushed)
+        self.handed_out(len(pushed))
+        return pushed
+
+    def give_back(self) -> list[Pushed]:
+        """What nobody took."""
+        leases, _ = self.left_over()
+        for lease in leases:
+            lease.close_runs(lease.runs())
+        return [self._pushed[lease.token] for lease in leases]
+
+    # -- see `Subscribing` -----------------------------------------------------------------------------------
+
+    def _now(self) -> float:
+        return self._consumer.link.now()
+
+    def _open(self) -> None:
+        self._consumer.link.open_stream(self)
+
+    def _post(self, credit: AddCredit) -> None:
+        self._consumer.link.post(credit)
+
+    def _received(self, delivery: Delivery, body: memoryview) -> PushedMessages[DeliveredMessage]:
         stage = self._consumer.stage
         messages = stage.recorder.delivered(self._life, delivery, body, self._asked_ms, self._visibility_ms)
         stage.trace.add(self._consumer.name, f"was pushed from {self._life.name}: {describe(messages)}")
-        lease = Lease(messages, self._consumer.link.now())
-        self._buffer.append(lease)
-        self._credit.delivered(len(messages))
+        lease = Lease(delivery.token, delivery.batches, self._now())
+        pushed = self._pushed[delivery.token] = Pushed(self._life, lease, messages)
         if self._keeping is not None:
             self._kept.append(lease)
             self._beat_later(begins=self._keeping.begins())
+        return pushed
 
     def failed(self, error: PenstockError) -> None:
-        """It has ended."""
+        """See `Stream`."""
         if error.code is ErrorCode.QUEUE_DAMAGED:
             self._consumer.stage.recorder.damage_seen(self._life)
-        self.error = error
+        super().failed(error)
 
-    def take(self) -> Lease | None:
-        """The first delivery whose lease is not over; the server gets credit for those that left."""
-        while self._buffer:
-            lease = self._buffer.popleft()
-            self._credit.left(len(lease.messages))
-            if given := self._credit.handed_out(len(lease.messages)):
-                self._consumer.link.post(AddCredit(self.request_id, given))
-            if not self._credit.is_over(lease.arrived, self._consumer.link.now()):
-                return lease
-        return None
+    def _look_again(self, error: PenstockError) -> None:
+        self.end(error)  # its consumer looks by itself, and goes elsewhere
 
-    def give_back(self) -> list[Lease]:
-        """What nobody took."""
-        left, self._buffer = list(self._buffer), deque()
-        for lease in left:
-            lease.is_open = False
-        return left
+    def _wake(self, waiters: int) -> None:
+        """Nobody waits: its consumer looks now and then."""
+
+    def _wake_all(self) -> None:
+        """Nobody waits."""
 
     def _beat_later(self, *, begins: bool) -> None:
         if begins and self._keeping is not None:
@@ -158,5 +157,6 @@ class Subscription(Stream):
         self._kept, due = self._keeping.beat(self._kept, self._consumer.link.now())
         self._beat_later(begins=bool(self._kept))
         for lease in due:
-            extending = self._consumer.settler.settle("extend", lease.messages, self._visibility_ms)
+            messages = self._pushed[lease.token].messages
+            extending = self._consumer.settler.settle("extend", messages, self._visibility_ms)
             stage.tasks.start(extending)
