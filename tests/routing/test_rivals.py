@@ -107,8 +107,9 @@ def test_what_is_given_up_may_be_gone_already() -> None:
 
 
 def test_a_partition_that_is_gone_has_nothing_to_be_altered() -> None:
-    share = QueueSettings(replicas=3, visibility_timeout_ms=31_000)
-    assert World().run(_alter_partition(8, share)) == share
+    settings = QueueSettings(replicas=3, visibility_timeout_ms=31_000)
+    queue = QueueEntry(name="q", queue_id=7, settings=settings, created_ms=0, partitions=[8])
+    assert World().run(_alter_partition(8, queue)) == settings
 
 
 def _lost_races(world: World, steps: Any) -> tuple[int, ErrorCode]:

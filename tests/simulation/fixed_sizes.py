@@ -234,6 +234,10 @@ FIXED: dict[str, tuple[str, ...]] = {
         "queue.taking_apart._FEW",
         "queue.timers._PAGES",
     ),
+    "how many rows of strangers are kept apart in a minute: no run has so many": (
+        "usage.stranger_rows.KINDS",
+        "usage.stranger_rows.ROWS_A_MINUTE",
+    ),
     "not run by the simulation": (
         "cluster.haproxy.CHECK_SECONDS",
         "cluster.haproxy.FAILED_CHECKS",
