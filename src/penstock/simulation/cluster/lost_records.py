@@ -166,7 +166,7 @@ def _add_watermarks(log: PartitionLog, fell: Sequence[AppendedRecord], lost: Los
         batch = Batch(written.payload) if isinstance(change, records.Sent) else None
         try:
             state.apply(change, batch, written.position)
-        except Exception:  # whoever replays all logs says so (`whereabouts`)
+        except (LookupError, ValueError, AssertionError):  # `whereabouts` says so
             break
     for _, through_us in partings:
         _add_span(lost, log.queue_id, state.watermark_us, through_us)
