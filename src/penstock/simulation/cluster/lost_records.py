@@ -142,8 +142,8 @@ def lost_records(
 
 def _add_watermarks(log: PartitionLog, fell: Sequence[AppendedRecord], lost: LostRecords) -> None:
     """Of a sorted queue: the log that won goes on from the watermark at which they parted, and from no lower one."""
-    if not log.settings.sorted:
-        return
+    if not log.settings.sorted or log.settings.ordering != "clock":
+        return  # there is none
     numbers = {record.number for record in fell}
     reached: dict[int, int] = {}
     for record in fell:
@@ -164,7 +164,10 @@ def _add_watermarks(log: PartitionLog, fell: Sequence[AppendedRecord], lost: Los
         change = decode_record(written.head)
         assert not isinstance(change, records.QueueCreated | records.QueueDeleted | records.QueueRemoved)
         batch = Batch(written.payload) if isinstance(change, records.Sent) else None
-        state.apply(change, batch, written.position)
+        try:
+            state.apply(change, batch, written.position)
+        except (LookupError, ValueError, AssertionError):  # `whereabouts` says so
+            break
     for _, through_us in partings:
         _add_span(lost, log.queue_id, state.watermark_us, through_us)
 
