@@ -32,6 +32,7 @@ def receive(context: RoutingContext, request: Receive) -> Steps[Reply]:
     likely, others = context.spread.for_receive(queue, request.attempt)
     at_once = msgspec.structs.replace(request, wait_ms=0)
     served = context.spread.served(queue, request.attempt)
+    silent: list[int] = []
     for ordinal in likely:
         try:
             given, body = yield from ask(_ask(queue, ordinal, at_once, patience_ms=0), Delivery)
@@ -39,10 +40,15 @@ def receive(context: RoutingContext, request: Receive) -> Steps[Reply]:
             if not error.retryable or ordinal == served:
                 raise  # messages of another partition would be no answer to an attempt that was served by this one
             given, body = NOTHING, b""  # somebody else may have something meanwhile
+            silent.append(ordinal)
         context.spread.received(queue, ordinal, request.attempt, something=bool(given.batches))
         if given.batches:
             return _reply(context, queue, ordinal, given, body)
     waiting = [*others, *likely] if request.wait_ms else others
+    if not waiting and len(silent) == len(likely):
+        waiting = (
+            silent  # no partition has said that it has nothing: those that cannot be asked now are waited for
+        )
     if not waiting:
         return Reply(NOTHING)
     asks = [_ask(queue, ordinal, request) for ordinal in waiting]
