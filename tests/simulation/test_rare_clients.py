@@ -24,7 +24,7 @@ def test_one_run_in_eight_receives_from_several_queues_at_once(nodes: int | None
 def test_rivals_meet_at_the_store() -> None:
     outcome = run_seed(92, nodes=3, keep_trace=True)
     assert outcome.faults["queue made, changed or deleted by rivals"]
-    assert _has(outcome.trace, "rival-0", "DeleteQueue")
+    assert _has(outcome.trace, "rival-0", "Queue contested")
     assert not outcome.violations
 
 
