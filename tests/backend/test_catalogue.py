@@ -34,3 +34,14 @@ def test_a_name_means_the_latest_queue_of_it_that_is_there(
             named = one.named("orders")
             assert (named.queue_id if named is not None else None) == max(there, default=None)
     assert not catalogue._namesakes
+
+
+def test_a_queue_that_waits_to_be_removed_is_without_a_name_after_a_restart_too() -> None:
+    catalogue = Catalogue()
+    catalogue.apply(QueueCreated(2, "orders", SETTINGS, 0))
+    catalogue.apply(QueueDeleted(2, 0))
+    again = Catalogue()
+    again.load(b"".join(catalogue.capture(1)))
+    assert again.deleting == {2}
+    assert again.named("orders") is None
+    assert 2 in again.partitions

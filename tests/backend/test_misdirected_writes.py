@@ -65,3 +65,19 @@ def test_a_consumer_never_gets_another_message_of_the_same_queue(read: type) -> 
     assert isinstance(answer, messages.Failed), answer
     assert answer.code == ErrorCode.QUEUE_DAMAGED
     assert "another batch is there" in server.damage[first]
+
+
+def test_a_reader_of_a_log_never_gets_another_batch() -> None:
+    server = Server(SimulatedDisk(random.Random(1)), replace(OPTIONS, cache_bytes=0))
+    made = server.ask(messages.CreateQueue("events", QueueSettings(consumption="log")))
+    assert isinstance(made, messages.QueueDescription)
+    for body in (*BODIES, b"the newest"):
+        server.ask(messages.Send(made.queue_id), encode_parts([body]))
+    log = server.node._parts.catalogue.partitions[made.queue_id].log
+    assert log is not None
+    first, second, _ = log.batches(1, 10, 10_000, 10)
+    misdirect(server, second.position, first.position)
+    answer = server.ask(messages.ReadLog(made.queue_id, 1))
+    assert isinstance(answer, messages.Failed)
+    assert answer.code == ErrorCode.QUEUE_DAMAGED
+    assert list(server.damage) == [made.queue_id]

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from penstock.columnar.lifecycle import Change
 from penstock.model.batch import encode
+from penstock.model.number_gaps import NumberGaps
 from penstock.model.records import EpochBegan, LifecycleReported, NumbersSkipped
 from penstock.model.settings import QueueSettings
 from penstock.queue import id_claims, log_groups, settling, snapshot, states
@@ -17,6 +18,7 @@ from penstock.queue.capture import Capture
 from penstock.queue.chunk import CHUNK_MESSAGES
 from penstock.queue.decision import Written
 from penstock.queue.lifecycle import Lifecycle
+from penstock.queue.number_skips import leave_out
 from tests.queue import recount
 from tests.queue.rig import START_MS, Rig, expand
 
@@ -230,3 +232,12 @@ def test_rows_before_and_after_skipped_numbers_are_reported_apart() -> None:
     rig.send(encode([b"last"]))
     assert (lifecycle(rig).first, len(lifecycle(rig).waiting)) == (first + 2, 1)
     assert snapshot.dump(rig.replayed()) == snapshot.dump(rig.partition)
+
+
+def test_numbers_that_would_come_next_anyway_leave_nothing_out() -> None:
+    rig = Rig()
+    rig.send(encode([b"one"]))
+    table, gaps = rig.partition.table, NumberGaps()
+    leave_out(table.next, table, None, gaps)
+    assert table.next == 2
+    assert len(table.chunks[0].states) == 2

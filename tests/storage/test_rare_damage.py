@@ -309,3 +309,19 @@ def test_bytes_that_change_while_a_node_starts_stop_it() -> None:
     disk.inode(name).damage(0, bytes(len(disk.contents(name))))
     with pytest.raises(StorageDamagedError, match="other bytes than a moment ago"):
         list(entries)
+
+
+def test_a_state_of_a_snapshot_that_cannot_be_read_costs_its_partition_alone() -> None:
+    disk, _ = _with_segments()
+    disk = disk.crash()
+    reads = 0
+
+    def fails(operation: str, name: str) -> Exception | None:
+        nonlocal reads
+        reads += operation == "read" and name.startswith(snapshot.FOLDER)
+        return DiskFailedError("simulated") if reads == 4 and operation == "read" else None
+
+    disk.fault = fails
+    newest = snapshot.load_newest(disk)
+    assert newest is not None
+    assert [damage.partition for damage in newest.unreadable] == [1]

@@ -10,10 +10,12 @@ from penstock.backend.replication.leading import Sender
 from penstock.backend.replication.recent_entries import RecentEntries
 from penstock.backend.replication.replication import Replication
 from penstock.backend.replication.whole_state import Walk
+from penstock.model.batch import encode_parts
 from penstock.model.records import Deleted, encode_record
 from penstock.storage.entry import HEADER_BYTES, OFFSET_MASK
 from penstock.storage.entry_read import EntryReadJob, ReadEntry
 from penstock.storage.journal_file import journal_name
+from penstock.wire import messages
 from penstock.wire.peer_messages import Image
 from tests.backend.replication.cluster import Cluster
 from tests.backend.replication.test_failover import assert_same, send
@@ -123,3 +125,21 @@ def test_a_primary_that_finds_damage_when_it_serves_a_replica_leads_no_more(
     )  # it said that it is damaged, and took everything over from its successor
     assert_same(cluster)
     assert received(cluster) == 6
+
+
+def test_a_stream_that_ends_before_what_came_is_on_disk_is_told_nothing() -> None:
+    cluster = _served()
+    leader = cluster.leader
+    other = next(machine for machine in cluster.machines.values() if machine is not leader)
+    leader.request(messages.Send(1), encode_parts([b"on its way"]))
+    leader.turn()
+    cluster.deliver((leader.name, other.name))
+    assert other.node is not None
+    assert other.node.replication.follower._unflushed  # it came, and is not on disk yet
+    cluster.cut(leader.name, other.name)
+    for _ in range(3):
+        other.turn()
+    assert not other.node.replication.follower._unflushed
+    cluster.settle(1_000)
+    assert_same(cluster)
+    assert received(cluster) == 4
