@@ -48,6 +48,8 @@ class LostRecords:
     """Messages of which it was lost that they left for another queue."""
     purges: list[tuple[int, int]] = field(default_factory=list)
     """(queue, when)."""
+    purged: dict[tuple[int, int], int] = field(default_factory=dict)
+    """By queue and ordinal: the end of the furthest purge that was lost."""
     cuts: dict[int, set[int]] = field(default_factory=dict)
     """By queue: where its log began after a cut."""
     generations: set[tuple[int, str, int]] = field(default_factory=set)
@@ -90,6 +92,7 @@ class LostRecords:
                 self.moved |= places
             case records.Purged():
                 self.purges.append((queue_id, record.at_ms))
+                self.purged[queue_id, ordinal] = max(record.end, self.purged.get((queue_id, ordinal), 0))
             case records.LogCut():
                 self.cuts.setdefault(queue_id, set()).add(record.end)
             case records.GroupChanged():
