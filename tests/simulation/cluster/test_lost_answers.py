@@ -231,6 +231,18 @@ def test_a_message_that_was_said_to_be_gone_may_come_back_when_its_end_was_lost(
     assert queue.violations("I2") == []
 
 
+def test_a_message_that_a_lost_purge_took_may_come_back_after_it_was_said_to_be_gone() -> None:
+    """A purge takes what is before its end, and nothing behind it."""
+    for end, is_excused in ((2, True), (1, False)):
+        queue = _Queue()
+        message = queue.send(1)
+        first = queue.deliver(message, 1, 100)
+        queue.write(Purged(end, 150), lost=True)
+        first.settlements.append(Settlement("delete", 160, 0, 161, "gone"))
+        queue.deliver(message, 2, 500, 2)
+        assert bool(queue.violations("I2")) is not is_excused
+
+
 def test_a_read_of_what_was_lost_is_forgotten_from_there_on() -> None:
     queue = _Queue()
     queue.life.settings[0] = QueueSettings(replication="async", consumption="both")

@@ -103,7 +103,9 @@ def _forget_settlements(delivery: DeliveredMessage, lost: LostRecords) -> None:
     queue_id, sequence = delivery.life.queue_id, delivery.sequence
     for settlement in delivery.settlements:
         is_lost = (queue_id, sequence, delivery.lease, settlement.kind) in lost.settled
-        was_gone = (queue_id, sequence) in lost.ended and settlement.result in ("gone", "done-or-gone")
+        ordinal, number = inward(sequence)
+        ended = (queue_id, sequence) in lost.ended or number < lost.purged_to.get((queue_id, ordinal), 0)
+        was_gone = ended and settlement.result in ("gone", "done-or-gone")
         if (is_lost and settlement.result in ("done", "done-or-gone")) or was_gone:
             settlement.result, settlement.answered_ms = "lost", None
 

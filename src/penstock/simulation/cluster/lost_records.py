@@ -53,6 +53,8 @@ class LostRecords:
     """By queue and ordinal of its partition: when."""
     purged: dict[tuple[int, int], list[int]] = field(default_factory=dict)
     """The same of purges that stand in the log that won."""
+    purged_to: dict[tuple[int, int], int] = field(default_factory=dict)
+    """By queue and ordinal: the end of the furthest purge that was lost."""
     cuts: dict[int, set[int]] = field(default_factory=dict)
     """By queue: where its log began after a cut."""
     generations: set[tuple[int, str, int]] = field(default_factory=set)
@@ -95,6 +97,8 @@ class LostRecords:
                 self.moved |= places
             case records.Purged():
                 self.purges.setdefault((queue_id, ordinal), []).append(record.at_ms)
+                purged_to = self.purged_to.get((queue_id, ordinal), 0)
+                self.purged_to[queue_id, ordinal] = max(record.end, purged_to)
             case records.LogCut():
                 self.cuts.setdefault(queue_id, set()).add(record.end)
             case records.GroupChanged():
