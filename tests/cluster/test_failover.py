@@ -124,6 +124,23 @@ def test_a_damaged_primary_is_deposed() -> None:
     assert primary not in after.in_sync
 
 
+def test_where_all_replicas_are_empty_an_operator_can_give_up_what_they_had() -> None:
+    cluster = ObedientCluster()
+    (partition,) = cluster.create("orders")
+    primary = cluster.entry(partition).primary or ""
+    first, second = secondaries(cluster.entry(partition))
+    cluster.kill(primary)
+    cluster.say(first, **{f"p{partition}": Position(1, 0, 0, fit=False)})
+    cluster.say(second, **{f"p{partition}": Position(1, 1, 9, fit=False)})  # it is damaged
+    (change,) = cluster.manage()
+    assert "allow an unclean election" in change.reason
+    cluster.allow_unclean(partition, epoch=1)
+    cluster.manage()
+    after = cluster.entry(partition)
+    assert (after.primary, after.epoch, after.in_sync, after.unclean) == (first, 2, [first], 2)
+    assert "everything is lost" in after.reason
+
+
 def test_nobody_out_of_sync_is_elected_until_an_operator_says_so() -> None:
     cluster = ObedientCluster()
     (partition,) = cluster.create("orders")

@@ -98,14 +98,16 @@ def _elect_unclean(view: ClusterView, seen: Seen[PartitionEntry], census: Census
     entry, order = seen.entry, view.unclean.get(seen.entry.partition)
     if order is None or order.entry.epoch != entry.epoch:
         return None
-    fit = heard(entry, entry.replicas, view.members.living, view.positions).fit
-    if not fit:
+    said = heard(entry, entry.replicas, view.members.living, view.positions)
+    if said.fit:
+        chosen = _longest(view, entry, said.fit, census)
+        has = "has the longest log of those that live; what it lacks is lost"
+    elif said.empty and not said.silent:
+        chosen = _longest(view, entry, said.empty, census)
+        has = "has nothing, like all others that live and are well; everything is lost"
+    else:
         return None
-    chosen = _longest(view, entry, fit, census)
-    reason = (
-        f"an operator allowed an unclean election, and {chosen} has the longest log of those that live; "
-        "what it lacks is lost"
-    )
+    reason = f"an operator allowed an unclean election, and {chosen} {has}"
     return _choose(view, seen, census, chosen, [chosen], reason, unclean=True)
 
 

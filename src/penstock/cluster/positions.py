@@ -32,6 +32,8 @@ class Heard(NamedTuple):
     unfit: list[str]
     silent: list[str]
     """They live and have said nothing yet."""
+    empty: dict[str, Position]
+    """Those of the unfit that have no record at all."""
 
 
 def heard(
@@ -41,7 +43,7 @@ def heard(
     said: Mapping[str, PositionsEntry],
 ) -> Heard:
     """Sorts the living among `members` by what they said; words of an earlier epoch or life do not count."""
-    result = Heard({}, [], [])
+    result = Heard({}, [], [], {})
     for name in members:
         node, words = nodes.get(name), said.get(name)
         if node is None:
@@ -58,4 +60,6 @@ def heard(
             result.fit[name] = position
         else:
             result.unfit.append(name)
+            if not position.last:
+                result.empty[name] = position
     return result

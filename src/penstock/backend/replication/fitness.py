@@ -13,15 +13,16 @@ from penstock.cluster.layout import PartitionEntry, Position
 from penstock.wire.messages import ReplicaStatus
 
 
-def is_fit(parts: NodeParts, follower: Follower, entry: PartitionEntry) -> bool:
-    """Whether what this node has could be led."""
+def is_fit(parts: NodeParts, follower: Follower, entry: PartitionEntry, *, is_elected: bool = False) -> bool:
+    """Whether what this node has could be led; `is_elected`: it is the primary of the entry."""
     queue_id = entry.partition
     partition = parts.catalogue.partitions.get(queue_id)
     if partition is not None and partition.name != local_name(entry.queue, entry.ordinal):
         return False  # it is of another queue
     if partition is None or not partition.index:
-        # Where nothing was ever taken, nothing is missing.
-        return entry.serving == 0 and not has_only_former_life(parts, queue_id)
+        # Where nothing was ever taken, or an operator gave up everything for this node, nothing is missing.
+        is_given_up = is_elected and entry.unclean == entry.epoch and queue_id not in parts.catalogue.damage
+        return (entry.serving == 0 or is_given_up) and not has_only_former_life(parts, queue_id)
     followed = follower.partitions.get(queue_id)
     return not (
         queue_id in parts.catalogue.damage

@@ -151,7 +151,7 @@ class Leadership:
             return True  # somebody else leads a later one; the layout will say so
         if followed is not None:
             followed.forget_image()  # of an epoch that is over: what is here counts, and goes on from where it stands
-        if not is_fit(self.state.parts, self.follower, entry):
+        if not is_fit(self.state.parts, self.follower, entry, is_elected=True):
             log.warning(
                 "partition %d cannot be led by this node: what it has is damaged or missing", queue_id
             )
