@@ -156,7 +156,7 @@ class FrontEnd:
         """A send of a client."""
 
         def done(outcome: Outcome) -> None:
-            if isinstance(outcome, PenstockError) and outcome.sent_again:
+            if isinstance(outcome, PenstockError):
                 self._order.refused(connection.number, request)
             connection.answered.append((request_id, outcome))
 
@@ -245,12 +245,12 @@ class FrontEnd:
 class SendPath:
     """All of them. Whatever happens happens when the walk says so."""
 
-    def __init__(self, dice: Random) -> None:
+    def __init__(self, dice: Random, *, ordered: bool = True) -> None:
         self.dice = dice
         self.settings = Settings(dice)
         self.now = 0.0
         self.queue_settings = QueueSettings(
-            ordering="fifo",
+            ordering="fifo" if ordered else "best-effort",
             partitions=PARTITIONS,
             replicas=2,
             deduplication_window_ms=self.settings.window_ms,

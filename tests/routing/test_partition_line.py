@@ -11,7 +11,7 @@ from penstock.routing.line import Line
 from penstock.routing.line_call import Call, State
 from penstock.routing.partition_line import DEPOSED_SECONDS
 from penstock.routing.steps import Ask, Outcome, Reply
-from penstock.wire.messages import Delivery, Purge, Receive, Redrive, Request, Send
+from penstock.wire.messages import ClaimIds, Delivery, Purge, Receive, Redrive, Request, Send
 from tests.routing.line_world import LineWorld
 
 RETRIED = (ErrorCode.NOT_PRIMARY, ErrorCode.SHUTTING_DOWN, ErrorCode.NOT_ENOUGH_REPLICAS)
@@ -262,6 +262,23 @@ def test_whoever_waits_when_the_front_end_stops_is_told() -> None:
     world.break_off("a")
     world.tell_lost()
     assert [len(outcomes) for outcomes in under_way + waiting] == [1, 1]
+
+
+def test_that_a_send_has_failed_is_told_before_anything_that_lets_others_go_on() -> None:
+    """Who is told that its ids are granted asks for its send at once: it must know by then that the one before it has failed."""
+    world = LineWorld()
+    told: list[str] = []
+    world.refusals.append(ErrorCode.NOT_ENOUGH_REPLICAS)
+    world.start(Send(1, 7, 1), lambda _: told.append("send"), patience_ms=1_000)
+    world.serve()
+    world.start(ClaimIds(1, [b"id"], [1], [0]), lambda _: told.append("claim"))
+    (wire,) = world.wires()
+    world.read(wire)
+    world.lead(None)
+    world.publish()
+    world.now = 1.5  # the clock is looked at late
+    world.hear(wire)
+    assert told == ["send", "claim"]
 
 
 def test_copies_over_another_connection_do_not_hold_up_the_line() -> None:

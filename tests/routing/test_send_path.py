@@ -177,9 +177,11 @@ def check(walk: Walk) -> int:
     return acknowledged
 
 
-@pytest.mark.parametrize("seed", range(12))
-def test_what_is_acknowledged_is_stored_once_and_in_order(seed: int) -> None:
-    walk = Walk(Random(seed))
+@pytest.mark.parametrize(
+    ("seed", "ordered"), [*((seed, True) for seed in range(12)), *((seed, False) for seed in range(16, 24))]
+)
+def test_what_is_acknowledged_is_stored_once_and_in_order(seed: int, ordered: bool) -> None:
+    walk = Walk(Random(seed), ordered=ordered)
     for _ in range(STEPS):
         walk.step()
     for _ in range(LAST_STEPS):

@@ -21,7 +21,7 @@ from penstock.cluster.layout import (
 )
 from penstock.model.batch import encode_parts
 from penstock.model.errors import ErrorCode, PenstockError
-from penstock.model.settings import QueueSettings
+from penstock.model.settings import Ordering, QueueSettings
 from penstock.routing.cluster_map import ClusterMap
 from penstock.routing.context import RoutingContext
 from penstock.routing.errand import Errand
@@ -43,9 +43,9 @@ BATCH_IN_B = next(
 class FrontEnd:
     """The router over nodes that answer when the test says so."""
 
-    def __init__(self) -> None:
+    def __init__(self, ordering: Ordering = "fifo") -> None:
         self.map = ClusterMap()
-        settings = QueueSettings(ordering="fifo", partitions=PARTITIONS)
+        settings = QueueSettings(ordering=ordering, partitions=PARTITIONS)
         ids = list(range(2, 2 + PARTITIONS))
         queue = QueueEntry(name="q", queue_id=1, settings=settings, created_ms=1, partitions=ids)
         self.map.apply(queue_key("q"), encode(queue))
@@ -217,6 +217,29 @@ def test_what_follows_a_send_waits_until_all_its_shares_are_answered_where_one_h
     front_end.send(4, has_id=False)
     assert front_end.sent() == [1, 1, 4]
     assert not front_end.context.turns.broken
+
+
+@pytest.mark.parametrize("has_id", [True, False])
+def test_that_holds_on_a_queue_without_an_order_too(has_id: bool) -> None:
+    """There ids decide about shares, and a send without ids goes to one partition as a whole."""
+    front_end = FrontEnd("best-effort")
+    body = encode_parts([b"1", b"1"], deduplication_ids=[BATCH_IN_A, BATCH_IN_B])
+    ended: list[Outcome] = []
+    Errand(route(front_end.context, Send(1, 7, 1), body), front_end, ended.append).start()
+    (_, first), (_, second) = front_end.asked
+    first(PenstockError(ErrorCode.UNREACHABLE, "no node serves it"))
+    front_end.send(2, has_id=has_id, after=1)
+    front_end.send(3, has_id=has_id, after=2)
+    assert [code_of(front_end.told[number]) for number in (2, 3)] == [ErrorCode.OUT_OF_ORDER] * 2
+    front_end.send(4, has_id=has_id, after=3, producer=8)
+    front_end.send(5, has_id=has_id)  # this one says that it follows nothing
+    assert front_end.sent() == [1, 1, 4, 5]
+    second(Reply(SendResult([(1, 1)], [], 1)))
+    assert [code_of(outcome) for outcome in ended] == [ErrorCode.UNREACHABLE]
+    front_end.send(6, has_id=has_id, after=5)
+    assert front_end.sent() == [1, 1, 4, 5, 6]
+    assert not front_end.context.turns.broken
+    assert not front_end.context.turns.lines
 
 
 def test_what_follows_a_send_that_is_asked_again_does_not_pass_it() -> None:

@@ -80,7 +80,7 @@ class PartitionLines:
     def take(self) -> list[Effect]:
         """What is to be done, in this order."""
         effects, self._effects = self._effects, []
-        return effects
+        return _failures_first(effects) if len(effects) > 1 else effects
 
     def next_at(self) -> float | None:
         """When `tick` has something to do."""
@@ -344,6 +344,16 @@ class PartitionLines:
             self._looked[partition] = now
             self._looking.add(partition)
             self._effects.append(LookUp(partition, partition_key(partition)))
+
+
+def _failures_first(effects: list[Effect]) -> list[Effect]:
+    """Tells which sends have failed before other outcomes: whoever is told those may ask at once for a send that follows."""
+    told = [effect for effect in effects if isinstance(effect, Finish)]
+    if len(told) < 2:
+        return effects
+    told.sort(key=lambda finish: not (finish.call.is_send and isinstance(finish.outcome, PenstockError)))
+    in_order = iter(told)
+    return [next(in_order) if isinstance(effect, Finish) else effect for effect in effects]
 
 
 def _waits_for_before(call: Call) -> bool:

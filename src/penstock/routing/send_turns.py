@@ -3,7 +3,8 @@
 Some have to ask who an id belongs to before they can be sent (`claiming`), and others need not. They ask at the same time,
 and send in turn. One that fails before its turn has no place in any line; its client may send it again, so those that follow
 it fail as well. The same holds for one that is sent in shares while a share of it has failed: that share has
-left its line, and the send is answered only when all its shares are.
+left its line, and the send is answered only when all its shares are. That is so on queues without an order, too, where
+nobody asks for ids, and nobody waits.
 """
 
 from __future__ import annotations
@@ -89,10 +90,14 @@ class SendTurns:
         """The turn of a send that comes now. `follows`: it must not be stored without the one before it."""
         key = (queue_id, producer)
         turn = Turn(self, key, follows=follows)
-        if key in self.broken:
+        if self.is_broken(queue_id, producer):
             turn.follow_failed()
         self.lines.setdefault(key, deque()).append(turn)
         return turn
+
+    def is_broken(self, queue_id: int, producer: int) -> bool:
+        """Whether a send that follows others may not be stored now: one of them is not answered, and a share of it has failed."""
+        return (queue_id, producer) in self.broken
 
     def go_on(self, key: _Key) -> None:
         """Whoever is first may send."""

@@ -53,10 +53,12 @@ def send(context: RoutingContext, request: Send, body: Buffer) -> Steps[Reply]:
         elsewhere = context.spread.for_batch(queue)
     columns = body[_COLUMNS_AT] if len(body) > _COLUMNS_AT else 0
     if not needs_splitting(queue.settings, columns):
+        if request.after and context.turns.is_broken(queue.queue_id, request.producer):
+            raise out_of_order()
         return (yield from _send_whole(context, queue, elsewhere, request, body))
     batch = Batch(body)
     shares = share_out(batch, queue.settings, count, elsewhere)
-    if not queue.settings.strict or not request.producer:
+    if not request.producer:
         return (yield from _send_shares(context, queue, shares, request, batch, None))
     turn = context.turns.take(queue.queue_id, request.producer, follows=request.after > 0)
     try:
