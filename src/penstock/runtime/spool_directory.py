@@ -28,10 +28,12 @@ class MappedFile:
         self.memory = memoryview(self._map)
 
     def close(self) -> None:
-        """The lock goes with the descriptor."""
+        """The lock goes with the descriptor. Closing again does nothing: the number may be another file's by then."""
         self.memory.release()
         self._map.close()
-        os.close(self._descriptor)
+        descriptor, self._descriptor = self._descriptor, -1
+        if descriptor >= 0:
+            os.close(descriptor)
 
     def remove(self) -> None:
         """Before the lock is gone: nobody else may find it meanwhile."""

@@ -174,7 +174,7 @@ async def test_ids_that_have_their_group_in_them_are_not_asked_about(tmp_path: P
             assert (await sent(link, queue_id, [(b"a", group, b"\0" + group)])).duplicates == [0]
         for node in cluster.nodes.values():
             for partition in node.leads:
-                assert not node._parts.catalogue.partitions[partition].window.claims
+                assert not node._parts.catalogue.partitions[partition].window.claims.rows
 
 
 async def _partition(link: ClusterLink, ordinal: int) -> int:

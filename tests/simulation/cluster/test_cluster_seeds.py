@@ -80,7 +80,7 @@ def test_everything_is_drawn() -> None:
     plans = [one.faults for one in drawn]
     for field in dataclasses.fields(ClusterFaultPlan):
         assert any(getattr(plan, field.name) for plan in plans), field.name
-    assert {plan.hunt for plan in plans} == {None, "dead-letter", "late-move", *HUNTS}
+    assert {plan.hunt for plan in plans} == {None, "dead-letter", "late-move", "unsaid", *HUNTS}
     assert any(one.loose_dead_letters for one in drawn)
     assert any(
         queue.delays_ms and queue.settings.dead_letter_queue for one in drawn for queue in one.base.queues
