@@ -149,7 +149,7 @@ class Node:
         if (entry.epoch, entry.primary) != (replica.leads, self.name):
             replica.primary = None
             return
-        primary.set_replicas(entry.replicas, now_ms)
+        primary.set_replicas(entry.replicas, entry.joined, now_ms)
         primary.decided(entry.in_sync)
         replica.hands_over = entry.hand_over_to is not None
         replica.serves = entry.serving == entry.epoch

@@ -92,6 +92,9 @@ class PartitionEntry(Document, frozen=True, kw_only=True):
     """The `started_ms` of the primary when it was given the partition: a node that was gone since leads no more."""
     replicas: list[str]
     """Every node that holds it or is to, the primary among them."""
+    joined: dict[str, int] = msgspec.field(default_factory=dict)
+    """By node: the version of the entry in which it was added. It tells two memberships of a node apart: between them it dropped
+    what it held. A node that is not named here is a replica since the partition was made."""
     in_sync: list[str]
     """Those that have everything acknowledged; only they may lead."""
     in_sync_before: list[str] = msgspec.field(default_factory=list)

@@ -85,7 +85,10 @@ def _add(seen: Seen[PartitionEntry], node: NodeEntry, why: str, census: Census) 
     return change_partition(
         seen.version,
         msgspec.structs.replace(
-            entry, replicas=[*entry.replicas, node.node], reason=f"{node.node} gets a replica because {why}"
+            entry,
+            replicas=[*entry.replicas, node.node],
+            joined={**entry.joined, node.node: seen.version},
+            reason=f"{node.node} gets a replica because {why}",
         ),
     )
 
@@ -125,6 +128,7 @@ def _take_off(
         msgspec.structs.replace(
             entry,
             replicas=[other for other in entry.replicas if other != node],
+            joined={other: version for other, version in entry.joined.items() if other != node},
             in_sync=[other for other in entry.in_sync if other != node],
             leaving=entry.leaving if removed else [*entry.leaving, node],
             reason=f"{node} {why}, and {', '.join(in_sync)} have everything",

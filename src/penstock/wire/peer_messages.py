@@ -35,6 +35,8 @@ class Standing(msgspec.Struct, frozen=True, array_like=True, tag=2):
     last: int
     whole: bool = False
     """It has nothing that could be built on: send the partition whole."""
+    joined: int | None = None
+    """Of the entry that the replica knows (`PartitionEntry.joined`); None: it cannot say, as earlier versions cannot."""
 
 
 class Refuse(msgspec.Struct, frozen=True, array_like=True, tag=3):

@@ -160,7 +160,7 @@ class Dispatch:
                 self._from_primary(stream, message, body)
             case Standing():
                 led = self._state.led.get(message.partition)
-                if led is not None and led.epoch == message.epoch and node in led.primary.followers:
+                if led is not None and led.epoch == message.epoch and led.is_member(node, message.joined):
                     partition = self._state.parts.catalogue.partitions[message.partition]
                     self._roles.sender.approach(led, partition, stream, message, self._state.now_ms)
             case Refuse():

@@ -15,6 +15,8 @@ class FollowedPartition:
     leader: str | None = None
     epoch: int = 0
     """Of the primary that it follows now."""
+    joined: int | None = None
+    """The membership of this node (`PartitionEntry.joined`) that its primary was told last; None: it was told of none yet."""
     image: list[bytes] = field(default_factory=list)
     """Parts of a state that is coming in."""
     image_index: int = 0

@@ -36,8 +36,11 @@ log = logging.getLogger("penstock.backend")
 class Follower:
     """Everything that this node follows."""
 
-    def __init__(self, parts: NodeParts, streams: dict[str, PeerStream], layout: LayoutView) -> None:
+    def __init__(
+        self, parts: NodeParts, streams: dict[str, PeerStream], layout: LayoutView, node: str
+    ) -> None:
         self._parts = parts
+        self._node = node
         self._streams = streams
         self._layout = layout
         self.partitions: dict[int, FollowedPartition] = {}
@@ -102,7 +105,13 @@ class Follower:
             return  # it is said when that is done
         whole = followed.needs_whole or queue_id in parts.catalogue.damage or is_missing_batches(partition)
         epochs, last = ([], 0) if whole else (partition.epochs.pairs(), partition.index)
-        stream.send(Standing(queue_id, followed.epoch, epochs, last, whole))
+        followed.joined = self._layout.joined(queue_id, self._node)
+        stream.send(Standing(queue_id, followed.epoch, epochs, last, whole, followed.joined))
+
+    def layout_changed(self, followed: FollowedPartition) -> None:
+        """The primary takes no word from a replica of another membership of this node than it knows: it is told of this one."""
+        if followed.joined not in (None, self._layout.joined(followed.queue_id, self._node)):
+            self.stand(followed)
 
     def _follows(self, followed: FollowedPartition, stream: PeerStream, epoch: int) -> bool:
         """Whether what came is from the primary that it follows."""

@@ -97,6 +97,11 @@ class LayoutView:
         """What is known of a partition."""
         return self._known.get(partition)
 
+    def joined(self, partition: int, node: str) -> int | None:
+        """Which membership of a node it is that holds the partition (`PartitionEntry.joined`); None: that is not known."""
+        known = self._known.get(partition)
+        return known.entry.joined.get(node, 0) if known is not None else None
+
     def __iter__(self) -> Iterator[KnownEntry]:
         return iter(list(self._known.values()))
 

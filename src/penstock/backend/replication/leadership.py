@@ -213,9 +213,9 @@ class Leadership:
     def _take_in(self, led: LedPartition, entry: PartitionEntry) -> None:
         """What the store has decided."""
         primary, settings = led.primary, entry.settings
-        primary.set_replicas(entry.replicas, self.state.now_ms)
-        for node in led.cursors.keys() - primary.followers.keys():
-            del led.cursors[node]
+        unknown = primary.set_replicas(entry.replicas, entry.joined, self.state.now_ms)
+        for node in unknown | (led.cursors.keys() - primary.followers.keys()):
+            led.cursors.pop(node, None)
         primary.synchronous = acts_synchronously(entry, led.epoch)
         led.numbers_to = may_give_out(entry, led.epoch)
         primary.least_in_sync = settings.least_in_sync
@@ -328,7 +328,7 @@ class Leadership:
         """A replica says up to where its disk has the logs."""
         for queue_id, epoch, index in rows:
             led = self.state.led.get(queue_id)
-            if led is not None and led.epoch == epoch and node in led.cursors:
+            if led is not None and led.epoch == epoch and led.has_stood(node):
                 led.primary.confirmed(node, index, self.state.now_ms)
                 self.sender.answered(led, self.state.streams[node])
                 if node not in led.primary.in_sync and led.primary.awaited_until_ms() is not None:

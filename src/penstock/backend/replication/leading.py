@@ -33,6 +33,8 @@ APPEND_BYTES = MEBIBYTE
 class Cursor:
     """How far one replica has been sent one partition."""
 
+    stood: bool = False
+    """The replica has said where it stands. What it confirmed before may be of a former membership of its node."""
     next: int | None = None
     """The record to send next; None: where the replica stands is not known, or it is cutting its log."""
     reading: bool = False
@@ -77,6 +79,16 @@ class LedPartition:
         self.cursors: dict[str, Cursor] = {}
         self.waiting: deque[tuple[int, Callable[[], None]]] = deque()
         """(index, what to do once every replica has that which may be elected next)."""
+
+    def is_member(self, node: str, joined: int | None) -> bool:
+        """Whether a replica is the one that the entry means, and not a former one of the same node, or a later one."""
+        follower = self.primary.followers.get(node)
+        return follower is not None and joined in (None, follower.joined)
+
+    def has_stood(self, node: str) -> bool:
+        """Whether a replica has said where it stands, so that what it confirms counts."""
+        cursor = self.cursors.get(node)
+        return cursor is not None and cursor.stood
 
     def check_numbers(self, partition: Partition) -> None:
         """Raises unless there are numbers for a batch, however large it is."""
@@ -149,6 +161,7 @@ class Sender:
         theirs = EpochHistory(said.epochs)
         way = approach(partition.epochs, partition.index, oldest, theirs, said.last)
         cursor = self._begin(led, stream, now_ms)
+        cursor.stood = True
         if said.whole or isinstance(way, SendWhole):
             self._send_whole(led, partition, stream, cursor)
         elif isinstance(way, CutFirst):

@@ -43,7 +43,7 @@ class Replication:
         self.state = ClusterState(parts, node, now_ms)
         self.started_ms = started_ms
         """Of this node's entry: partitions that were given to an earlier life of it are not led."""
-        self.follower = Follower(parts, self.state.streams, self.state.layout)
+        self.follower = Follower(parts, self.state.streams, self.state.layout, node)
         self.holding = Holding(parts)
         self.proposer = Proposer(self.state)
         self.leadership = Leadership(self.state, self.follower, self.holding, self.proposer)
@@ -204,6 +204,7 @@ class Replication:
         if is_new and has_lost_everything(self.state.parts, self.state.node, entry):
             # A log that grows from its first record looks whole at every length; a state that comes in does not.
             followed.needs_whole = True
+        self.follower.layout_changed(followed)
         self.dispatch.local_is_there(partition.queue_id)
         return True
 

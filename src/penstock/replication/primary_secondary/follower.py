@@ -25,6 +25,8 @@ AWAIT_AGAIN_MS = 10_000
 class Follower:
     """One other replica."""
 
+    joined: int = 0
+    """Which of the node's memberships this is (`PartitionEntry.joined`)."""
     confirmed: int = 0
     """Up to which record its disk has the log, as it said itself; 0: it has said nothing yet."""
     waiting_since_ms: int | None = None

@@ -7,7 +7,7 @@ must be at the members of both sets: so whichever of them an election sees, its 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 
 from penstock.replication.primary_secondary.follower import LAG_MS, LAST_LAG_MS, Follower
 
@@ -39,7 +39,7 @@ class Primary:
         self.in_sync = frozenset(in_sync)
         self._proposed: frozenset[str] | None = None
         self.followers: dict[str, Follower] = {}
-        self.set_replicas(replicas, now_ms)
+        self.set_replicas(replicas, {}, now_ms)
 
     # --- what is where --------------------------------------------------------------------------------------
 
@@ -240,10 +240,19 @@ class Primary:
         self.in_sync = frozenset(in_sync)
         self._commit()
 
-    def set_replicas(self, replicas: Iterable[str], now_ms: int) -> None:
-        """Who holds the partition now; a new one has confirmed nothing."""
+    def set_replicas(self, replicas: Iterable[str], joined: Mapping[str, int], now_ms: int) -> set[str]:
+        """Who holds the partition now, and since when; returns those of which nothing is known.
+
+        A new replica has confirmed nothing. Neither has one that was taken off and added again, whether or not this primary
+        heard of each of the two: it dropped what it had confirmed.
+        """
         others = {node for node in replicas if node != self._node}
-        for node in others - self.followers.keys():
-            self.followers[node] = Follower(waiting_since_ms=now_ms)
         for node in self.followers.keys() - others:
             del self.followers[node]
+        unknown = set()
+        for node in others:
+            follower, membership = self.followers.get(node), joined.get(node, 0)
+            if follower is None or follower.joined != membership:
+                self.followers[node] = Follower(membership, waiting_since_ms=now_ms)
+                unknown.add(node)
+        return unknown
