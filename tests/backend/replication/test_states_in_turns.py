@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from penstock.backend import freeing
 from penstock.backend.replication import installing, whole_state
 from penstock.backend.replication.whole_state import StateParts
 from penstock.model import limits
 from penstock.model.batch import encode_parts
+from penstock.queue import taking_apart
 from penstock.wire import messages
 from tests.backend.replication.cluster import Cluster, Machine
 from tests.backend.replication.test_failover import assert_same
@@ -99,6 +101,53 @@ def test_a_replica_that_goes_away_ends_the_capture() -> None:
     cluster.settle(8_000)
     assert "c" in cluster.entry().in_sync
     assert_same(cluster)
+
+
+@pytest.mark.parametrize("turns", [0, 95, 110])
+def test_no_state_is_made_of_a_partition_that_is_dropped_before_its_turn(
+    monkeypatch: pytest.MonkeyPatch, turns: int
+) -> None:
+    """It is being taken apart by then, or nothing is left of it."""
+    monkeypatch.setattr(taking_apart, "ROWS_AT_ONCE", 2)
+    monkeypatch.setattr(taking_apart, "_FEW", 1)
+    monkeypatch.setattr(freeing, "STEPS_PER_TURN", 1)
+    cluster = Cluster(seed=7)
+    cluster.create()
+    cluster.create("other", 2)
+    cluster.settle(800)
+    for other in "ab":
+        cluster.parted.add(frozenset((other, "c")))
+        cluster.cut(other, "c")
+    cluster.settle(4000)
+    for number in range(120):
+        body = encode_parts([b"x" * 9000], ttls_ms=[600_000 + 10_000 * number])
+        partition = 1 + number % 2
+        cluster.ask(messages.Send(partition, 1, number + 1), body, partition=partition)
+    cluster.settle(500)
+    cluster.parted.clear()
+    without_checkpoints(cluster)
+    primary = cluster.machines["a"]
+    assert primary.node is not None
+    parts = primary.node._parts
+    for _ in range(3_000):
+        step(cluster)
+        if len(parts.captures._waiting) == 2:
+            break
+    assert len(parts.captures._waiting) == 2
+    waiting = 2 if is_capturing(primary) else 1
+    dropped = parts.catalogue.partitions[waiting]
+    for _ in range(turns):
+        step(cluster)
+    assert dropped.table.capture is None
+    cluster.delete(waiting)
+    for _ in range(1_000):
+        step(cluster)
+        if waiting not in parts.catalogue.partitions:
+            assert dropped.table.capture is None
+    assert waiting not in parts.catalogue.partitions
+    assert not dropped.table.chunks
+    cluster.settle(3_000)
+    assert set(cluster.entry(3 - waiting).in_sync) == {"a", "b", "c"}
 
 
 @pytest.mark.parametrize("sizes", [[], [1], [60], [59, 1, 60, 61], [0, 200, 0, 3]])

@@ -283,6 +283,7 @@ class Leadership:
         if led is None:
             return
         log.info("partition %d: this node no longer leads epoch %d: %s", queue_id, led.epoch, why)
+        led.cursors.clear()  # nothing is sent any more, and no state is made: another one may take its place, or none
         self._turn_away(queue_id)
         self.state.drains.discard(queue_id)
         self.state.parts.idle.forget(queue_id)
