@@ -31,7 +31,7 @@ def nothing(*arguments: object, **named: object) -> bool:
 
 CASES = {
     "another-batch-will-do": Case(
-        138, None, [(MachineFaults, "misdirect", nothing), (MachineFaults, "misdirect_write", nothing)]
+        204, None, [(MachineFaults, "misdirect", nothing), (MachineFaults, "misdirect_write", nothing)]
     ),
     "former-lives-end-the-journal": Case(
         37, None, [(MachineFaults, "lose", nothing), (MachineFaults, "lose_write", nothing)]
@@ -43,7 +43,7 @@ CASES = {
         30, None, [(Faults, "_be_impatient", nothing), (Link, "stall", nothing)]
     ),
     "leases-are-looked-at-early": Case(
-        808, 3, [(MachineFaults, "pause_in_turn", nothing), (AimedHunter, "hunt_turns", nothing)]
+        120, 3, [(MachineFaults, "pause_in_turn", nothing), (AimedHunter, "hunt_turns", nothing)]
     ),
 }
 
