@@ -61,7 +61,7 @@ LIKELY_SEEDS: dict[str, tuple[int, ...]] = {
     "late-ones-are-dropped": (1, 11),
     "late-ones-wait-their-turn": (2, 18),
     "windows-end-early": (40, 173),
-    "reads-past-the-committed-end": (183, 256),
+    "reads-past-the-committed-end": (194, 299),
     "slices-at-the-wrong-message": (3, 6),
     "logs-are-cut-early": (3, 6),
     "stale-members-commit": (6, 9),
