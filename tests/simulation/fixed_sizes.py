@@ -234,6 +234,9 @@ FIXED: dict[str, tuple[str, ...]] = {
         "queue.taking_apart._FEW",
         "queue.timers._PAGES",
     ),
+    "how often a source is told again: it comes several times in every run in which a queue with arrivals is deleted": (
+        "backend.replication.arrivals.TELL_MS",
+    ),
     "how many rows of strangers are kept apart in a minute: no run has so many": (
         "usage.stranger_rows.KINDS",
         "usage.stranger_rows.ROWS_A_MINUTE",

@@ -3,8 +3,7 @@
 A redrive is meant for the queue that is there when it is asked for. Made again under the same name it is another queue, which may
 have other readers: messages do not go there, however often the move is tried. Dead letters and late messages go where the
 settings say, by name: to whichever queue has it when they arrive. Where such a queue was deleted and made again before its answer
-came, a message that somebody received from the deleted one may be received from the new one too: nobody knows any more whether it
-had arrived, and to leave it out would lose it where it had not.
+came, the deleted one is asked first what had arrived.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """What nodes of a cluster say to each other, in the same frames as clients and servers use; request ids are 0.
 
 Primary to replica: `Lead`, then `Cut`, `Image`, `Batches` and `Append` as the logs ask for. Replica to primary: `Standing`,
-`Confirm`, `Refuse`, `Lost`. Between the primaries of two queues: `MoveIn`, `MovedIn`, `MoveDone`.
+`Confirm`, `Refuse`, `Lost`. Between the primaries of two queues: `MoveIn`, `MovedIn`, `MoveDone`, and `AskArrived` and `Arrived` where the
+target's queue is deleted. Nodes of an earlier version leave out what they have no word for.
 """
 
 from __future__ import annotations
@@ -133,8 +134,41 @@ class Lost(msgspec.Struct, frozen=True, array_like=True, tag=12):
     """The newest epoch of the log that was cut: replicas that were cut in the same epoch had the same messages, more or fewer."""
 
 
+class AskArrived(msgspec.Struct, frozen=True, array_like=True, tag=13):
+    """The queue of the target is deleted: which of these messages has it taken in? Answered with `Arrived`."""
+
+    target: int
+    source: int
+    runs: Runs
+
+
+class Arrived(msgspec.Struct, frozen=True, array_like=True, tag=14):
+    """The queue of the target is deleted. Of the messages `asked` about it has taken in those that `arrived`, and takes in no more.
+
+    Said when asked, and unasked about what the source has not said `MoveDone` of. Answered with that.
+    """
+
+    target: int
+    source: int
+    asked: Runs
+    arrived: Runs
+
+
 PeerMessage = (
-    Lead | Standing | Refuse | Append | Confirm | Cut | Image | Batches | MoveIn | MovedIn | MoveDone | Lost
+    Lead
+    | Standing
+    | Refuse
+    | Append
+    | Confirm
+    | Cut
+    | Image
+    | Batches
+    | MoveIn
+    | MovedIn
+    | MoveDone
+    | Lost
+    | AskArrived
+    | Arrived
 )
 
 _encoder = msgspec.msgpack.Encoder()

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from penstock.backend.replication.cluster_moves import ClusterMoves, Journey
+from penstock.backend.replication.cluster_moves import ClusterMoves
+from penstock.backend.replication.journey import Journey
 from penstock.model.batch import Batch, encode_parts
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.queue.partition import Partition

@@ -13,32 +13,31 @@ place, the epoch and a number that rises, and refused. The primary that leads th
 Whichever node fails in between, the message is in exactly one queue, or on its way with the target knowing whether it arrived. That
 holds for `async` partitions too: what only their primary has is not counted on.
 
-Where the target is deleted meanwhile there is no record any more of what arrived. What had arrived went with it, so no queue that lives
-has the message twice if it goes elsewhere: back to where it was, or to the queue that has the name now
-(`model/move_target.py`). A queue is deleted when its partitions say so: while they are there and only the queue's entry is not, messages
-wait. Messages of a queue that is deleted itself have nothing to go back to: they wait for a queue of that name for a moment, and then
-go with their own.
+Where the target is deleted meanwhile the message goes elsewhere: back to where it was, or to the queue that has the name now
+(`model/move_target.py`). What had arrived may have been received there, or redriven. So the partitions of the deleted queue are asked
+first, for as long as they are there, and they stay until their sources know what has arrived (`arrivals`). A queue is deleted when its
+partitions say so: while they are there and only the queue's entry is not, messages wait. Messages of a queue that is deleted itself
+have nothing to go back to: they wait for a queue of that name for a moment, and then go with their own.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Literal
-
 from penstock.backend.bodies import StoredSlice
 from penstock.backend.moves import first_messages, origin_of, slices_in_memory
 from penstock.backend.replication.arrivals import Arrivals
+from penstock.backend.replication.journey import SETTING_OUT, Journey, JourneyKey
+from penstock.backend.replication.layout_view import ORDINAL_MARK
 from penstock.backend.replication.leading import LedPartition
+from penstock.backend.replication.peer_stream import PeerStream
 from penstock.backend.replication.state import ClusterState
 from penstock.cluster.layout import PartitionEntry
 from penstock.model.errors import ErrorCode, PenstockError
 from penstock.model.move_target import target_of
-from penstock.model.origin import Reason
-from penstock.model.runs import Runs, count_of
+from penstock.model.runs import Runs, count_of, difference, intersection, normalized
 from penstock.queue import moving
 from penstock.queue.outgoing_moves import MoveKey
 from penstock.queue.partition import Partition
-from penstock.wire.peer_messages import MovedIn, MoveDone, MoveIn
+from penstock.wire.peer_messages import Arrived, AskArrived, MovedIn, MoveDone, MoveIn
 
 RETRY_MS = 200
 ANSWER_MS = 3_000
@@ -49,38 +48,6 @@ JOURNEYS_AT_ONCE = 8
 """From one partition, to different targets: what cannot be reached holds up nothing that goes elsewhere."""
 EXPLAINED = 3
 """So many targets are named where people are told what a deleted queue waits for."""
-SETTING_OUT = 0
-"""No request has this number: among those under way it says that more of them are to come."""
-
-Phase = Literal["starting", "ready", "under way", "resting"]
-JourneyKey = tuple[int, str]
-"""(partition that is left, target as the record names it)."""
-
-
-@dataclass(slots=True, eq=False)
-class Journey:
-    """Some messages of one partition on their way to one target."""
-
-    source: int
-    aim: str
-    reason: Reason
-    runs: Runs
-    since_ms: int
-    phase: Phase = "starting"
-    """`starting`: a failover could still lose that they left. `resting`: it did not work, and is tried again."""
-    target: int = 0
-    """The partition that they were sent to."""
-    again_ms: int | None = None
-    """While it rests: when it is tried again; None: when the layout changes."""
-    why: str = ""
-    """While it rests: what was wrong."""
-    under_way: set[int] = field(default_factory=set)
-    """Numbers of the requests that were not answered yet."""
-
-    @property
-    def key(self) -> JourneyKey:
-        """There is one at a time for each."""
-        return self.source, self.aim
 
 
 class ClusterMoves:
@@ -95,7 +62,7 @@ class ClusterMoves:
         """Source → when to go on that found no room in the journal."""
         self._homeless_ms: dict[JourneyKey, int] = {}
         """Of deleted queues: since when a target is missing."""
-        self.arrivals = Arrivals(state)
+        self.arrivals = Arrivals(state, self._tell)
 
     # -- the source ------------------------------------------------------------------------------------------
 
@@ -145,7 +112,80 @@ class ClusterMoves:
         # Another incarnation: the queue that was meant is deleted, and what has its name now is another one.
         return target if target is not None and wanted.is_meant(target.queue_id) else None
 
+    def _stream(self, partition: int) -> PeerStream | None:
+        """To whoever leads a partition."""
+        known = self._state.layout.get(partition)
+        return self._state.streams.get((known.entry.primary or "") if known is not None else "")
+
+    def _tell(self, partition: int, message: MoveDone | AskArrived | Arrived) -> None:
+        """Says something to whoever leads a partition, if it can be reached."""
+        stream = self._stream(partition)
+        if self._state.sends_on(partition):
+            match message:
+                case MoveDone():
+                    self.arrivals.move_done(message)
+                case AskArrived():
+                    self.arrivals.asked(message)
+                case Arrived():
+                    self.arrived(message)
+        elif stream is not None:
+            stream.send(message)
+
+    def _must_ask(self, source: Partition, journey: Journey, now_ms: int) -> bool:
+        """Whether a deleted queue that the messages may have arrived in has to say first that they have not."""
+        aim = target_of(journey.aim)
+        left = [
+            entry
+            for entry in self._state.layout.draining(aim.name)
+            if aim.is_meant(entry.queue_id)
+            and entry.partition != source.queue_id
+            and not journey.asked.get(entry.partition)
+        ]
+        if not left:
+            return False
+        journey.phase, journey.since_ms = "asking", now_ms
+        journey.asked |= {entry.partition: False for entry in left}
+        for entry in left:
+            if not self._state.sends_on(entry.partition) and self._stream(entry.partition) is None:
+                why = f"{entry.primary} is not connected" if entry.primary else "it has no primary"
+                self._rest(journey, now_ms, f"it is deleted and may have them: {why}")
+                break
+            self._tell(
+                entry.partition, AskArrived(entry.partition, source.queue_id, normalized(journey.runs))
+            )
+        return True
+
+    def arrived(self, message: Arrived) -> None:
+        """A deleted queue says what it has taken in: that has left its source. The rest may go elsewhere."""
+        state, queue_id = self._state, message.source
+        source, led = state.parts.catalogue.partitions.get(queue_id), state.led.get(queue_id)
+        known = state.layout.get(message.target)
+        if source is None or led is None or known is None or not state.sends_on(queue_id):
+            return
+        if message.arrived:
+            names = {aim: target_of(aim).name.partition(ORDINAL_MARK)[0] for aim, _ in source.moves}
+            moved = [runs for (aim, _), runs in source.moves.items() if names[aim] == known.entry.queue]
+            there = normalized(run for runs in moved for run in intersection(runs, message.arrived))
+            try:
+                state.parts.write(source, moving.finish_move(source, there, state.now_ms))
+            except PenstockError:  # no room in the journal; it is said again
+                return
+            done = MoveDone(message.target, queue_id, message.arrived, led.epoch, self._next_number - 1)
+            led.when_everywhere(source.index, lambda: self._tell(message.target, done))
+            for journey in [one for one in self._journeys.values() if one.source == queue_id]:
+                if intersection(normalized(journey.runs), there):
+                    self._wake(journey)
+        for journey in [one for one in self._journeys.values() if one.source == queue_id]:
+            is_whole = not difference(normalized(journey.runs), message.asked)
+            if journey.phase == "asking" and message.target in journey.asked and is_whole:
+                journey.asked[message.target] = True
+                if all(journey.asked.values()):
+                    journey.phase = "ready"
+                    state.parts.movers.add(queue_id)
+
     def _set_out(self, source: Partition, journey: Journey, now_ms: int) -> None:
+        if self._must_ask(source, journey, now_ms):
+            return
         target = self._target(source.queue_id, journey.aim)
         if target is None:
             self._find_no_way(source, journey, now_ms)
@@ -247,13 +287,10 @@ class ClusterMoves:
             state.parts.movers.add(queue_id)
 
     def _finished(self, journey: Journey, epoch: int) -> None:
-        message = MoveDone(journey.target, journey.source, journey.runs, epoch, self._next_number - 1)
-        known = self._state.layout.get(journey.target)
-        stream = self._state.streams.get((known.entry.primary or "") if known is not None else "")
-        if self._state.serves(journey.target):
-            self.arrivals.move_done(message)
-        elif stream is not None:
-            stream.send(message)
+        self._tell(
+            journey.target,
+            MoveDone(journey.target, journey.source, journey.runs, epoch, self._next_number - 1),
+        )
 
     def _end(self, journey: Journey) -> None:
         """It is over, or given up: the next one may start."""
@@ -301,7 +338,7 @@ class ClusterMoves:
     def tick(self, now_ms: int) -> None:
         """Tries again what was given up, and gives up what nobody answers."""
         for journey in list(self._journeys.values()):
-            if journey.phase == "under way" and now_ms - journey.since_ms >= ANSWER_MS:
+            if journey.phase in ("asking", "under way") and now_ms - journey.since_ms >= ANSWER_MS:
                 self._rest(journey, now_ms, "it does not answer")
             elif journey.phase == "resting" and journey.again_ms is not None and journey.again_ms <= now_ms:
                 self._wake(journey)
@@ -314,7 +351,7 @@ class ClusterMoves:
         """When there is something to do."""
         times = list(self._again_ms.values())
         for journey in self._journeys.values():
-            if journey.phase == "under way":
+            if journey.phase in ("asking", "under way"):
                 times.append(journey.since_ms + ANSWER_MS)
             elif journey.phase == "resting" and journey.again_ms is not None:
                 times.append(journey.again_ms)
@@ -343,6 +380,7 @@ class ClusterMoves:
         told = [self._explain(partition.queue_id, move, partition.moves[move]) for move in waits[:EXPLAINED]]
         if len(waits) > EXPLAINED:
             told.append(f"and messages for {len(waits) - EXPLAINED} other queues")
+        told += self.arrivals.explain(partition)[:EXPLAINED]
         return "; ".join(told) or "its replicas have to confirm that nothing is on its way any more"
 
     def _explain(self, queue_id: int, move: MoveKey, runs: Runs) -> str:

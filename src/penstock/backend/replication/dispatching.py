@@ -21,6 +21,8 @@ from penstock.queue.decision import Written
 from penstock.wire.frames import Frame
 from penstock.wire.peer_messages import (
     Append,
+    Arrived,
+    AskArrived,
     Batches,
     Confirm,
     Cut,
@@ -186,6 +188,10 @@ class Dispatch:
                 self.moves.moved_in(message)
             case MoveDone():
                 self.moves.arrivals.move_done(message)
+            case AskArrived():
+                self.moves.arrivals.asked(message)
+            case Arrived():
+                self.moves.arrived(message)
             case _ as unreachable:
                 assert_never(unreachable)
 

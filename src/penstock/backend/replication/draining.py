@@ -1,7 +1,8 @@
 """Partitions of deleted queues that this node leads: when each is given up, and what people are told until then.
 
 What has to leave one is on record: messages on their way elsewhere, delayed messages with a dead-letter queue, late messages.
-`cluster_moves` takes them there. When none is left, and no failover can lose that, the primary writes into the layout that
+`cluster_moves` takes them there. The sources of what has arrived in it have to know that too (`arrivals`). When none is left,
+and no failover can lose that, the primary writes into the layout that
 the partition is given up; then every node drops it. A primary that fails before is followed by one that has the same records
 and goes on. Nothing else ends a partition that has messages on their way, however long their target cannot be reached.
 """
@@ -65,7 +66,8 @@ class Draining:
 
     def _is_done(self, queue_id: int, now_ms: int) -> bool:
         partition, led = self._state.parts.catalogue.partitions[queue_id], self._state.led[queue_id]
-        if moving.rescue(partition, now_ms) or self._moves.awaited(partition, now_ms):
+        is_settled = self._moves.arrivals.settle(partition, now_ms)
+        if moving.rescue(partition, now_ms) or self._moves.awaited(partition, now_ms) or not is_settled:
             return False
         if led.primary.everywhere() < partition.index:
             return False

@@ -40,6 +40,8 @@ class LayoutView:
         """By name, queue and ordinal. A name may be used again by a later queue, and by two that are made at once."""
         self._named: dict[str, int] = {}
         """By name: the queue that was made under it."""
+        self._draining: dict[str, set[int]] = {}
+        """By name: partitions of deleted queues that are not given up."""
         self.unreadable: set[int] = set()
         """Partitions whose entries only newer versions can read: they may have any name."""
 
@@ -50,6 +52,7 @@ class LayoutView:
             return False
         self._known[entry.partition] = KnownEntry(entry, version)
         self.unreadable.discard(entry.partition)
+        self._note_draining(entry, drains=entry.deleted and not entry.retired)
         if entry.retired or entry.deleted:
             self._unname(entry)
         else:
@@ -75,7 +78,21 @@ class LayoutView:
             self.unreadable.discard(partition)
         known = self._known.pop(partition, None)
         if known is not None:
+            self._note_draining(known.entry, drains=False)
             self._unname(known.entry)
+
+    def _note_draining(self, entry: PartitionEntry, *, drains: bool) -> None:
+        if drains:
+            self._draining.setdefault(entry.queue, set()).add(entry.partition)
+        elif entry.queue in self._draining:
+            self._draining[entry.queue].discard(entry.partition)
+            if not self._draining[entry.queue]:
+                del self._draining[entry.queue]
+
+    def draining(self, name: str) -> list[PartitionEntry]:
+        """Partitions of deleted queues that had a name, and that are not given up."""
+        partitions = self._draining.get(name.partition(ORDINAL_MARK)[0], ())
+        return [self._known[partition].entry for partition in sorted(partitions)]
 
     def _unname(self, entry: PartitionEntry) -> None:
         """The name means the partition no longer."""
