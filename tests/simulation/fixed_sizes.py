@@ -61,7 +61,7 @@ FIXED: dict[str, tuple[str, ...]] = {
         "usage.spool._WRAPPED",
     ),
     "a byte, a bit or a mark, not a size": (
-        "backend.replication.cluster_moves.SETTING_OUT",
+        "backend.replication.journey.SETTING_OUT",
         "cluster.membership.store_requests.ABSENT",
         "cluster.retirement._ABSENT",
         "ordering.closed_timestamp.SEALED",
